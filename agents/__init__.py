@@ -1,0 +1,3 @@
+"""ragbed: agents."""
+
+__distribution__ = "ragbed"

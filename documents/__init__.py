@@ -1,0 +1,3 @@
+"""ragbed: documents."""
+
+__distribution__ = "ragbed"

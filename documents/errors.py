@@ -1,0 +1,108 @@
+"""Every error that ragbed raises on purpose.
+
+RagbedError
+├── UserError           what a user can mend: one line on stderr, exit status 2
+│   ├── SettingsError   a settings file, option or name that does not fit
+│   ├── DocumentError   a source that cannot be read: names it and why
+│   ├── IndexFolderError  an index folder that is missing, damaged or of another embedder
+│   ├── ModelError      a model that is unknown, absent, of a wrong hash, or refuses the key
+│   ├── BenchmarkError  a benchmark record that does not fit: file, line, field, expected
+│   ├── RunError        a run folder that cannot be continued or read
+│   └── MissingExtra    an optional package is absent: names the extra
+├── CallError           one model call failed for good, after its retries
+│   ├── CallTimeout     the call's or the question's deadline passed
+│   ├── CallTooLong     the prompt does not fit the model's context
+│   └── ReplayMiss      a replay was asked for a call that the journal does not hold
+├── BudgetExceeded      a question used up its calls, tokens or searches
+└── RecipeMismatch      a replayed recipe asked for something other than what was recorded
+"""
+from __future__ import annotations
+
+
+class RagbedError(Exception):
+    """Root of the tree; never raised itself."""
+
+
+class UserError(RagbedError):
+    """Something that the user can mend. Its text is one line that says what to do."""
+
+
+class SettingsError(UserError):
+    """A settings file, option or name does not fit."""
+
+
+class DocumentError(UserError):
+    """A source cannot be read.
+
+    Args:
+        source: the path or name of the document.
+        reason: why, in a few words.
+    """
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(f"{source}: {reason}")
+        self.source = source
+        self.reason = reason
+
+
+class IndexFolderError(UserError):
+    """An index folder is missing, damaged, or was made by another embedder."""
+
+
+class ModelError(UserError):
+    """A model is unknown, absent, has a wrong hash, or its server refuses the key."""
+
+
+class BenchmarkError(UserError):
+    """A benchmark record does not fit its format."""
+
+
+class RunError(UserError):
+    """A run folder cannot be continued or read."""
+
+
+class MissingExtra(UserError):
+    """An optional package is absent.
+
+    Args:
+        package: what could not be imported.
+        extra: the extra of the distribution that brings it.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed; run: pip install 'ragbed[{extra}]'")
+
+
+class CallError(RagbedError):
+    """One model call failed for good.
+
+    Args:
+        message: one line, free of secrets.
+        kind: a short name that tables count, such as `http_500`, `connection`, `bad_json`.
+        attempts: how often the call was sent.
+    """
+
+    def __init__(self, message: str, kind: str, attempts: int = 1) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.attempts = attempts
+
+
+class CallTimeout(CallError):
+    """A deadline passed."""
+
+
+class CallTooLong(CallError):
+    """The prompt does not fit the model's context."""
+
+
+class ReplayMiss(CallError):
+    """The journal does not hold the call that a replay asked for."""
+
+
+class BudgetExceeded(RagbedError):
+    """A question used up its calls, tokens or searches."""
+
+
+class RecipeMismatch(RagbedError):
+    """A replayed recipe asked for something other than what was recorded."""

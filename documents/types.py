@@ -1,0 +1,100 @@
+"""Document and Chunk: what is parsed, and what is indexed, shown and cited."""
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Format = Literal["html", "plain"]
+FORMATS: tuple[Format, ...] = ("html", "plain")
+
+
+def digest(*parts: str) -> str:
+    """The first 32 hex digits of the SHA-256 of the parts, each preceded by its length."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        state.update(f"{len(data)}:".encode())
+        state.update(data)
+    return state.hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where one page begins in each rendering, in code points; it ends where the next begins."""
+
+    number: int
+    html: int
+    plain: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One source file or page, parsed into two renderings.
+
+    Attributes:
+        id: hash of `source`, or the benchmark's own id.
+        source: path relative to what was indexed, with forward slashes.
+        title: the document's own title, else its file name.
+        html: sanitised HTML: structure, tables and spans; no scripts, styles, comments.
+        plain: readable text of the same content.
+        pages: in order, numbered from 1; empty for HTML and text.
+    """
+
+    id: str
+    source: str
+    title: str
+    html: str
+    plain: str
+    pages: tuple[Page, ...] = ()
+
+    def text(self, format: Format) -> str:
+        """The rendering in which offsets of that format count, in code points."""
+        return self.html if format == "html" else self.plain
+
+    def pages_of(self, format: Format, start: int, end: int) -> tuple[int, int] | None:
+        """The first and last page that `[start, end)` touches; None without pages."""
+        if not self.pages:
+            return None
+        starts = [page.html if format == "html" else page.plain for page in self.pages]
+        first = max(bisect_right(starts, start) - 1, 0)
+        last = max(bisect_right(starts, max(end - 1, start)) - 1, first)
+        return self.pages[first].number, self.pages[last].number
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A span of a document in one format.
+
+    Attributes:
+        content: `prefix` (a repeated table header, or nothing) + the document's text[start:end].
+        pages: first and last page, counted from 1; None where the source has none.
+    """
+
+    id: str
+    document: str
+    format: Format
+    start: int
+    end: int
+    content: str
+    prefix: str = ""
+    pages: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, document: Document, format: Format, start: int, end: int, prefix: str = "") -> Chunk:
+        """The chunk over `[start, end)` of the document's rendering in that format."""
+        content = prefix + document.text(format)[start:end]
+        return cls(chunk_id(document.id, format, start, end, content), document.id, format, start, end,
+                   content, prefix, document.pages_of(format, start, end))
+
+
+def chunk_id(document: str, format: Format, start: int, end: int, content: str) -> str:
+    """Hash of document id, format, offsets and content: equal text in two documents is two chunks."""
+    return digest(document, format, str(start), str(end), content)
+
+
+class Chunker(Protocol):
+    """Cuts one rendering of a document into chunks, in order of their start."""
+
+    def chunk(self, document: Document, format: Format) -> list[Chunk]: ...

@@ -1,0 +1,3 @@
+"""ragbed: experiments."""
+
+__distribution__ = "ragbed"

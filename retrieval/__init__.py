@@ -1,0 +1,3 @@
+"""ragbed: retrieval."""
+
+__distribution__ = "ragbed"

@@ -1,0 +1,3 @@
+"""ragbed: strategies."""
+
+__distribution__ = "ragbed"

@@ -1,0 +1,188 @@
+"""The recipe protocol: what a strategy is given, what it may ask for, and what it hands back."""
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from documents.types import Chunk
+
+Rules = Literal["grounded", "open", "choice", "closed-book"]
+Layout = Literal["documents_first", "as_published"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message.
+
+    Attributes:
+        parts: pieces whose concatenation is the message. Pieces that several prompts share (the
+            documents) stand alone, so that they are stored once.
+    """
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[str, ...]
+
+    @property
+    def content(self) -> str:
+        return "".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk under the number that every prompt of this question shows it with."""
+
+    number: int
+    chunk: Chunk
+
+
+Evidence = tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Ask for evidence. `k` None means what the settings say."""
+
+    query: str
+    k: int | None = None
+    filter: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Ask the model.
+
+    Attributes:
+        purpose: a word for the trace: `answer`, `decompose`, `solve`.
+        shown: the evidence numbers that the messages show.
+        schema: a JSON Schema that the reply must fit, or None.
+        max_tokens: limit on the reply; None means what the settings say.
+        sample: which of several draws with equal parameters this is.
+        see_failure: True where the recipe wants to be sent the failure of the call instead of ending.
+    """
+
+    messages: tuple[Message, ...]
+    purpose: str
+    shown: tuple[int, ...] = ()
+    schema: Mapping[str, Any] | None = None
+    tools: tuple[Mapping[str, Any], ...] = ()
+    sample: int = 0
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    see_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or more calls. `cached_tokens` is the part of `prompt_tokens` that the server had at hand.
+
+    `price` is in US dollars, None where no price is known.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    calls: int = 0
+    price: float | None = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        price = None if self.price is None or other.price is None else self.price + other.price
+        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens,
+                     self.cached_tokens + other.cached_tokens, self.calls + other.calls, price)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model said.
+
+    Attributes:
+        reasoning: what the server sent apart from the text (`reasoning_content`).
+        parsed: the reply as an object where a schema was asked for and the text is JSON; else None.
+        finish_reason: as the server says: `stop`, `length`, `tool_calls`.
+    """
+
+    text: str
+    reasoning: str = ""
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    parsed: Any = None
+    usage: Usage = Usage()
+    finish_reason: str = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The failure of a call, sent to a recipe that asked to see it."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a recipe ends with.
+
+    Attributes:
+        text: the final answer with its citations, or the refusal.
+        cited: evidence numbers in order of first mention, as read from `text` or the structured reply.
+        refused: whether the reply refuses to answer.
+        well_formed: False where the reply holds no answer at all.
+        tagged: whether the answer stood in its tags or fields, rather than being the whole reply.
+        notes: short tags for the record, such as `no_sub_questions` or `cut`.
+    """
+
+    text: str
+    cited: tuple[int, ...]
+    refused: bool
+    well_formed: bool
+    tagged: bool
+    notes: tuple[str, ...] = ()
+
+
+Action = Search | Generate
+Result = Evidence | Reply | Failure
+Recipe = Generator["Action | list[Action]", Any, Draft]
+Gathering = Generator["Action | list[Action]", Any, Evidence]
+
+
+class Reasoning(Protocol):
+    """How evidence becomes an answer."""
+
+    def __call__(self, task: Task) -> Recipe: ...
+
+
+class Retrieval(Protocol):
+    """How evidence is gathered for one query."""
+
+    def __call__(self, task: Task, query: str) -> Gathering: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a strategy sees of a question: never gold.
+
+    Attributes:
+        options: `(label, text)` pairs of a multiple-choice question.
+        separators: False where chunks are shown without numbers, joined by a blank line.
+        sub_questions: shown only where the settings say so.
+        seed: of question and cell, for `rng`.
+    """
+
+    id: str
+    question: str
+    retrieval: Retrieval
+    rules: Rules = "grounded"
+    options: tuple[tuple[str, str], ...] = ()
+    layout: Layout = "documents_first"
+    separators: bool = True
+    sub_questions: tuple[str, ...] = ()
+    seed: int = 0
+
+    def gather(self, query: str) -> Gathering:
+        """The evidence that the retrieval strategy finds for the query."""
+        return self.retrieval(self, query)
+
+    def rng(self) -> random.Random:
+        """A fresh generator, seeded by question and cell."""
+        return random.Random(f"{self.seed}:{self.id}")
