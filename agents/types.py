@@ -1,0 +1,85 @@
+"""What playing a recipe yields: the answer, its citations, its outcome and the trace of steps."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from strategies.types import Evidence, Failure, Message, Usage
+
+Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error"]
+OUTCOMES: tuple[Outcome, ...] = ("answered", "refused", "malformed", "too_long", "budget", "timeout", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchStep:
+    """One search and the evidence numbers that it brought, in order of rank."""
+
+    query: str
+    found: tuple[int, ...]
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateStep:
+    """One model call as it was sent and answered.
+
+    Attributes:
+        key: the call's journal key.
+        shown: the evidence numbers that the messages showed.
+    """
+
+    purpose: str
+    key: str
+    messages: tuple[Message, ...]
+    shown: tuple[int, ...]
+    text: str
+    reasoning: str
+    finish_reason: str
+    usage: Usage
+    failure: Failure | None = None
+
+
+Step = SearchStep | GenerateStep
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What playing the recipe took this time; differs between a live run and its replay.
+
+    Attributes:
+        attempts: requests sent, retries included.
+        replayed: calls that the journal answered.
+        paid: US dollars spent this time; None where a price is unknown.
+    """
+
+    seconds: float = 0.0
+    attempts: int = 0
+    replayed: int = 0
+    paid: float | None = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The end of one question.
+
+    Attributes:
+        text: the final answer with its citations; empty where there is none.
+        cited: evidence numbers cited and shown, in order of first mention.
+        invalid_citations: numbers cited that no prompt of this question showed.
+        tagged: whether the answer stood in its tags or fields.
+        notes: short tags, such as `no_sub_questions`, `cut`.
+        usage: as recorded, whether or not it was paid this time.
+    """
+
+    outcome: Outcome
+    text: str
+    refused: bool
+    cited: tuple[int, ...]
+    invalid_citations: tuple[int, ...]
+    evidence: Evidence
+    trace: tuple[Step, ...]
+    usage: Usage
+    tagged: bool = False
+    notes: tuple[str, ...] = ()
+    failure: Failure | None = None
+    cost: Cost = Cost()
