@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from documents.types import Chunk
+from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations, strip_citations
 
 Rules = Literal["grounded", "open", "choice", "closed-book"]
 Layout = Literal["documents_first", "as_published"]
@@ -138,6 +139,25 @@ class Draft:
     well_formed: bool
     tagged: bool
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_reply(cls, reply: Reply, *notes: str) -> Draft:
+        """Read answer, citations and refusal from the structured reply where there is one, else from the tags."""
+        if reply.finish_reason == "length":
+            notes = (*notes, "cut")
+        if isinstance(reply.parsed, Mapping):
+            return cls._from_fields(reply.parsed, notes)
+        text, tagged = read_answer(reply.text)
+        return cls(text, read_citations(text), is_refusal(text), bool(strip_citations(text)), tagged, notes)
+
+    @classmethod
+    def _from_fields(cls, fields: Mapping[str, Any], notes: tuple[str, ...]) -> Draft:
+        """A reply with the fields `answer`, `citations` and `refused`."""
+        text, numbers = fields.get("answer"), fields.get("citations", ())
+        text = text.strip() if isinstance(text, str) else ""
+        cited = tuple(dict.fromkeys(n for n in numbers if type(n) is int)) if isinstance(numbers, list) else ()
+        refused = fields.get("refused") is True or is_refusal(text)
+        return cls(text or (REFUSAL if refused else ""), cited, refused, bool(text) or refused, True, notes)
 
 
 Action = Search | Generate

@@ -1,0 +1,63 @@
+"""Reading a model's final text: its tags, its citations, and whether it refuses.
+
+The protocol strings are CReSt's (Figures 4 to 8 of the paper).
+"""
+from __future__ import annotations
+
+import re
+import unicodedata
+
+REFUSAL = "I cannot answer because the question is unanswerable with the documents."
+
+_ANSWER = re.compile(r"<answer>", re.IGNORECASE)
+_ANSWER_END = re.compile(r"</answer>", re.IGNORECASE)
+_THINKING = re.compile(r"<(thinking|think)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
+_STRAY = re.compile(r"</?(thinking|think|answer)>", re.IGNORECASE)
+_CITATION = re.compile(r"\[\s*\d{1,4}(?:\s*[-–,;]\s*\d{1,4}){0,50}\s*\]")
+_RANGE = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
+_WIDEST_RANGE = 100
+
+
+def read_answer(text: str) -> tuple[str, bool]:
+    """The final answer, and whether it stood in answer tags.
+
+    It stands after the last `<Answer>` and before the next `</Answer>`; a reply that was cut before
+    the closing tag ends the answer. Without answer tags it is the whole reply less its thinking.
+    """
+    *before, last = _ANSWER.split(text)
+    if not before:
+        return _STRAY.sub("", _THINKING.sub("", text)).strip(), False
+    return _ANSWER_END.split(last)[0].strip(), True
+
+
+def read_citations(text: str) -> tuple[int, ...]:
+    """Cited numbers in order of first mention, from `[1]`, `[1, 2]` and `[1-3]`.
+
+    A range that runs backwards or over more than 100 numbers counts as its two ends.
+    """
+    seen: dict[int, None] = {}
+    for bracket in _CITATION.findall(text):
+        for first, last in _RANGE.findall(bracket):
+            low, high = int(first), int(last or first)
+            numbers = range(low, high + 1) if low <= high <= low + _WIDEST_RANGE else (low, high)
+            seen.update(dict.fromkeys(numbers))
+    return tuple(seen)
+
+
+def strip_citations(text: str) -> str:
+    """The text without its citation brackets and the space before each."""
+    return re.sub(r"\s*" + _CITATION.pattern, "", text).strip()
+
+
+def fold(text: str) -> str:
+    """Case, width, punctuation and space folded: words of letters and digits, single spaces."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(re.sub(r"[\W_]+", " ", folded).split())
+
+
+_FOLDED_REFUSAL = fold(REFUSAL)
+
+
+def is_refusal(text: str) -> bool:
+    """Whether the final answer, its citations removed and folded, begins with the refusal sentence."""
+    return (fold(strip_citations(text)) + " ").startswith(_FOLDED_REFUSAL + " ")

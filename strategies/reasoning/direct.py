@@ -1,0 +1,12 @@
+"""Direct answering: the answer at once (CReSt, Figure 4)."""
+from __future__ import annotations
+
+from strategies.prompting import numbers, prompt
+from strategies.types import Draft, Generate, Recipe, Reply, Task
+
+
+def direct(task: Task) -> Recipe:
+    """One call that asks for the answer alone."""
+    evidence = yield from task.gather(task.question)
+    reply: Reply = yield Generate(prompt("direct", task, evidence), "answer", numbers(evidence))
+    return Draft.from_reply(reply)

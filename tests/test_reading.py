@@ -1,0 +1,73 @@
+"""Answers, citations and refusals are read from what models really write."""
+import pytest
+
+from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations, strip_citations
+from strategies.types import Draft, Reply
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Paris [1]", ("Paris [1]", False)),
+    ("<Thinking>a</Thinking><Answer>Paris</Answer>", ("Paris", True)),
+    ("<Answer>no</Answer> wait <Answer>Paris</Answer> tail", ("Paris", True)),
+    ("<Answer>cut off", ("cut off", True)),
+    ("<answer>\nParis\n</ANSWER>", ("Paris", True)),
+    ("<Thinking>never closed, no answer", ("", False)),
+    ("<think>hm</think>Paris", ("Paris", False)),
+    ("<Thinking>a</Thinking> Paris", ("Paris", False)),
+    ("", ("", False)),
+])
+def test_the_answer_stands_in_the_last_tags_or_is_the_reply_without_its_thinking(text, expected):
+    assert read_answer(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("a [1] b [2][1]", (1, 2)),
+    ("[1, 2] and [4;5]", (1, 2, 4, 5)),
+    ("[1-3]", (1, 2, 3)),
+    ("[2–4]", (2, 3, 4)),
+    ("[3-1]", (3, 1)),
+    ("[1-9999]", (1, 9999)),
+    ("in [2019] it was", (2019,)),
+    ("[a] [] [1.5] [12345]", ()),
+])
+def test_citations_are_read_in_every_form(text, expected):
+    assert read_citations(text) == expected
+
+
+def test_citations_are_stripped_wherever_they_stand():
+    assert strip_citations("Paris [1], in France [2, 3].") == "Paris, in France."
+
+
+@pytest.mark.parametrize("text", [
+    REFUSAL,
+    REFUSAL.lower() + " No year is given.",
+    "I cannot answer, because the question is **unanswerable** with the documents [1]",
+    "  i CANNOT answer because the question is unanswerable with the documents",
+])
+def test_a_refusal_begins_with_the_sentence_however_it_is_written(text):
+    assert is_refusal(text)
+
+
+@pytest.mark.parametrize("text", [
+    "The riddle is unanswerable.",
+    "Paris. I cannot answer because the question is unanswerable with the documents.",
+    "I cannot answer because the question is unanswerable with the documentstore",
+    "",
+])
+def test_merely_holding_the_word_is_no_refusal(text):
+    assert not is_refusal(text)
+
+
+def test_an_empty_reply_is_not_well_formed_and_a_cut_one_says_so():
+    assert not Draft.from_reply(Reply("")).well_formed
+    assert not Draft.from_reply(Reply("<Answer> [1] </Answer>")).well_formed
+    cut = Draft.from_reply(Reply("<Thinking>so", finish_reason="length"))
+    assert not cut.well_formed
+    assert cut.notes == ("cut",)
+
+
+def test_a_structured_reply_is_read_from_its_fields():
+    draft = Draft.from_reply(Reply("{}", parsed={"answer": "Paris", "citations": [2, 2, "x", True], "refused": False}))
+    assert draft == Draft("Paris", (2,), False, True, True)
+    assert Draft.from_reply(Reply("{}", parsed={"answer": "", "refused": True})).text == REFUSAL
+    assert not Draft.from_reply(Reply("{}", parsed={"other": 1})).well_formed

@@ -1,0 +1,128 @@
+"""Each strategy asks for what it claims, and all share the same opening bytes."""
+import subprocess
+import sys
+
+import pytest
+
+from documents.types import Chunk
+from strategies.catalogue import REASONING, RETRIEVAL, reasoning, retrieval
+from strategies.prompting import fill, show_documents
+from strategies.reading import REFUSAL
+from strategies.reasoning.least_to_most import sub_questions
+from strategies.types import Draft, Generate, Passage, Reply, Search, Task
+
+EVIDENCE = tuple(Passage(n, Chunk(f"c{n}", "d", "plain", 0, 9, text)) for n, text in
+                 ((1, "Paris is in France."), (3, "Rome is in Italy.")))
+
+
+def play(name, replies, **changes):
+    """The actions of a recipe over EVIDENCE, and its draft."""
+    task = Task("q", "Where is Paris?", RETRIEVAL["once"], **changes)
+    recipe, replies, actions = REASONING[name](task), iter(replies), []
+    result = None
+    while True:
+        try:
+            action = recipe.send(result)
+        except StopIteration as end:
+            return actions, end.value
+        actions.append(action)
+        result = EVIDENCE if isinstance(action, Search) else Reply(next(replies))
+
+
+@pytest.mark.parametrize("name", ["direct", "chain_of_thought", "chain_of_draft", "plan_and_solve"])
+def test_a_one_call_strategy_searches_once_and_asks_once(name):
+    actions, draft = play(name, ["<Answer>France [1]</Answer>"])
+    assert [type(action) for action in actions] == [Search, Generate]
+    assert actions[0].query == "Where is Paris?"
+    assert actions[1].shown == (1, 3)
+    assert draft == Draft("France [1]", (1,), False, True, True)
+
+
+def test_least_to_most_carries_earlier_answers_into_later_prompts():
+    actions, draft = play("least_to_most", ["1. What is Paris?\n2) Where is it?\nWhere is Paris?\n- what is paris",
+                                            "A city [1].", "In France [1].", "<Answer>France [1]</Answer>"])
+    decompose, first, second, final = actions[1:]
+    assert [action.purpose for action in actions[1:]] == ["decompose", "solve", "solve", "answer"]
+    assert "What is Paris?" in first.messages[-1].content
+    assert [message.content for message in second.messages[2:3]] == ["A city [1]."]
+    assert "Where is it?" in second.messages[-1].content
+    assert [m.content for m in final.messages if m.role == "assistant"] == ["A city [1].", "In France [1]."]
+    assert "Where is Paris?" in final.messages[-1].content
+    assert "<Answer>" in final.messages[-1].content
+    assert "Rules" not in decompose.messages[-1].content
+    assert draft.text == "France [1]"
+
+
+def test_least_to_most_without_sub_questions_answers_the_question_alone_and_says_so():
+    actions, draft = play("least_to_most", ["Where is Paris?", "<Answer>France</Answer>"])
+    assert [action.purpose for action in actions[1:]] == ["decompose", "answer"]
+    assert draft.notes == ("no_sub_questions",)
+
+
+def test_at_most_six_sub_questions_are_kept_without_numbers_and_repeats():
+    text = "\n".join(["Sub-question 1: a?", "(2) b?", "* c?", "Q3: d?", "e?", "**f?**", "g?", "A?"])
+    assert sub_questions(text, "x") == ["a?", "b?", "c?", "d?", "e?", "f?"]
+
+
+def test_the_prompts_of_all_strategies_begin_with_the_same_bytes_up_to_the_end_of_the_documents():
+    documents = show_documents(Task("q", "", RETRIEVAL["once"]), EVIDENCE)
+    assert documents == "Documents:\n\n[1]\nParis is in France.\n\n[3]\nRome is in Italy.\n\n"
+    openings = set()
+    for name in REASONING:
+        actions, _ = play(name, ["What is Paris?", "a", "b"])
+        for action in actions[1:]:
+            system, first = action.messages[:2]
+            assert first.content.startswith(documents)
+            openings.add((system.content, first.content[:len(documents)]))
+    assert len(openings) == 1
+
+
+def test_the_published_layout_puts_the_documents_last():
+    actions, _ = play("direct", ["x"], layout="as_published")
+    first = actions[1].messages[1].content
+    assert first.startswith("Rules:")
+    assert first.endswith("Rome is in Italy.")
+
+
+def test_without_separators_no_number_and_no_citation_rule_is_shown():
+    first = play("direct", ["x"], separators=False)[0][1].messages[1].content
+    assert first.startswith("Documents:\n\nParis is in France.\n\nRome is in Italy.\n\n")
+    assert "[1]" not in first
+    assert REFUSAL in first
+
+
+def test_closed_book_shows_no_documents_and_no_refusal():
+    first = play("direct", ["x"], rules="closed-book")[0][1].messages[1].content
+    assert "Paris is in France" not in first
+    assert REFUSAL not in first
+
+
+def test_options_are_lettered_lines():
+    first = play("direct", ["x"], rules="choice", options=(("A", "France"), ("B", "Italy")))[0][1].messages[1].content
+    assert "Question: Where is Paris?\nA. France\nB. Italy" in first
+
+
+def test_a_prompt_refuses_missing_and_extra_fields():
+    with pytest.raises(KeyError, match="sub_question"):
+        fill("least_to_most_solve")
+    with pytest.raises(KeyError, match="other"):
+        fill("direct", other="x")
+
+
+def test_an_unknown_strategy_lists_the_known_ones():
+    with pytest.raises(Exception, match="unknown reasoning strategy 'drect'; there are: direct, chain_of_thought"):
+        reasoning("drect")
+    with pytest.raises(Exception, match="there are: none, once"):
+        retrieval("twice")
+
+
+def test_recipes_do_not_depend_on_the_hash_seed():
+    script = """
+import hashlib
+from test_recipes import play
+from strategies.catalogue import REASONING
+print(hashlib.sha256(repr([play(name, ["What?\\nWhy?", "a", "b", "c"]) for name in REASONING]).encode()).hexdigest())
+"""
+    seen = {subprocess.run([sys.executable, "-c", script], cwd="tests", capture_output=True, text=True, check=True,
+                           env={"PYTHONHASHSEED": seed, "PYTHONPATH": ".:.."}).stdout for seed in ("1", "2")}
+    assert len(seen) == 1
