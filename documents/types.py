@@ -57,9 +57,11 @@ class Document:
         """The first and last page that `[start, end)` touches; None without pages."""
         if not self.pages:
             return None
-        starts = [page.html if format == "html" else page.plain for page in self.pages]
-        first = max(bisect_right(starts, start) - 1, 0)
-        last = max(bisect_right(starts, max(end - 1, start)) - 1, first)
+        def begin(page: Page) -> int:
+            return page.html if format == "html" else page.plain
+
+        first = max(bisect_right(self.pages, start, key=begin) - 1, 0)
+        last = max(bisect_right(self.pages, max(end - 1, start), key=begin) - 1, first)
         return self.pages[first].number, self.pages[last].number
 
 

@@ -1,0 +1,12 @@
+"""Chunkers: how a document's rendering is cut into chunks."""
+from typing import Annotated
+
+from pydantic import Field
+
+from documents.chunkers.crest import Crest
+from documents.chunkers.fixed import Fixed
+from documents.chunkers.sections import Sections
+
+ChunkerSettings = Annotated[Crest | Fixed | Sections, Field(discriminator="kind")]
+
+__all__ = ["ChunkerSettings", "Crest", "Fixed", "Sections"]

@@ -1,0 +1,83 @@
+"""Reads many documents in parallel, or one, apart from this process."""
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+from documents.errors import DocumentError
+from documents.pool import Worker
+from documents.sources import Source
+from documents.types import Document
+
+LARGEST = 100_000_000
+"""Bytes above which a file is refused."""
+
+_AHEAD = 4
+
+
+def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: int | None = None,
+                   largest: int = LARGEST) -> Iterator[Document | DocumentError]:
+    """Each source's document, or the error that says why there is none, in the order of `sources`.
+
+    Files are parsed in processes of their own, so that one which hangs or kills its parser costs itself only.
+
+    Args:
+        deadline: seconds that one file may take to parse.
+        workers: processes; as many as there are cores, if None.
+        largest: bytes above which a file is refused.
+    """
+    count = max(1, min(workers or os.cpu_count() or 1, len(sources)))
+    with _pool(count, deadline, largest) as idle, ThreadPoolExecutor(count) as threads:
+        waiting: deque[Future[Document | DocumentError]] = deque()
+        try:
+            for source in sources:
+                waiting.append(threads.submit(_read, source, idle))
+                if len(waiting) > count * _AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def read_document(path: str | Path, deadline: float = 120.0, largest: int = LARGEST) -> Document:
+    """The document in one file; its source is the file's name.
+
+    Raises:
+        DocumentError: it cannot be read.
+    """
+    from documents.sources import find_sources
+
+    (result,) = read_documents(find_sources([path]), deadline, 1, largest)
+    if isinstance(result, DocumentError):
+        raise result
+    return result
+
+
+@contextmanager
+def _pool(count: int, deadline: float, largest: int) -> Iterator[SimpleQueue[Worker]]:
+    workers = [Worker(deadline, largest) for _ in range(count)]
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
+    try:
+        yield idle
+    finally:
+        for worker in workers:
+            worker.close()
+
+
+def _read(source: Source, idle: SimpleQueue[Worker]) -> Document | DocumentError:
+    if source.problem is not None:
+        return DocumentError(source.relative, source.problem)
+    worker = idle.get()
+    try:
+        return worker.parse(source)
+    finally:
+        idle.put(worker)

@@ -1,0 +1,1 @@
+"""Parsers: one file for each type of document."""

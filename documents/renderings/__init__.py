@@ -1,0 +1,1 @@
+"""Renderings: clean HTML and readable text from one stream of events."""
