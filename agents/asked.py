@@ -1,0 +1,46 @@
+"""Asked: the outcome of one model call, and its form as plain JSON."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from strategies.types import Failure, Reply, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The outcome of one model call.
+
+    Attributes:
+        key: its journal key.
+        attempts: requests sent this time, retries included; 0 where the journal answered.
+        replayed: whether the journal answered.
+    """
+
+    key: str
+    outcome: Reply | Failure
+    attempts: int = 0
+    replayed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """For the graph's state."""
+        kind = "reply" if isinstance(self.outcome, Reply) else "failure"
+        return {"key": self.key, kind: outcome_to_json(self.outcome), "attempts": self.attempts,
+                "replayed": self.replayed}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Asked:
+        """The inverse of `to_json`."""
+        outcome = Failure(**fields["failure"]) if "failure" in fields else reply_from_json(fields["reply"])
+        return cls(fields["key"], outcome, fields["attempts"], fields["replayed"])
+
+
+def outcome_to_json(outcome: Reply | Failure) -> dict[str, Any]:
+    """A reply or failure as plain JSON."""
+    return asdict(outcome)
+
+
+def reply_from_json(fields: Mapping[str, Any]) -> Reply:
+    """A reply from `outcome_to_json`."""
+    return Reply(**{**fields, "usage": Usage(**fields["usage"]), "tool_calls": tuple(fields["tool_calls"])})

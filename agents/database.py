@@ -1,0 +1,105 @@
+"""One SQLite file that survives `kill -9`, with commits shared by whoever waits at the same moment.
+
+WAL with synchronous NORMAL loses nothing when the process dies, only when the machine does.
+"""
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from documents.errors import RunError
+from documents.types import digest
+
+_WINDOW = 0.005  # seconds: many replies of one moment share one commit, and none waits noticeably
+_TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID"
+
+text_hash = lru_cache(maxsize=512)(digest)  # the parts of prompts repeat, and are the same objects
+
+
+class Database:
+    """Tables and the texts that their rows refer to by hash.
+
+    Args:
+        path: the file; made where absent.
+        schema: `CREATE TABLE IF NOT EXISTS` statements.
+
+    Raises:
+        RunError: the file cannot be opened or written, or is not a database.
+    """
+
+    def __init__(self, path: Path, schema: Iterable[str]) -> None:
+        self.path = path
+        self._rows: list[tuple[str, Sequence[Any]]] = []
+        self._commit: asyncio.Future[None] | None = None
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+            for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", _TEXTS, *schema):
+                self._connection.execute(statement)
+            self._known = {row[0] for row in self._connection.execute("SELECT hash FROM texts")}
+        except sqlite3.Error as error:
+            raise RunError(f"{path}: {error}") from error
+
+    def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query, those not yet committed included."""
+        self.flush()
+        return self._connection.execute(statement, values).fetchall()
+
+    def put(self, statement: str, values: Sequence[Any]) -> None:
+        """Write at the next commit."""
+        self._rows.append((statement, values))
+
+    def put_text(self, content: str) -> str:
+        """Keep a text once; returns its hash."""
+        key = text_hash(content)
+        if key not in self._known:
+            self._known.add(key)
+            # a lone surrogate (hostile PDF or model output) has no UTF-8 form, which SQLite needs
+            stored = content.encode("utf-8", "replace").decode("utf-8")
+            self.put("INSERT OR IGNORE INTO texts VALUES (?, ?)", (key, stored))
+        return key
+
+    def text(self, key: str) -> str:
+        """The text of that hash; RunError where it is not kept."""
+        rows = self.read("SELECT content FROM texts WHERE hash = ?", (key,))
+        if not rows:
+            raise RunError(f"{self.path}: the text {key} is missing; the file is damaged")
+        return str(rows[0][0])
+
+    async def durable(self) -> None:
+        """Returns when everything put so far is committed."""
+        if self._commit is None:
+            loop = asyncio.get_running_loop()
+            self._commit = loop.create_future()
+            loop.call_later(_WINDOW, self._settle, self._commit)
+        await asyncio.shield(self._commit)
+
+    def _settle(self, commit: asyncio.Future[None]) -> None:
+        self._commit = None
+        try:
+            self.flush()
+        except RunError as error:
+            commit.set_exception(error)
+        else:
+            commit.set_result(None)
+
+    def flush(self) -> None:
+        """Commit everything put so far."""
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for statement, values in rows:
+                self._connection.execute(statement, values)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise RunError(f"{self.path}: cannot write: {error}") from error
+
+    def close(self) -> None:
+        """Commit and close."""
+        self.flush()
+        self._connection.close()

@@ -1,0 +1,95 @@
+"""The LangGraph state machine that plays a recipe.
+
+`search`, `generate` and `finish` are its nodes; what follows a node is what the recipe asks for next.
+The state is JSON: the question and the results so far, each with the hashes of the actions that it
+answers. A live question keeps its generator; one that was saved is replayed from its results.
+"""
+from __future__ import annotations
+
+import asyncio
+import operator
+from typing import Annotated, Any, Protocol, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StreamWriter
+
+from agents.playback import Node, Playback, evidence_of
+from agents.types import Answer, SearchStep, Step
+
+
+class State(TypedDict, total=False):
+    """What the graph is given (`question`, and optionally `id` and `options`) and what it adds."""
+
+    id: str
+    question: str
+    options: list[list[str]]
+    results: Annotated[list[dict[str, Any]], operator.add]
+    answer: dict[str, Any]
+
+
+class Player(Protocol):
+    """Knows the playback of a state: the live one, or one restored from the state's results."""
+
+    def playback(self, state: State) -> Playback: ...
+
+
+Graph = CompiledStateGraph[State, None, State, State]
+
+
+def build_graph(player: Player, checkpointer: Any = None) -> Graph:
+    """The compiled graph; the player brings strategy, model and evidence."""
+
+    async def search(state: State, writer: StreamWriter) -> Command[Node]:
+        play = player.playback(state)
+        if play.stop_over_budget():
+            return Command(goto="finish")
+        found = await asyncio.gather(*map(play.means.search, play.searches()))
+        entry = play.take_found(found)
+        return _go_on(play, entry, len(found), writer)
+
+    async def generate(state: State, writer: StreamWriter) -> Command[Node]:
+        play = player.playback(state)
+        if play.stop_over_budget():
+            return Command(goto="finish")
+        asked = await asyncio.gather(*(play.means.ask(call, play.deadline) for call in play.calls()))
+        entry = play.take_asked(asked)
+        return _go_on(play, entry, len(asked), writer)
+
+    async def finish(state: State) -> State:
+        return {"answer": answer_to_json(player.playback(state).answer())}
+
+    def first(state: State) -> Node:
+        return player.playback(state).node
+
+    graph = StateGraph(State)
+    graph.add_node("search", search, destinations=("search", "generate", "finish"))
+    graph.add_node("generate", generate, destinations=("search", "generate", "finish"))
+    graph.add_node("finish", finish)
+    graph.add_conditional_edges(START, first, ["search", "generate", "finish"])
+    graph.add_edge("finish", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+def _go_on(play: Playback, entry: dict[str, Any], steps: int, writer: StreamWriter) -> Command[Node]:
+    for step in play.trace[-steps:]:
+        writer(event_of(step))
+    return Command(update={"results": [entry]}, goto=play.node)
+
+
+def event_of(step: Step) -> dict[str, Any]:
+    """A step as it is streamed: `search` with what it found, or `reply` with what the model said."""
+    failure = step.failure.message if step.failure else None
+    if isinstance(step, SearchStep):
+        return {"event": "search", "query": step.query, "found": list(step.found), "failure": failure}
+    return {"event": "reply", "purpose": step.purpose, "shown": list(step.shown), "text": step.text,
+            "completion_tokens": step.usage.completion_tokens, "failure": failure}
+
+
+def answer_to_json(answer: Answer) -> dict[str, Any]:
+    """The end of a question as plain JSON: chunks by id, no prompts."""
+    return {"outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
+            "citations": [{"number": passage.number, "chunk": passage.chunk.id} for passage in evidence_of(answer)],
+            "invalid_citations": list(answer.invalid_citations),
+            "evidence": [{"number": passage.number, "chunk": passage.chunk.id} for passage in answer.evidence],
+            "failure": answer.failure.message if answer.failure else None}

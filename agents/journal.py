@@ -1,0 +1,97 @@
+"""The journal: model calls by content, so that a run can be continued and replayed without a model.
+
+A key names the model's identity, the messages, every parameter, the repeat and the sample, and
+never a host or path. A failure is kept too: a replay gives it again, a live run asks anew.
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from agents.asked import outcome_to_json, reply_from_json
+from agents.database import Database
+from documents.errors import ReplayMiss
+from strategies.types import Failure, Message, Reply
+
+Mode = Literal["live", "record", "replay"]
+SCHEMA = ("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, messages TEXT NOT NULL, parameters TEXT NOT NULL,"
+          " reply TEXT, failure TEXT) WITHOUT ROWID",)
+_KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)"
+_NEAREST_OF = 2000  # recorded calls looked at for the nearest prompt of a miss
+
+
+def call_key(identity: str, messages: Sequence[Message], parameters: Mapping[str, Any], repeat: int,
+             sample: int) -> str:
+    """SHA-256 over everything that decides the reply."""
+    content = [identity, [[message.role, message.content] for message in messages], parameters, repeat, sample]
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Journal:
+    """Reads and keeps calls in a database's table `calls`; without a database it keeps nothing.
+
+    Args:
+        mode: `live` only writes; `record` reads through; `replay` never calls out.
+    """
+
+    def __init__(self, database: Database | None, mode: Mode = "record") -> None:
+        self.database = database
+        self.mode = mode
+
+    def find(self, key: str) -> Reply | Failure | None:
+        """The recorded outcome of a call. Failures are given in mode `replay` only."""
+        if self.database is None or self.mode == "live":
+            return None
+        rows = self.database.read("SELECT reply, failure FROM calls WHERE key = ?", (key,))
+        if not rows:
+            return None
+        reply, failure = rows[0]
+        if reply is not None:
+            return reply_from_json(json.loads(reply))
+        return Failure(**json.loads(failure)) if self.mode == "replay" else None
+
+    async def keep(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any],
+                   outcome: Reply | Failure) -> None:
+        """Write the outcome of a call and return when it is durable."""
+        if self.database is None:
+            return
+        reply, failure = (json.dumps(outcome_to_json(outcome)), None) if isinstance(outcome, Reply) else \
+            (None, json.dumps(outcome_to_json(outcome)))
+        shown = json.dumps([[message.role, [self.database.put_text(part) for part in message.parts]]
+                            for message in messages])
+        self.database.put(_KEEP, (key, shown, json.dumps(parameters, sort_keys=True), reply, failure))
+        await self.database.durable()
+
+    def miss(self, key: str, messages: Sequence[Message]) -> ReplayMiss:
+        """The error of a replay that the journal cannot answer, with the nearest recorded prompt."""
+        wanted = "\n".join(message.content for message in messages)
+        nearest, at = "", -1
+        for recorded in self._prompts():
+            common = _common_prefix(wanted, recorded)
+            if common > at:
+                nearest, at = recorded, common
+        if at < 0:
+            return ReplayMiss(f"the journal holds no call {key[:12]}, nor any other", "replay_miss", 0)
+        return ReplayMiss(f"the journal holds no call {key[:12]}; the nearest recorded prompt differs from character "
+                          f"{at}: recorded {nearest[at:at + 40]!r}, asked {wanted[at:at + 40]!r}", "replay_miss", 0)
+
+    def _prompts(self) -> list[str]:
+        if self.database is None:
+            return []
+        rows = self.database.read("SELECT messages FROM calls LIMIT ?", (_NEAREST_OF,))
+        return ["\n".join("".join(map(self.database.text, parts)) for _, parts in json.loads(row[0])) for row in rows]
+
+
+def _common_prefix(one: str, other: str) -> int:
+    """Length of the common beginning, by bisection, so that long prompts cost little."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,73 @@
+"""A model as a question sees it: the journal first, then the client."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from agents.asked import Asked
+from agents.journal import Journal, call_key
+from documents.errors import CallError, CallTimeout, CallTooLong
+from strategies.types import Failure, Generate
+
+
+class Client(Protocol):
+    """What reaches the model over the wire."""
+
+    @property
+    def identity(self) -> str: ...
+
+    def parameters(self, action: Generate, max_tokens: int, repeat: int) -> dict[str, Any]: ...
+
+    async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float) -> Any: ...
+
+
+class Model:
+    """Asks the client for what the journal does not hold.
+
+    Args:
+        max_tokens: limit on a reply where the action names none.
+        repeat: which repeat of the cell this is; part of every key.
+    """
+
+    def __init__(self, client: Client, journal: Journal, max_tokens: int, repeat: int = 0) -> None:
+        self.client = client
+        self.journal = journal
+        self.max_tokens = max_tokens
+        self.repeat = repeat
+
+    def key(self, action: Generate) -> str:
+        """The journal key of a call."""
+        return call_key(self.client.identity, action.messages, self._parameters(action), self.repeat, action.sample)
+
+    async def ask(self, action: Generate, deadline: float) -> Asked:
+        """The outcome of a call, durable in the journal before it is handed on.
+
+        Args:
+            deadline: of the question, in `time.monotonic` seconds.
+        """
+        parameters = self._parameters(action)
+        key = call_key(self.client.identity, action.messages, parameters, self.repeat, action.sample)
+        if (known := self.journal.find(key)) is not None:
+            return Asked(key, known, replayed=True)
+        try:
+            if self.journal.mode == "replay":
+                raise self.journal.miss(key, action.messages)
+            done = await self.client.complete(action, max_tokens=self._limit(action), repeat=self.repeat,
+                                              deadline=deadline)
+            asked = Asked(key, done.reply, done.attempts)
+        except CallError as error:
+            asked = Asked(key, Failure(_kind(error), str(error)), error.attempts)
+        await self.journal.keep(key, action.messages, parameters, asked.outcome)
+        return asked
+
+    def _limit(self, action: Generate) -> int:
+        return action.max_tokens or self.max_tokens
+
+    def _parameters(self, action: Generate) -> Mapping[str, Any]:
+        return self.client.parameters(action, self._limit(action), self.repeat)
+
+
+def _kind(error: CallError) -> str:
+    if isinstance(error, CallTimeout):
+        return "timeout"
+    return "too_long" if isinstance(error, CallTooLong) else error.kind

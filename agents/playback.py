@@ -1,0 +1,193 @@
+"""One question in play: its recipe, its evidence numbers, its budget and its trace."""
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from agents.asked import Asked
+from agents.types import Answer, Cost, GenerateStep, Outcome, SearchStep, Step
+from documents.errors import RecipeMismatch
+from documents.types import Chunk, digest
+from strategies.types import Action, Draft, Evidence, Failure, Generate, Passage, Reasoning, Reply, Search, Task, Usage
+
+Node = Literal["search", "generate", "finish"]
+_OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_long", "budget": "budget"}
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one question may use. A recipe that asks for more ends with the outcome `budget`."""
+
+    calls: int
+    tokens: int
+    searches: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a question is played with.
+
+    Attributes:
+        search: the chunks of a search, best first.
+        ask: one model call; gets the deadline in `time.monotonic` seconds.
+        key: the journal key of a call, for checking a resumed question.
+        chunk: a chunk by id, for resuming.
+    """
+
+    search: Callable[[Search], Awaitable[Sequence[Chunk]]]
+    ask: Callable[[Generate, float], Awaitable[Asked]]
+    key: Callable[[Generate], str]
+    chunk: Callable[[str], Chunk]
+    budget: Budget
+
+
+@dataclass(slots=True)
+class Playback:
+    """Plays a recipe: holds what it asks for, takes the results, and ends with an Answer."""
+
+    task: Task
+    reasoning: Reasoning
+    means: Means
+    draft: Draft | None = None
+    failure: Failure | None = None
+    pending: list[Action] = field(default_factory=list)
+    trace: list[Step] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+    started: float = field(default_factory=time.monotonic)
+    _passages: dict[str, Passage] = field(default_factory=dict)
+    _recipe: Any = None
+    _listed: bool = False
+
+    def __post_init__(self) -> None:
+        self._recipe = self.reasoning(self.task)
+        self._send(None)
+
+    @property
+    def node(self) -> Node:
+        """What comes next."""
+        if self.draft is not None or self.failure is not None:
+            return "finish"
+        return "search" if isinstance(self.pending[0], Search) else "generate"
+
+    @property
+    def deadline(self) -> float:
+        return self.started + self.means.budget.seconds
+
+    def searches(self) -> list[Search]:
+        """The pending actions, where they are searches."""
+        return [action for action in self.pending if isinstance(action, Search)]
+
+    def calls(self) -> list[Generate]:
+        """The pending actions, where they are model calls."""
+        return [action for action in self.pending if isinstance(action, Generate)]
+
+    def stop_over_budget(self) -> bool:
+        """End the question where the pending actions would break its budget."""
+        budget, used = self.means.budget, self.usage
+        searched = sum(isinstance(step, SearchStep) for step in self.trace)
+        made = len(self.trace) - searched
+        if self.searches() and searched + len(self.pending) > budget.searches:
+            self._stop(Failure("budget", f"the question may search {budget.searches} times"))
+        elif self.calls() and made + len(self.pending) > budget.calls:
+            self._stop(Failure("budget", f"the question may make {budget.calls} calls"))
+        elif self.calls() and used.prompt_tokens + used.completion_tokens >= budget.tokens:
+            self._stop(Failure("budget", f"the question may use {budget.tokens} tokens"))
+        return self.failure is not None
+
+    def take_found(self, found: Sequence[Sequence[Chunk]]) -> dict[str, Any]:
+        """Number the chunks of the pending searches, go on, and return the entry for the state."""
+        searches = self.searches()
+        entry = {"actions": [search_hash(search) for search in searches],
+                 "found": [[chunk.id for chunk in chunks] for chunks in found]}
+        results = [tuple(map(self._number, chunks)) for chunks in found]
+        for search, evidence in zip(searches, results, strict=True):
+            self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
+        self._send(results if self._listed else results[0])
+        return entry
+
+    def take_asked(self, asked: Sequence[Asked]) -> dict[str, Any]:
+        """Take the outcomes of the pending calls, go on, and return the entry for the state."""
+        entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked]}
+        ended: Failure | None = None
+        for call, one in zip(self.calls(), asked, strict=True):
+            self._account(call, one)
+            if isinstance(one.outcome, Failure) and not call.see_failure:
+                ended = ended or one.outcome
+        if ended:
+            self._stop(ended)
+        else:
+            results = [one.outcome for one in asked]
+            self._send(results if self._listed else results[0])
+        return entry
+
+    def restore(self, results: Sequence[Mapping[str, Any]]) -> None:
+        """Bring a fresh playback to where the recorded results leave it.
+
+        Raises:
+            RecipeMismatch: the recipe asks for something other than what was recorded.
+        """
+        for entry in results:
+            wanted = [*map(search_hash, self.searches()), *map(self.means.key, self.calls())]
+            if wanted != entry["actions"]:
+                raise RecipeMismatch(f"question {self.task.id}: step {len(self.trace) + 1} of the strategy differs "
+                                     "from what was recorded; the strategy or its prompts have changed since")
+            if "found" in entry:
+                self.take_found([[self.means.chunk(key) for key in keys] for keys in entry["found"]])
+            else:
+                self.take_asked([Asked.from_json(one) for one in entry["asked"]])
+
+    def answer(self) -> Answer:
+        """The end of the question, its cited numbers split into shown and never shown."""
+        seconds = time.monotonic() - self.started
+        common: dict[str, Any] = {"evidence": tuple(self._passages.values()), "trace": tuple(self.trace),
+                                  "usage": self.usage, "cost": replace(self.cost, seconds=seconds)}
+        if self.failure is not None or self.draft is None:
+            failure = self.failure or Failure("stopped", "the question was stopped before its end")
+            return Answer(_OUTCOME_OF.get(failure.kind, "error"), "", False, (), (), failure=failure, **common)
+        draft = self.draft
+        shown = {number for step in self.trace if isinstance(step, GenerateStep) for number in step.shown}
+        cited = draft.cited if self.task.separators else ()
+        outcome: Outcome = "malformed" if not draft.well_formed else "refused" if draft.refused else "answered"
+        return Answer(outcome, draft.text, outcome == "refused", tuple(n for n in cited if n in shown),
+                      tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes, **common)
+
+    def _stop(self, failure: Failure) -> None:
+        self.failure = failure
+        self._recipe.close()
+
+    def _send(self, value: Any) -> None:
+        try:
+            action = self._recipe.send(value)
+        except StopIteration as end:
+            self.draft, self.pending = end.value, []
+            return
+        self._listed = isinstance(action, list)
+        self.pending = action if isinstance(action, list) else [action]
+
+    def _number(self, chunk: Chunk) -> Passage:
+        return self._passages.setdefault(chunk.id, Passage(len(self._passages) + 1, chunk))
+
+    def _account(self, action: Generate, one: Asked) -> None:
+        reply = one.outcome if isinstance(one.outcome, Reply) else Reply("", finish_reason="")
+        failure = one.outcome if isinstance(one.outcome, Failure) else None
+        self.trace.append(GenerateStep(action.purpose, one.key, action.messages, action.shown, reply.text,
+                                       reply.reasoning, reply.finish_reason, reply.usage, failure))
+        self.usage += reply.usage
+        price = 0.0 if one.replayed else reply.usage.price
+        self.cost = Cost(0.0, self.cost.attempts + one.attempts, self.cost.replayed + one.replayed,
+                         None if price is None or self.cost.paid is None else self.cost.paid + price)
+
+
+def search_hash(search: Search) -> str:
+    """What a search asks for, as a hash."""
+    return digest("search", search.query, str(search.k), repr(sorted((search.filter or {}).items())))
+
+
+def evidence_of(answer: Answer) -> Evidence:
+    """The passages that the answer cites, in order of first mention."""
+    by_number = {passage.number: passage for passage in answer.evidence}
+    return tuple(by_number[number] for number in answer.cited)

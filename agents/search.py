@@ -1,0 +1,65 @@
+"""Searches as a question makes them: blocking retrievers off the event loop, equal searches once."""
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from documents.types import Chunk
+from retrieval.types import Hit, Retriever
+from strategies.types import Search
+
+SearchFunction = Callable[[Search], Awaitable[Sequence[Chunk]]]
+
+
+def placed(chunks: Sequence[Chunk]) -> SearchFunction:
+    """Every search returns the chunks that the condition has placed before the recipe ran."""
+
+    async def search(_: Search) -> Sequence[Chunk]:
+        return chunks
+
+    return search
+
+
+class Searcher:
+    """Searches one retriever for many questions and cells.
+
+    Queries that arrive while a search is running are put to the retriever together, and a query
+    asked before is not searched again.
+
+    Args:
+        k: chunks per search where the action names no number.
+    """
+
+    def __init__(self, retriever: Retriever, k: int) -> None:
+        self.retriever = retriever
+        self.k = k
+        self._asked: dict[tuple[str, int], asyncio.Task[list[Hit]]] = {}
+        self._found: dict[tuple[str, int], list[Hit]] = {}
+        self._waiting: list[str] = []
+        self._turn = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, "search")  # one: the embedder uses every core by itself
+
+    async def hits(self, query: str, k: int) -> list[Hit]:
+        """The hits of one query; raises what the retriever raises."""
+        key = (query, k)
+        if key not in self._asked:
+            self._waiting.append(query)
+            self._asked[key] = asyncio.create_task(self._search(query, k))
+        return await asyncio.shield(self._asked[key])
+
+    async def __call__(self, search: Search) -> Sequence[Chunk]:
+        return [hit.chunk for hit in await self.hits(search.query, search.k or self.k)]
+
+    async def _search(self, query: str, k: int) -> list[Hit]:
+        async with self._turn:
+            if (query, k) not in self._found:
+                batch, self._waiting = list(dict.fromkeys([query, *self._waiting])), []
+                found = await asyncio.get_running_loop().run_in_executor(
+                    self._thread, self.retriever.search, batch, k)
+                self._found.update({(one, k): hits for one, hits in zip(batch, found, strict=True)})
+            return self._found[query, k]
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
