@@ -31,7 +31,8 @@ class Question:
     """One question of a benchmark.
 
     Attributes:
-        answers: accepted gold answers; the first is shown and judged against.
+        answers: accepted gold answers; the first is shown in tables.
+        gold_repeats: gold labels that the record states more than once; only as-published scoring counts them.
         given: the benchmark's own chunks, in its order; gold ones are named by `gold`.
         tags: name to values, such as `{"language": ("en",)}`.
     """
@@ -41,6 +42,7 @@ class Question:
     answers: tuple[str, ...]
     answerable: bool
     gold: tuple[Gold, ...] = ()
+    gold_repeats: int = 0
     given: tuple[Chunk, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     sub_questions: tuple[str, ...] = ()

@@ -1,0 +1,77 @@
+"""Comparing answer texts: normalisation, exact match, token F1, and values in place of figures."""
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+from experiments.values import values
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_HANGUL = re.compile(r"[\uac00-\ud7a3]")
+_ASCII_PUNCTUATION = frozenset(string.punctuation)
+
+
+def normalize_answer(text: str) -> str:
+    """Lower case, no punctuation, no articles, single spaces; NFKC, so width and composition do not matter.
+
+    HotpotQA's normalisation (Yang et al., 2018), with Unicode punctuation treated as ASCII's is: removed, not
+    replaced by a space.
+    """
+    folded = unicodedata.normalize("NFKC", text).lower()
+    kept = "".join(c for c in folded if c not in _ASCII_PUNCTUATION and unicodedata.category(c)[0] != "P")
+    return " ".join(_ARTICLES.sub(" ", kept).split())
+
+
+def with_values(text: str) -> str:
+    """The normalised text with every number and date as one word that equal values share."""
+    text = unicodedata.normalize("NFKC", text)
+    pieces, at = [], 0
+    for value in values(text):
+        pieces += [text[at:value.start], f" {value.token} "]
+        at = value.end
+    return normalize_answer("".join([*pieces, text[at:]]))
+
+
+def is_korean(text: str) -> bool:
+    """Whether the text holds a Hangul syllable."""
+    return _HANGUL.search(unicodedata.normalize("NFKC", text)) is not None
+
+
+def tokens(text: str, bigrams: bool = False) -> list[str]:
+    """The words of the normalised text, or its character bigrams without spaces (a lone character is itself)."""
+    words = normalize_answer(text).split()
+    if not bigrams:
+        return words
+    joined = "".join(words)
+    return [joined[at:at + 2] for at in range(max(len(joined) - 1, 1))] if joined else []
+
+
+def exact_match(text: str, answers: Sequence[str]) -> float:
+    """1.0 where the normalised text equals a normalised answer, else 0.0."""
+    return float(normalize_answer(text) in {normalize_answer(answer) for answer in answers})
+
+
+def token_f1(text: str, answer: str) -> float:
+    """Harmonic mean of the precision and recall of shared tokens, counted with repeats.
+
+    As in HotpotQA: where one side is `yes`, `no` or `noanswer`, only equality counts. Words; character bigrams
+    where the answer is Korean.
+    """
+    ours, gold = normalize_answer(text), normalize_answer(answer)
+    if ours != gold and {ours, gold} & {"yes", "no", "noanswer"}:
+        return 0.0
+    bigrams = is_korean(answer)
+    predicted, expected = Counter(tokens(text, bigrams)), Counter(tokens(answer, bigrams))
+    shared = (predicted & expected).total()
+    if shared == 0:
+        return 0.0
+    precision, recall = shared / predicted.total(), shared / expected.total()
+    return 2 * precision * recall / (precision + recall)
+
+
+def best_f1(text: str, answers: Sequence[str]) -> float:
+    """The highest token F1 over the accepted answers; 0.0 without any."""
+    return max((token_f1(text, answer) for answer in answers), default=0.0)

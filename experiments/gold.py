@@ -1,0 +1,86 @@
+"""Matching shown evidence to gold: which passages are gold, at what level, and how much gold was in view."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from documents.types import Chunk
+from experiments.question import Gold, Question
+from strategies.types import Passage
+
+Level = Literal["chunk", "span", "page", "document"]
+LEVELS: tuple[Level, ...] = ("chunk", "span", "page", "document")
+
+
+@dataclass(frozen=True, slots=True)
+class GoldView:
+    """What of a question's gold its evidence showed.
+
+    Attributes:
+        levels: per evidence number, the finest level at which it is gold, or None.
+        hits: per evidence number, the indices of the gold items that it holds.
+        total: number of distinct gold items, shown or not.
+    """
+
+    levels: Mapping[int, Level | None]
+    hits: Mapping[int, frozenset[int]]
+    total: int
+
+    @property
+    def in_view(self) -> frozenset[int]:
+        """Indices of the gold items that at least one passage holds."""
+        return frozenset[int]().union(*self.hits.values())
+
+    @property
+    def gold_in_view(self) -> bool | None:
+        """Whether any gold was shown; None where the question has none."""
+        return bool(self.in_view) if self.total else None
+
+
+def distinct(gold: Iterable[Gold]) -> tuple[Gold, ...]:
+    """The gold items in order, each once."""
+    return tuple(dict.fromkeys(gold))
+
+
+def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: Callable[[str], str]) -> GoldView:
+    """Match every passage with every gold item.
+
+    A chunk is gold if it is the gold chunk, else if it overlaps the gold span, else the gold page, else stands in
+    the gold document; a coarser level counts only where the finer one is not known of both sides.
+
+    Args:
+        source_of: document id to its source path, since a gold item may name either.
+    """
+    items = distinct(gold)
+    levels: dict[int, Level | None] = {}
+    hits: dict[int, frozenset[int]] = {}
+    for passage in evidence:
+        source = source_of(passage.chunk.document)
+        found = {index: level for index, item in enumerate(items)
+                 if (level := _level(item, passage.chunk, source)) is not None}
+        levels[passage.number] = min(found.values(), key=LEVELS.index, default=None)
+        hits[passage.number] = frozenset(found)
+    return GoldView(levels, hits, len(items))
+
+
+def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
+    if gold.chunk is not None and gold.chunk == chunk.id:
+        return "chunk"
+    if gold.document not in (chunk.document, source):
+        return None
+    if gold.start is not None and gold.end is not None and gold.format == chunk.format:
+        return "span" if chunk.start < gold.end and gold.start < chunk.end else None
+    if gold.page is not None and chunk.pages is not None:
+        return "page" if chunk.pages[0] <= gold.page <= chunk.pages[1] else None
+    return None if gold.chunk is not None and gold.start is None and gold.page is None else "document"
+
+
+def missing_documents(questions: Iterable[Question], known: Collection[str]) -> tuple[str, ...]:
+    """Gold documents that are neither a known document id nor a known source path: most likely mistyped.
+
+    Args:
+        known: ids and source paths of everything indexed.
+    """
+    named = (item.document for question in questions for item in question.gold if item.document)
+    return tuple(name for name in dict.fromkeys(named) if name not in known)

@@ -1,0 +1,14 @@
+"""Judges: what grades an answer. The union of their settings is the registry."""
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from experiments.judges.lexical import Lexical
+from experiments.judges.model import ModelJudge
+from experiments.judges.types import Judge, Judging
+
+JudgeSettings = Annotated[Lexical | ModelJudge, Field(discriminator="kind")]
+
+__all__ = ["Judge", "JudgeSettings", "Judging", "Lexical", "ModelJudge"]

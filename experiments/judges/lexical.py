@@ -1,0 +1,80 @@
+"""The lexical judge, for runs without a judge model: text, numbers and dates compared, no model asked.
+
+A weak judge: it cannot see a paraphrase, nor a negation. Its scores are always shown with its name.
+"""
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from experiments.answers import is_korean, normalize_answer, token_f1, with_values
+from experiments.judges.types import Judging
+from experiments.record import Verdict
+from experiments.values import Value, values
+from strategies.reading import strip_citations
+
+Grade = Literal["Correct", "Partially Correct", "Wrong"]
+GRADES: tuple[Grade, ...] = ("Correct", "Partially Correct", "Wrong")
+_LONGEST_RATIO = 3
+_LONGEST_WORDS = 10
+_PARTIAL = 0.5
+
+
+class Lexical(BaseModel):
+    """Settings of the lexical judge: there are none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["lexical"] = "lexical"
+
+    @property
+    def name(self) -> str:
+        return "lexical"
+
+    def judge(self, question: str, answers: tuple[str, ...], predicted: str) -> Judging:
+        """The best grade over the accepted answers; asks no model.
+
+        A generator that yields nothing, so that every judge is played alike.
+        """
+        text = strip_citations(predicted)
+        best = min((grade(text, answer) for answer in answers), key=GRADES.index)
+        return Verdict(judge=self.name, grade=best)
+        yield
+
+
+def grade(text: str, answer: str) -> Grade:
+    """Correct, Partially Correct or Wrong, for a text without citations.
+
+    Correct: the normalised answer equals the text, or stands in a text of at most three times its length or ten
+    words, and all its numbers and dates are there as values. Partially Correct: token F1 of 0.5 or more (character
+    bigrams for Korean), or at least half of its numbers and dates are there. Otherwise Wrong.
+    """
+    wanted, said = values(answer), values(text)
+    matched = sum(_is_said(value, said) for value in wanted)
+    if matched == len(wanted) and _matches(text, answer):
+        return "Correct"
+    if token_f1(text, answer) >= _PARTIAL or (wanted and matched / len(wanted) >= _PARTIAL):
+        return "Partially Correct"
+    return "Wrong"
+
+
+def _is_said(value: Value, said: tuple[Value, ...]) -> bool:
+    return any(other.says(value) for other in said)
+
+
+def _matches(text: str, answer: str) -> bool:
+    """Whether the answer equals or stands in the text, as written or with values in place of figures."""
+    pairs = ((normalize_answer(answer), normalize_answer(text)), (with_values(answer), with_values(text)))
+    if any(gold and gold == ours for gold, ours in pairs):
+        return True
+    gold, ours = pairs[0]
+    short = len(ours) <= _LONGEST_RATIO * len(gold) or len(ours.split()) <= _LONGEST_WORDS
+    return short and any(_stands_in(gold, ours) for gold, ours in pairs)
+
+
+def _stands_in(gold: str, text: str) -> bool:
+    """Whole words; anywhere for Korean, whose particles join the word before them."""
+    if not gold:
+        return False
+    return gold in text if is_korean(gold) else f" {gold} " in f" {text} "

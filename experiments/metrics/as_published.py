@@ -1,0 +1,74 @@
+"""CReSt's metrics as its published code computes them (github.com/UpstageAI/CReSt, `evaluation/crest.py`).
+
+Where it differs from `corrected`:
+
+- Refused means that the lower-cased answer contains `unanswerable`, wherever, in both splits.
+- The -1 applies only where the grade is Wrong; a Correct or Partially Correct answer with that word keeps its points.
+- An empty answer is dropped: every metric is None, so n shrinks.
+- An unread verdict is left out of the shares of Correct, Partially and Wrong but counts 0 in the unified score.
+- Only `[n]` is a citation; every number so written counts in P, shown or not. Refusals count in the averages.
+- Repeated gold labels count repeatedly in |G|; an answerable question without gold labels scores 0.
+
+One thing is ours: a refusal by ragbed's rule counts as graded Wrong without asking the judge.
+"""
+from __future__ import annotations
+
+import re
+
+from experiments.metrics.scored import Grade, Scored, Scores
+
+_CITATION = re.compile(r"\[(\d+)\]")
+_HALVES = {"Correct": 2, "Partially Correct": 1, "Wrong": 0}
+NAMES = ("unified", "correct", "partial", "wrong", "unjudged", "refusal_accuracy", "refused_answerable",
+         "citation_precision", "citation_recall", "citation_recall_in_view", "invalid_citations")
+
+
+def refused(text: str) -> bool:
+    """The published rule: the lower-cased text contains `unanswerable`."""
+    return "unanswerable" in text.lower()
+
+
+def unified(item: Scored) -> float | None:
+    """Per question; the mean is taken over the non-empty answers of a split."""
+    if not item.answerable:
+        return float(refused(item.text))
+    grade = _grade(item)
+    if grade == "Wrong" and refused(item.text):
+        return -1.0
+    return _HALVES[grade] / 2 if grade else 0.0
+
+
+def grades(item: Scored) -> Scores:
+    """Shares over the answers whose verdict was read."""
+    grade = _grade(item) if item.answerable else None
+    shares: Scores = dict.fromkeys(("correct", "partial", "wrong"))
+    if grade:
+        shares = {"correct": float(grade == "Correct"), "partial": float(grade == "Partially Correct"),
+                  "wrong": float(grade == "Wrong")}
+    return {**shares, "unjudged": float(grade is None) if item.answerable else None}
+
+
+def citations(item: Scored) -> Scores:
+    """Set-based comparison of positions over all non-empty answers to answerable questions."""
+    if not (item.citations and item.answerable):
+        return {"citation_precision": None, "citation_recall": None}
+    cited = set(_CITATION.findall(item.text))
+    found = sum(bool(item.hits.get(int(number))) for number in cited if str(int(number)) == number)
+    labels = item.gold_total + item.gold_repeats
+    return {"citation_precision": found / len(cited) if cited else 0.0,
+            "citation_recall": min(found / labels, 1.0) if labels else 0.0}
+
+
+def score(item: Scored) -> Scores:
+    """All metrics of one question; those that the paper does not have are None."""
+    scores: Scores = dict.fromkeys(NAMES)
+    if not item.text:
+        return scores
+    said = float(refused(item.text))
+    scores |= {"unified": unified(item), **grades(item), **citations(item)}
+    return scores | {"refusal_accuracy": None if item.answerable else said,
+                     "refused_answerable": said if item.answerable else None}
+
+
+def _grade(item: Scored) -> Grade | None:
+    return "Wrong" if item.refused else item.grade

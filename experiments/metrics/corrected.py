@@ -1,0 +1,64 @@
+"""CReSt's metrics as ragbed corrects them: every expected question counts.
+
+An outcome other than `answered` and `refused` is no answer: 0 in `unified`, `correct`, `partial` and every citation
+metric. An unreadable verdict is `unjudged` and 0 likewise.
+"""
+from __future__ import annotations
+
+from experiments.metrics.scored import Scored, Scores
+
+_POINTS = {"Correct": 1.0, "Partially Correct": 0.5, "Wrong": 0.0}
+
+
+def unified(item: Scored) -> float | None:
+    """Table 2 of the paper: answerable and Correct 1, Partially 0.5, Wrong 0, refused -1; unanswerable and
+    refused 1, else 0. None for an answerable question without a gold answer, unless it was refused."""
+    if not item.answerable:
+        return float(_refused(item))
+    if _refused(item):
+        return -1.0
+    return _POINTS.get(item.grade or "", 0.0) if item.answers else None
+
+
+def grades(item: Scored) -> Scores:
+    """Shares of answerable questions. A refusal is Wrong; a failure or an unjudged answer is none of the three."""
+    if not item.answerable or not item.answers:
+        return dict.fromkeys(("correct", "partial", "wrong", "unjudged"))
+    refused = _refused(item)
+    return {"correct": float(not refused and item.grade == "Correct"),
+            "partial": float(not refused and item.grade == "Partially Correct"),
+            "wrong": float(refused or item.grade == "Wrong"),
+            "unjudged": float(item.outcome == "answered" and item.grade is None)}
+
+
+def refusals(item: Scored) -> Scores:
+    """`refusal_accuracy` over unanswerable questions, `refused_answerable` over the others."""
+    refused = float(_refused(item))
+    return {"refusal_accuracy": None if item.answerable else refused,
+            "refused_answerable": refused if item.answerable else None}
+
+
+def citations(item: Scored) -> Scores:
+    """P: cited chunks that were shown. G: all gold items, shown or not; a chunk is in G if it holds a gold item.
+
+    Precision |P∩G|/|P|, recall (gold items that a cited chunk holds)/|G|, 0 where nothing is cited. Recall in view
+    takes the gold items that were shown, None where none was. None for a question without gold labels.
+    """
+    if not (item.citations and item.answerable and item.gold_total):
+        return dict.fromkeys(("citation_precision", "citation_recall", "citation_recall_in_view"))
+    held = [item.hits.get(number, frozenset()) for number in dict.fromkeys(item.cited)]
+    found = len(frozenset[int]().union(*held))
+    in_view = len(frozenset[int]().union(*item.hits.values()))
+    return {"citation_precision": sum(map(bool, held)) / len(held) if held else 0.0,
+            "citation_recall": found / item.gold_total,
+            "citation_recall_in_view": found / in_view if in_view else None}
+
+
+def score(item: Scored) -> Scores:
+    """All of this scoring's metrics of one question."""
+    return {"unified": unified(item), **grades(item), **refusals(item), **citations(item),
+            "invalid_citations": float(len(item.invalid)) if item.citations else None}
+
+
+def _refused(item: Scored) -> bool:
+    return item.outcome == "refused"

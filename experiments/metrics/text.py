@@ -1,0 +1,24 @@
+"""Metrics of the answer's text and form."""
+from __future__ import annotations
+
+from experiments.answers import best_f1, exact_match
+from experiments.metrics.scored import Scored, Scores
+from strategies.reading import strip_citations
+
+
+def overlap(item: Scored) -> Scores:
+    """`em` and `f1` with HotpotQA's normalisation, the best over the accepted answers, over answerable questions.
+
+    A refusal or failure is 0; None for a question without a gold answer.
+    """
+    if not item.answerable or not item.answers:
+        return {"em": None, "f1": None}
+    if item.outcome != "answered":
+        return {"em": 0.0, "f1": 0.0}
+    text = strip_citations(item.text)
+    return {"em": exact_match(text, item.answers), "f1": best_f1(text, item.answers)}
+
+
+def form(item: Scored) -> Scores:
+    """`well_formed`: the model's reply held an answer or a refusal; `tagged`: in its tags or fields."""
+    return {"well_formed": float(item.outcome in ("answered", "refused")), "tagged": float(item.tagged)}
