@@ -1,0 +1,141 @@
+"""The cells of a run as rows of the summary table: names, figures, intervals, outcomes, cost."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agents.types import OUTCOMES
+from experiments.report.text import visible
+
+FACTORS = ("benchmark", "model", "retrieval", "retriever", "reasoning", "rules", "condition", "perturbation", "format",
+           "repeat", "scoring", "judge")
+_FIRST = ("unified", "correct", "partial", "wrong", "refusal_accuracy", "citation_precision", "citation_recall",
+          "citation_f1", "em", "f1")
+_JUDGED = ("unified", "correct", "partial", "wrong")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A mean with its 95 % interval over `n` questions; None where it is undefined."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any] | None) -> Figure:
+        stored = stored or {}
+        return cls(stored.get("mean"), stored.get("low"), stored.get("high"), int(stored.get("n") or 0))
+
+    def marks(self, column: str) -> tuple[float, float, float] | None:
+        """Where mean, low and high stand on the column's axis, from 0 to 100; None without an interval."""
+        if self.mean is None or self.low is None or self.high is None:
+            return None
+        least = -0.5 if column.startswith("unified") else 0.0
+        low, mean, high = (round(min(max((value - least) / (1 - least), 0), 1) * 100, 1)
+                           for value in (self.low, self.mean, self.high))
+        return mean, low, high
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One row.
+
+    Attributes:
+        number: from 1; what the plot and the question browser call it.
+        label: the factors in which the cells of this run differ.
+        figures: by column, where a judged metric's column names the judge: `unified (lexical)`.
+    """
+
+    id: str
+    number: int
+    label: str
+    n: int
+    figures: Mapping[str, Figure]
+    outcomes: tuple[tuple[str, int], ...]
+    prompt_tokens: int
+    completion_tokens: int
+    calls: int
+    price: float | None
+
+    @property
+    def tokens_each(self) -> float | None:
+        """Prompt and completion tokens per question."""
+        return (self.prompt_tokens + self.completion_tokens) / self.n if self.n else None
+
+    @property
+    def bar(self) -> list[tuple[str, float, float]]:
+        """The outcomes as a bar of width 100: name, where it begins, how wide it is."""
+        total, at, parts = sum(count for _, count in self.outcomes) or 1, 0, []
+        for name, count in self.outcomes:
+            parts.append((name, round(100 * at / total, 2), round(100 * count / total, 2)))
+            at += count
+        return parts
+
+    def unified(self) -> tuple[str, Figure] | None:
+        """The column and figure of the unified score."""
+        return next(((name, f) for name, f in self.figures.items() if name.split(" ")[0] == "unified"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All cells, the columns that any of them has, and the factors that all share."""
+
+    cells: tuple[Cell, ...]
+    columns: tuple[str, ...]
+    shared: tuple[tuple[str, str], ...]
+
+
+def table(stored: Sequence[Mapping[str, Any]]) -> Table:
+    """The summary's cells as rows."""
+    varying = [name for name in FACTORS if len({_text(cell.get(name)) for cell in stored}) > 1]
+    shared = tuple((name, _text(stored[0].get(name))) for name in FACTORS
+                   if stored and name not in varying and stored[0].get(name) is not None)
+    cells = tuple(_cell(number, cell, varying) for number, cell in enumerate(stored, 1))
+    cells = tuple(_unique(cells))
+    seen = {name: None for cell in cells for name in cell.figures}
+    return Table(cells, tuple(sorted(seen, key=_rank)), shared)
+
+
+def _cell(number: int, stored: Mapping[str, Any], varying: Sequence[str]) -> Cell:
+    usage = stored.get("usage") or {}
+    judge = stored.get("judge")
+    return Cell(
+        id=stored["id"], number=number, label=_label(stored, varying), n=int(stored.get("n") or 0),
+        figures={_column(name, judge): Figure.of(value) for name, value in (stored.get("metrics") or {}).items()},
+        outcomes=_outcomes(stored.get("outcomes") or {}),
+        prompt_tokens=int(usage.get("prompt_tokens") or 0), completion_tokens=int(usage.get("completion_tokens") or 0),
+        calls=int(usage.get("calls") or 0), price=usage.get("price"))
+
+
+def _unique(cells: Sequence[Cell]) -> Iterator[Cell]:
+    counts = Counter(cell.label for cell in cells)
+    for cell in cells:
+        yield cell if counts[cell.label] == 1 else replace(cell, label=f"{cell.label} ({visible(cell.id)})")
+
+
+def _label(stored: Mapping[str, Any], varying: Sequence[str]) -> str:
+    names = [name for name in varying if name != "judge"] or ["reasoning"]
+    words = [f"repeat {stored[name]}" if name == "repeat" else _text(stored.get(name)) for name in names]
+    return " · ".join(word for word in words if word) or visible(str(stored["id"]))
+
+
+def _text(value: object) -> str:
+    return "" if value is None else visible(str(value))
+
+
+def _column(name: str, judge: str | None) -> str:
+    return visible(f"{name} ({judge})" if name in _JUDGED and judge else name)
+
+
+def _rank(column: str) -> tuple[int, str]:
+    name = column.split(" ")[0]
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), column)
+
+
+def _outcomes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    order = [*OUTCOMES, *sorted(set(counts) - set(OUTCOMES))]
+    return tuple((visible(name), int(counts[name])) for name in order if counts.get(name))
