@@ -53,7 +53,7 @@ def citations(item: Scored) -> Scores:
     if not (item.citations and item.answerable):
         return {"citation_precision": None, "citation_recall": None}
     cited = set(_CITATION.findall(item.text))
-    found = sum(bool(item.hits.get(int(number))) for number in cited if str(int(number)) == number)
+    found = len(cited & {str(number) for number, held in item.hits.items() if held})
     labels = item.gold_total + item.gold_repeats
     return {"citation_precision": found / len(cited) if cited else 0.0,
             "citation_recall": min(found / labels, 1.0) if labels else 0.0}

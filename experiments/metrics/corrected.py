@@ -12,12 +12,12 @@ _POINTS = {"Correct": 1.0, "Partially Correct": 0.5, "Wrong": 0.0}
 
 def unified(item: Scored) -> float | None:
     """Table 2 of the paper: answerable and Correct 1, Partially 0.5, Wrong 0, refused -1; unanswerable and
-    refused 1, else 0. None for an answerable question without a gold answer, unless it was refused."""
+    refused 1, else 0. None for an answerable question without a gold answer."""
     if not item.answerable:
         return float(_refused(item))
-    if _refused(item):
-        return -1.0
-    return _POINTS.get(item.grade or "", 0.0) if item.answers else None
+    if not item.answers:
+        return None
+    return -1.0 if _refused(item) else _POINTS.get(item.grade or "", 0.0)
 
 
 def grades(item: Scored) -> Scores:

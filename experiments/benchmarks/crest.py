@@ -1,0 +1,185 @@
+"""CReSt: complex reasoning over structured documents, with refusals and citations.
+
+Paper: Khang, Park, Hong, Jung, "CReSt: A Comprehensive Benchmark for Retrieval-Augmented Generation with Complex
+Reasoning over Structured Documents", arXiv:2505.17503. Code: github.com/UpstageAI/CReSt. Data: `upstage/CReSt` on the
+Hugging Face hub, CC BY-NC 4.0; nothing of it is in this project. Two splits, `refusal` and `non_refusal`.
+
+One row, of the published shape and made up (`documents`, `citation_ids` and `meta` are JSON *text*):
+
+    {"id": 7, "query": "How many parcels left the Aster depot in 2021?", "answer": "1,577 parcels",
+     "documents": "[{\"docid\": 40, \"content\": \"<table><tr><td>2021</td><td>1,577</td></tr></table>\",
+       \"type\": \"html\", \"source_path\": \"aster/report.html\", \"ground\": true, \"citation_idx\": null},
+      {\"docid\": 12, \"content\": \"The Aster depot opened in 1998.\", \"type\": \"text\",
+       \"source_path\": \"aster/history.txt\", \"ground\": false, \"citation_idx\": null}]",
+     "citation_ids": "[40]", "meta": "{\"language\": \"en\", \"difficulty_type\": \"SimpleQA\"}",
+     "reasoning_type": ["numerical reasoning", "tabular reasoning"]}
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+from documents.types import Chunk, Document, Format, digest
+from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.rows import Row, read_rows
+from experiments.benchmarks.selection import Selection
+from experiments.benchmarks.splits import SPLITS, Split, files_of_splits
+from experiments.question import Benchmark, Gold, Question
+
+Loaded = tuple[Question, tuple[Document, ...]]
+
+
+class Crest(Selection):
+    """CReSt from local files or the hub.
+
+    Attributes:
+        path: a Parquet or JSON Lines file named after its split, a folder that holds both splits, or
+            `hub:OWNER/NAME`, with `@REVISION` where one is wanted.
+    """
+
+    kind: Literal["crest"] = "crest"
+    path: str = "hub:upstage/CReSt"
+
+    def load(self) -> Benchmark:
+        """The chosen questions; those of the two splits alternate, so that a limit sees both.
+
+        Raises:
+            BenchmarkError: the files are not there, or a record does not fit.
+        """
+        return self.select(load(fetched(self.path)))
+
+
+def load(path: Path) -> Benchmark:
+    """All questions of a file or folder."""
+    files = files_of_splits(path)
+    splits = [_read(split, files[split]) for split in SPLITS if split in files]
+    loaded = [item for item in chain.from_iterable(zip_longest(*splits)) if item is not None]
+    documents = {document.id: document for _, given in loaded for document in given}
+    return Benchmark("crest", tuple(question for question, _ in loaded), documents)
+
+
+def _read(split: Split, files: Sequence[Path]) -> list[Loaded]:
+    """A split's questions. Ids that repeat within it (each language may count from 1) get `~2`, `~3` and so on."""
+    seen: Counter[str] = Counter()
+    loaded = []
+    for row in chain.from_iterable(read_rows(file) for file in files):
+        id = _id(row, split)
+        seen[id] += 1
+        loaded.append(to_question(row, split, id if seen[id] == 1 else f"{id}~{seen[id]}"))
+    return loaded
+
+
+def to_question(row: Row, split: Split, id: str) -> Loaded:
+    """The question of one record, and its documents.
+
+    Raises:
+        BenchmarkError: the record does not fit: file, line, field, expected.
+    """
+    records = row.decoded("documents", list, "a list of documents")
+    documents = tuple(_document(row, at, record, id) for at, record in enumerate(records))
+    chunks = tuple(_chunk(document, record["type"]) for document, record in zip(documents, records, strict=True))
+    docids = [record["docid"] for record in records]
+    if len(set(docids)) != len(docids):
+        row.fail("documents", "every docid once", docids)
+    cited = _citations(row, docids, split)
+    gold = [_gold(id, docid, dict(zip(docids, chunks, strict=True))) for docid in dict.fromkeys(cited)]
+    answer = row.fields.get("answer") if split == "refusal" else row.text("answer")
+    return Question(
+        id=id, text=row.text("query"), answers=(answer,) if isinstance(answer, str) else (),
+        answerable=split == "non_refusal", gold=tuple(gold), gold_repeats=len(cited) - len(gold), given=chunks,
+        options=_options(row), tags={**_tags(row, split), "ground": (_ground(records, cited),)}), documents
+
+
+def _id(row: Row, split: Split) -> str:
+    value = row.fields.get("id")
+    if value is None or value == "":
+        content = (row.text("query"), str(row.fields.get("answer")), str(row.fields.get("documents")))
+        return f"{split}-{digest(*content)[:12]}"
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        row.fail("id", "text, a whole number or null", value)
+    return f"{split}-{value}"
+
+
+def _document(row: Row, at: int, record: Any, question: str) -> Document:
+    field = f"documents[{at}]"
+    if not isinstance(record, dict):
+        row.fail(field, "a dictionary with docid, content, type, source_path, ground", record)
+    if isinstance(record.get("docid"), bool) or not isinstance(record.get("docid"), int):
+        row.fail(f"{field}.docid", "a whole number", record.get("docid"))
+    content, kind = record.get("content"), record.get("type")
+    if not isinstance(content, str):
+        row.fail(f"{field}.content", "text", content)
+    if kind not in ("html", "text"):
+        row.fail(f"{field}.type", "'html' or 'text'", kind)
+    id = f"{question}/{record['docid']}"
+    source = str(record.get("source_path") or id)
+    html, plain = (content, "") if kind == "html" else ("", content)
+    return Document(id, source, source.rsplit("/", 1)[-1], html, plain)
+
+
+def _chunk(document: Document, kind: str) -> Chunk:
+    """The record's content is one chunk already."""
+    format: Format = "html" if kind == "html" else "plain"
+    return Chunk.of(document, format, 0, len(document.text(format)))
+
+
+def _gold(question: str, docid: int, chunks: Mapping[int, Chunk]) -> Gold:
+    chunk = chunks.get(docid)
+    if chunk is None:
+        return Gold(f"{question}/{docid}")
+    return Gold(chunk.document, chunk.id, chunk.format, chunk.start, chunk.end)
+
+
+def _citations(row: Row, docids: Sequence[int], split: Split) -> list[int]:
+    """The gold docids as stated, repeats included. Those of an unanswerable question may have been left out."""
+    if row.fields.get("citation_ids") is None:
+        return []
+    cited: list[int] = row.decoded("citation_ids", list, "a list of docids")
+    for docid in cited:
+        if isinstance(docid, bool) or not isinstance(docid, int) or (split == "non_refusal" and docid not in docids):
+            row.fail("citation_ids", f"docids out of {list(docids)}", docid)
+    return cited
+
+
+def _ground(records: Sequence[Mapping[str, Any]], cited: Sequence[int]) -> str:
+    """Whether `citation_ids`, which people checked and which is the gold, and the documents' `ground` agree."""
+    grounds = {record["docid"] for record in records if record.get("ground")}
+    return "agrees" if grounds == set(cited) else "differs"
+
+
+def _options(row: Row) -> tuple[tuple[str, str], ...]:
+    options = row.fields.get("options")
+    if not options:
+        return ()
+    if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
+        row.fail("options", "a list of texts", options)
+    return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
+
+
+def _tags(row: Row, split: Split) -> dict[str, tuple[str, ...]]:
+    meta = row.decoded("meta", dict, "a dictionary")
+    for field in ("language", "difficulty_type"):
+        if not isinstance(meta.get(field), str):
+            row.fail(f"meta.{field}", "text", meta.get(field))
+    tags: dict[str, tuple[str, ...]] = {"split": (split,)}
+    tags |= {name: (value,) for name, value in meta.items() if isinstance(value, str)}
+    reasoning = tuple(dict.fromkeys(_flat(row, row.fields.get("reasoning_type") or [])))
+    if reasoning:
+        tags["reasoning_type"] = reasoning
+    if isinstance(row.fields.get("question_type"), str):
+        tags["question_type"] = (row.fields["question_type"],)
+    return tags
+
+
+def _flat(row: Row, value: Any) -> Iterable[str]:
+    """The texts of a list, or of a list of lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _flat(row, item)
+    else:
+        row.fail("reasoning_type", "a list of texts, or a list of lists of texts", value)

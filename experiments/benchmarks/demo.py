@@ -1,0 +1,30 @@
+"""The demo set: twelve questions over small pages, shipped in the package.
+
+Cut from HotpotQA (CC BY-SA 4.0), ClapNQ (Apache-2.0) and TabFact (MIT) by `cut_demo`; `data/demo/ATTRIBUTION.md` says
+for every page and question where it is from. Four of the twelve are unanswerable, because their gold page was left out.
+"""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from experiments.benchmarks.jsonl import read_questions
+from experiments.benchmarks.selection import Selection
+from experiments.question import Benchmark
+
+FOLDER = Path(__file__).parent.parent / "data" / "demo"
+
+
+class Demo(Selection):
+    """The bundled demo set."""
+
+    kind: Literal["demo"] = "demo"
+
+    def load(self) -> Benchmark:
+        """The chosen questions."""
+        return self.select(load_demo())
+
+
+def load_demo() -> Benchmark:
+    """All of the demo set: `corpus` is its folder of pages, gold names pages by their path in it."""
+    return Benchmark("demo", read_questions(FOLDER / "questions.jsonl"), corpus=str(FOLDER / "pages"))

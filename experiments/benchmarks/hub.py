@@ -1,0 +1,31 @@
+"""Benchmarks by name from the Hugging Face hub, through its own cache."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from documents.errors import BenchmarkError
+
+_PREFIX = "hub:"
+
+
+def fetched(path: str) -> Path:
+    """The local place of a path: itself, or the hub's files, fetched where they are not cached.
+
+    `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION`. `HF_HUB_OFFLINE=1` forbids fetching; the cache is still read.
+
+    Raises:
+        BenchmarkError: the dataset is neither in the cache nor can it be fetched.
+    """
+    if not path.startswith(_PREFIX):
+        return Path(path).expanduser()
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    name, _, revision = path.removeprefix(_PREFIX).partition("@")
+    try:
+        return Path(snapshot_download(name, repo_type="dataset", revision=revision or None,
+                                      allow_patterns=["*.parquet", "*.jsonl", "*.json"]))
+    except (OSError, HFValidationError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BenchmarkError(f"{path}: not in the hub's cache and could not be fetched ({reason}); "
+                             "put the files into a folder and give its path") from error

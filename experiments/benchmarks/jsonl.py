@@ -1,0 +1,124 @@
+"""The user's own questions: JSON Lines, one question a line.
+
+Only `question` must be there. One line:
+
+    {"question": "How long is the warranty?", "answer": "24 months",
+     "gold_documents": [{"document": "terms.pdf", "page": 3}], "tags": {"topic": "warranty"}}
+"""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
+
+from documents.errors import BenchmarkError
+from documents.types import digest
+from experiments.benchmarks.rows import Row, read_rows
+from experiments.benchmarks.selection import Selection
+from experiments.question import Benchmark, Gold, Question
+
+_Text = StrictStr | StrictInt | StrictFloat
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _GoldDocument(_Closed):
+    document: StrictStr = Field(min_length=1)
+    page: StrictInt | None = Field(default=None, ge=1)
+
+
+class _OwnQuestion(_Closed):
+    question: StrictStr = Field(min_length=1)
+    id: StrictStr | StrictInt | None = None
+    answer: _Text | None = None
+    answers: list[_Text] = []
+    gold_chunks: list[StrictStr] = []
+    gold_documents: list[StrictStr | _GoldDocument] = []
+    answerable: StrictBool = True
+    options: list[StrictStr] | dict[str, StrictStr] = []
+    sub_questions: list[StrictStr] = []
+    tags: dict[str, StrictStr | list[StrictStr]] = {}
+
+
+class OwnQuestions(Selection):
+    """Own questions from a JSON Lines file.
+
+    Attributes:
+        path: the file.
+        corpus: folder of the pages that they are asked over, if not an index is named instead.
+    """
+
+    kind: Literal["jsonl"] = "jsonl"
+    path: str
+    corpus: str | None = None
+
+    def load(self) -> Benchmark:
+        """The chosen questions.
+
+        Raises:
+            BenchmarkError: the file cannot be read, or a line does not fit.
+        """
+        path = Path(self.path).expanduser()
+        return self.select(Benchmark(path.stem, read_questions(path), corpus=self.corpus))
+
+
+def read_questions(path: Path) -> tuple[Question, ...]:
+    """All questions of the file, in its order.
+
+    Raises:
+        BenchmarkError: a line does not fit, or an id or a question without one stands there twice.
+    """
+    seen: dict[str, int] = {}
+    questions = []
+    for row in read_rows(path):
+        question = to_question(row)
+        if question.id in seen:
+            row.fail("id", f"an id of its own (line {seen[question.id]} has it too)", question.id)
+        seen[question.id] = row.line
+        questions.append(question)
+    if not questions:
+        raise BenchmarkError(f"{path}: no question in it")
+    return tuple(questions)
+
+
+def to_question(row: Row) -> Question:
+    """The question of one line.
+
+    Raises:
+        BenchmarkError: the line does not fit: file, line, field, expected.
+    """
+    try:
+        own = _OwnQuestion.model_validate(dict(row.fields))
+    except ValidationError as error:
+        _refuse(row, error)
+    stated = ([] if own.answer is None else [own.answer]) + own.answers
+    answers = tuple(dict.fromkeys(str(answer) for answer in stated))
+    gold = [Gold("", chunk=chunk) for chunk in own.gold_chunks] + [_gold(item) for item in own.gold_documents]
+    return Question(
+        id=digest(own.question)[:12] if own.id in (None, "") else str(own.id), text=own.question, answers=answers,
+        answerable=own.answerable, gold=tuple(dict.fromkeys(gold)), options=_options(own.options),
+        sub_questions=tuple(own.sub_questions),
+        tags={name: (value,) if isinstance(value, str) else tuple(value) for name, value in own.tags.items()})
+
+
+def _gold(item: str | _GoldDocument) -> Gold:
+    return Gold(item) if isinstance(item, str) else Gold(item.document, page=item.page)
+
+
+def _options(options: list[str] | dict[str, str]) -> tuple[tuple[str, str], ...]:
+    if isinstance(options, dict):
+        return tuple(options.items())
+    return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
+
+
+def _refuse(row: Row, error: ValidationError) -> Any:
+    """The first complaint as one line; an unknown key names the valid ones."""
+    first = error.errors(include_url=False)[0]
+    names = [str(part) for part in first["loc"] if not str(part).startswith(("function-", "list[", "_Gold"))]
+    if first["type"] == "extra_forbidden":
+        valid = _GoldDocument.model_fields if len(names) > 1 else _OwnQuestion.model_fields
+        row.fail(".".join(names), f"one of the fields {', '.join(valid)}", names[-1])
+    row.fail(".".join(names), first["msg"].lower(), first["input"])

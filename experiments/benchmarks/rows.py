@@ -1,0 +1,98 @@
+"""Reading benchmark files: JSON Lines and Parquet as rows that know where they stand."""
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from documents.errors import BenchmarkError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record and where it stands.
+
+    Attributes:
+        line: from 1: the line of a JSON Lines file, the row of a Parquet file.
+    """
+
+    file: Path
+    line: int
+    fields: Mapping[str, Any]
+
+    def fail(self, field: str, expected: str, found: object) -> NoReturn:
+        """Refuse the record.
+
+        Raises:
+            BenchmarkError: always, with file, line, field and what was expected.
+        """
+        where = f"{self.file}, line {self.line}, field {field}"
+        raise BenchmarkError(f"{where}: expected {expected}, found {_short(found)}")
+
+    def text(self, field: str) -> str:
+        """A field that must be text."""
+        value = self.fields.get(field)
+        return value if isinstance(value, str) else self.fail(field, "text", value)
+
+    def decoded(self, field: str, kind: type, expected: str) -> Any:
+        """A field that is JSON text, or already what the JSON text would say, of the given type."""
+        value = self.fields.get(field)
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except ValueError:
+                self.fail(field, f"JSON text of {expected}", value)
+        return value if isinstance(value, kind) else self.fail(field, expected, value)
+
+
+def read_rows(file: Path) -> Iterator[Row]:
+    """The rows of a `.parquet`, `.jsonl` or `.json` (one record a line) file.
+
+    Raises:
+        BenchmarkError: the file cannot be read, or a line is no JSON object.
+    """
+    if not file.is_file():
+        raise BenchmarkError(f"{file}: no such file")
+    return _parquet(file) if file.suffix == ".parquet" else _json_lines(file)
+
+
+def _json_lines(file: Path) -> Iterator[Row]:
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            content = line.removeprefix(b"\xef\xbb\xbf").strip()
+            if content:
+                yield Row(file, number, _object(content, f"{file}, line {number}"))
+
+
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line.decode("utf-8"))
+        json.dumps(record, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates, which nothing can store
+    except (ValueError, RecursionError) as error:
+        raise BenchmarkError(f"{where}: expected one JSON object in UTF-8: {error}") from error
+    if not isinstance(record, dict):
+        raise BenchmarkError(f"{where}: expected one JSON object, found {_short(record)}")
+    return record
+
+
+def _parquet(file: Path) -> Iterator[Row]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(file) as table:
+            rows = (row for batch in table.iter_batches(batch_size=64) for row in batch.to_pylist())
+            for number, row in enumerate(rows, start=1):
+                yield Row(file, number, row)
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BenchmarkError(f"{file}: cannot be read as Parquet: {reason}") from error
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "nothing"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

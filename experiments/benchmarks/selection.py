@@ -1,0 +1,59 @@
+"""Which questions of a benchmark are asked: filter, sample and limit, alike for every benchmark."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from documents.errors import BenchmarkError
+from documents.types import digest
+from experiments.question import Benchmark, Question
+
+
+class Selection(BaseModel):
+    """The part of every benchmark's settings that chooses questions; applied in this order.
+
+    Attributes:
+        filter: tag to value; a question must have them all.
+        sample: this many questions, chosen by `seed`, in the benchmark's order.
+        limit: the first this many.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    limit: int | None = Field(default=None, gt=0)
+    sample: int | None = Field(default=None, gt=0)
+    seed: int = 0
+    filter: dict[str, str] = Field(default_factory=dict)
+
+    def select(self, benchmark: Benchmark) -> Benchmark:
+        """The benchmark with the chosen questions, and only the documents that they are given.
+
+        Raises:
+            BenchmarkError: no question is left, or a tag does not exist.
+        """
+        chosen = [question for question in benchmark.questions if self._fits(question)]
+        if not chosen:
+            raise BenchmarkError(f"{benchmark.name}: no question {self._wanted(benchmark)}")
+        if self.sample is not None and self.sample < len(chosen):
+            ranked = sorted(chosen, key=lambda question: digest(str(self.seed), question.id))
+            kept = {question.id for question in ranked[:self.sample]}
+            chosen = [question for question in chosen if question.id in kept]
+        chosen = chosen[:self.limit]
+        given = {chunk.document for question in chosen for chunk in question.given}
+        documents = {id: document for id, document in benchmark.documents.items() if id in given}
+        return replace(benchmark, questions=tuple(chosen), documents=documents)
+
+    def _fits(self, question: Question) -> bool:
+        return all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())
+
+    def _wanted(self, benchmark: Benchmark) -> str:
+        if not self.filter:
+            return "in it"
+        wanted = " and ".join(f"{tag}={value}" for tag, value in self.filter.items())
+        known: dict[str, set[str]] = {}
+        for question in benchmark.questions:
+            for tag, values in question.tags.items():
+                known.setdefault(tag, set()).update(values)
+        tags = "; ".join(f"{tag}: {', '.join(sorted(values)[:12])}" for tag, values in sorted(known.items()))
+        return f"has the tags {wanted}; there are: {tags or 'no tags'}"
