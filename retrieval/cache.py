@@ -1,0 +1,151 @@
+"""Every text is embedded once ever: an embedder that keeps its vectors on disk."""
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from documents.errors import SettingsError
+from documents.paths import cache_dir
+from documents.types import digest
+from retrieval.embedder import Embedder, Span
+from retrieval.files import unwritable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from retrieval.embedder import Matrix
+
+GROUP = 256
+"""Texts embedded between two commits: what a killed build loses, some seconds of work at most."""
+
+Advance = Callable[[int], None]
+
+
+class CachedEmbedder:
+    """An embedder whose vectors are kept under the hash of the text; processes may share the store.
+
+    Attributes:
+        embedded: texts given to the model so far.
+        reused: texts whose vectors were there already.
+    """
+
+    def __init__(self, inner: Embedder, folder: Path | None = None) -> None:
+        self.inner = inner
+        self.embedded = 0
+        self.reused = 0
+        self._store = VectorStore((folder or cache_dir() / "embeddings") / f"{digest(inner.identity)}.sqlite")
+        # One lock for the store and the model: searches come from several threads.
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def identity(self) -> str:
+        return self.inner.identity
+
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    @property
+    def window(self) -> int:
+        return self.inner.window
+
+    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
+        return self.inner.windows(texts, header)
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return self._embed(texts, "query", self.inner.embed_queries, _silent)
+
+    def embed_passages(self, texts: Sequence[str], advance: Advance | None = None) -> Matrix:
+        """As the protocol says; `advance` is told how many more distinct texts are done."""
+        return self._embed(texts, "passage", self.inner.embed_passages, advance or _silent)
+
+    def _embed(self, texts: Sequence[str], role: str, embed: Callable[[Sequence[str]], Matrix],
+               advance: Advance) -> Matrix:
+        import numpy as np
+
+        keys = [digest(role, text) for text in texts]
+        by_key = dict(zip(keys, texts, strict=True))
+        with self._lock:
+            known = self._store.read(list(by_key))
+            missing = sorted(by_key.keys() - known.keys(), key=lambda key: (len(by_key[key]), key))
+            self.reused += len(known)
+            advance(len(known))
+            for first in range(0, len(missing), GROUP):
+                group = missing[first:first + GROUP]
+                found = dict(zip(group, embed([by_key[key] for key in group]), strict=True))
+                self._store.write(found)
+                known |= found
+                self.embedded += len(group)
+                advance(len(group))
+        if not keys:
+            return np.zeros((0, self.dimension), np.float32)
+        return np.stack([known[key] for key in keys])
+
+
+def _silent(done: int) -> None:
+    """No progress is shown."""
+
+
+class VectorStore:
+    """Vectors by key in one SQLite file. Writes are committed whole, and readers never wait for writers.
+
+    Raises:
+        SettingsError: the folder cannot be written, or the file is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(error) from error
+        with self._damage_named():
+            self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
+            self._prepare()
+
+    def read(self, keys: Sequence[str]) -> dict[str, Matrix]:
+        """The vectors that are there, each of shape (dimension,)."""
+        import numpy as np
+
+        query = "SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
+        with self._damage_named():
+            rows = self._database.execute(query, [json.dumps(list(keys))]).fetchall()
+        return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
+
+    def write(self, vectors: dict[str, Matrix]) -> None:
+        rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
+        with self._damage_named(), self._database:
+            self._database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+
+    def _prepare(self) -> None:
+        # Changing to WAL does not wait for another process that is doing the same, whatever the timeout.
+        for attempt in range(100):
+            try:
+                self._database.execute("PRAGMA journal_mode=WAL")
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or attempt == 99:
+                    raise
+                time.sleep(0.05)
+        self._database.execute("PRAGMA synchronous=NORMAL")
+        with self._database:
+            self._database.execute("CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) "
+                                   "WITHOUT ROWID")
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise SettingsError(f"the embedding cache {self.path} cannot be used ({error}): "
+                                "delete it, or set RAGBED_CACHE to another folder") from error

@@ -1,0 +1,102 @@
+"""Nearest neighbours by inner product: the only module that imports faiss.
+
+On Linux, faiss and torch each bring an OpenMP runtime and live side by side in one process; faiss is held to one
+thread for single queries, where waking the others takes longer than the search.
+"""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from documents.errors import IndexFolderError
+from retrieval.files import write_atomically
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from retrieval.embedder import Matrix
+
+Kind = Literal["flat", "hnsw"]
+
+FLAT_LIMIT = 100_000
+"""Vectors up to which all are compared: 6 ms a query at 384 dimensions, below the time to embed the query."""
+
+NEIGHBOURS = 32
+EF_BUILD = 200
+EF_SEARCH = 128
+
+
+class VectorIndex:
+    """Unit vectors, searched exactly (`flat`) or along a graph of neighbours (`hnsw`)."""
+
+    def __init__(self, kind: Kind, index: Any) -> None:
+        self.kind: Kind = kind
+        self._index = index
+
+    @classmethod
+    def build(cls, vectors: Matrix, kind: Kind | Literal["auto"] = "auto") -> VectorIndex:
+        """An index over the rows of `vectors`, float32 of shape (n, d)."""
+        import faiss
+
+        chosen: Kind = kind if kind != "auto" else "flat" if len(vectors) <= FLAT_LIMIT else "hnsw"
+        dimension = vectors.shape[1]
+        index: Any = faiss.IndexFlatIP(dimension)
+        if chosen == "hnsw":
+            index = faiss.IndexHNSWFlat(dimension, NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+            index.hnsw.efConstruction = EF_BUILD
+        # One thread: the graph depends on the order of insertion, and embedding takes far longer anyway.
+        faiss.omp_set_num_threads(1)
+        index.add(vectors)
+        return cls(chosen, index)
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    @property
+    def dimension(self) -> int:
+        return int(self._index.d)
+
+    def describe(self) -> str:
+        """One sentence on how the vectors are searched, and why so."""
+        if self.kind == "flat":
+            return f"flat: all {len(self):,} vectors are compared (exact; chosen up to {FLAT_LIMIT:,} vectors)"
+        return (f"hnsw: {len(self):,} vectors in a graph with {NEIGHBOURS} neighbours each (approximate; chosen "
+                f"above {FLAT_LIMIT:,} vectors)")
+
+    def search(self, queries: Matrix, k: int) -> tuple[Matrix, NDArray[np.int64]]:
+        """Inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k).
+
+        Where fewer are found, the row is -1.
+        """
+        import faiss
+
+        faiss.omp_set_num_threads(1 if len(queries) == 1 else os.cpu_count() or 1)
+        if self.kind == "hnsw":
+            # At least 2k, so that the graph is not left before k neighbours were seen.
+            self._index.hnsw.efSearch = max(EF_SEARCH, 2 * k)
+        scores, rows = self._index.search(queries, k)
+        return scores, rows
+
+    def write(self, path: Path) -> None:
+        """Write faiss's own file format, atomically."""
+        import faiss
+
+        write_atomically(path, faiss.serialize_index(self._index).tobytes())
+
+    @classmethod
+    def read(cls, path: Path, kind: Kind) -> VectorIndex:
+        """The index in a file whose hash was checked.
+
+        Raises:
+            IndexFolderError: this version of faiss cannot read it.
+        """
+        import faiss
+
+        try:
+            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+        except RuntimeError as error:
+            raise IndexFolderError(f"{path} cannot be read by faiss {faiss.__version__}: "
+                                   "build the index anew") from error
+        return cls(kind, index)
