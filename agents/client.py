@@ -1,0 +1,190 @@
+"""The model client: takes what a strategy asks for, sends it, and returns what was said and what it took."""
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from agents.address import Address, Endpoint
+from agents.refusals import clean, hide_bytes, is_transient, refusal
+from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
+from agents.retries import back_off, retry_after
+from agents.settings import CallLimits
+from documents.errors import CallError, CallTimeout
+from strategies.types import Generate, Reply
+
+if TYPE_CHECKING:
+    from agents.openai_chat import Answer, Chat
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One call that succeeded.
+
+    Attributes:
+        attempts: requests sent, failed ones included.
+        seconds: from the first request to the end, waiting for a free place apart.
+        timings: what llama.cpp's server says about its own speed; empty elsewhere.
+    """
+
+    reply: Reply
+    attempts: int
+    seconds: float
+    timings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a call has come, for the message of whatever ends it."""
+
+    attempts: int = 0
+    last: str = ""
+
+
+class ModelClient:
+    """One model behind one endpoint, with deadlines, retries and a bound on calls at once.
+
+    Args:
+        name: what to show: the name as the user wrote it.
+        identity: what the journal knows the model by: its served name, or `sha256:` and the weights' hash.
+        served: the name in the request body.
+        price: US dollars of prompt, completion and cached tokens.
+    """
+
+    def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint, price: Pricer,
+                 limits: CallLimits) -> None:
+        self.name = name
+        self.identity = identity
+        self.limits = limits
+        self._served = served
+        self._endpoint = endpoint
+        self._price = price
+        self._places = asyncio.Semaphore(limits.concurrency)
+        self._chat: Chat | None = None
+        self._at: Address | None = None
+
+    def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
+        """Every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""
+        sent: dict[str, Any] = {"temperature": action.temperature, "max_tokens": max_tokens}
+        if action.stop:
+            sent["stop"] = list(action.stop)
+        if action.tools:
+            sent["tools"] = [dict(tool) for tool in action.tools]
+        if action.schema is not None:
+            sent["response_format"] = {"type": "json_schema", "json_schema": {
+                "name": "reply", "strict": True, "schema": dict(action.schema)}}
+        # A greedy first draw needs none, and some servers refuse parameters that they do not know.
+        if repeat or action.sample or action.temperature > 0:
+            sent["seed"] = repeat * 1000 + action.sample
+        return sent
+
+    async def ready(self) -> None:
+        """Load and start what has to be, so that the first question's clock does not pay for it.
+
+        Raises:
+            ModelError: a local server does not start.
+        """
+        await self._connected()
+
+    async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,
+                       repeat: int = 0) -> Completion:
+        """Make one call.
+
+        Args:
+            deadline: of the question, in `time.monotonic` seconds. The call's own begins when it gets a place.
+
+        Raises:
+            CallTimeout: the call's or the question's deadline passed; the message says which.
+            CallTooLong: the prompt does not fit the model's context.
+            CallError: the call failed for good.
+            ModelError: every call would fail: a key that is refused, a model that is unknown.
+        """
+        loop = asyncio.get_running_loop()
+        question = None if deadline is None else loop.time() + deadline - time.monotonic()
+        progress = _Progress()
+        try:
+            async with asyncio.timeout_at(question):
+                await self._places.acquire()
+        except TimeoutError:
+            _late(question, loop.time(), self.limits.seconds, progress)
+        try:
+            until = loop.time() + self.limits.seconds
+            until = until if question is None else min(until, question)
+            async with asyncio.timeout_at(until):
+                return await self._persist(action, self.parameters(action, max_tokens, repeat), until, progress)
+        except TimeoutError:
+            _late(question, loop.time(), self.limits.seconds, progress)
+        finally:
+            self._places.release()
+
+    async def aclose(self) -> None:
+        """Close the connections and stop a server of ours."""
+        if self._chat is not None:
+            await self._chat.aclose()
+            self._chat = self._at = None
+        await self._endpoint.aclose()
+
+    async def _persist(self, action: Generate, parameters: Mapping[str, Any], until: float,
+                       progress: _Progress) -> Completion:
+        """Send until an answer comes, a failure is final, or there is no time for another attempt."""
+        messages = [{"role": message.role, "content": message.content} for message in action.messages]
+        started = time.monotonic()
+        while True:
+            chat, at = await self._connected()
+            progress.attempts += 1
+            wait = None
+            try:
+                answer = await chat.post(chat.body(messages, parameters))
+                if answer.status == 200:
+                    return self._read(answer, at, action, progress.attempts, started)
+                failure = refusal(answer.status, answer.body, at, self.name, progress.attempts)
+                if not is_transient(answer.status) or not isinstance(failure, CallError):
+                    raise failure
+                wait = retry_after(answer.headers)
+            except ConnectionError as error:
+                failure = CallError(f"{self.name}: no whole reply: {clean(str(error), at.key)}", "connection",
+                                    progress.attempts)
+            except BadJson:
+                failure = CallError(f"{self.name}: the reply is not JSON", "bad_json", progress.attempts)
+            progress.last = str(failure)
+            await self._pause(failure, wait, until)
+
+    def _read(self, answer: Answer, at: Address, action: Generate, attempts: int, started: float) -> Completion:
+        data = parse_body(hide_bytes(answer.body, at.key))
+        try:
+            reply = read_reply(data, action.schema is not None, self._price)
+        except BadReply as error:
+            raise CallError(f"{self.name}: {error}", "bad_response", attempts) from None
+        return Completion(reply, attempts, time.monotonic() - started, timings(data))
+
+    async def _pause(self, failure: CallError, asked: float | None, until: float) -> None:
+        """Wait before the next attempt; raise the failure where there is none, or no time for one."""
+        if failure.attempts >= self.limits.attempts:
+            raise failure
+        # Some jitter on top of what the server asks, so that waiting calls do not all come back at once.
+        wait = back_off(failure.attempts) if asked is None else asked + min(0.1 * back_off(failure.attempts), 1.0)
+        left = until - asyncio.get_running_loop().time()
+        if wait >= left:
+            asks = "" if asked is None else f"; the server asks for {asked:.0f} s more"
+            raise CallError(f"{failure}{asks}; {max(left, 0):.0f} s were left", failure.kind, failure.attempts)
+        await asyncio.sleep(wait)
+
+    async def _connected(self) -> tuple[Chat, Address]:
+        at = await self._endpoint.address()
+        if self._chat is None or at != self._at:
+            from agents.openai_chat import connect
+            stale, self._chat, self._at = self._chat, connect(at, self._served, self.limits.concurrency), at
+            if stale is not None:
+                await stale.aclose()
+        return self._chat, at
+
+
+def _late(question: float | None, now: float, seconds: float, progress: _Progress) -> NoReturn:
+    """Raise for the deadline that passed."""
+    tries = f" after {progress.attempts} attempts" if progress.attempts > 1 else ""
+    last = f"; before that: {progress.last}" if progress.last else ""
+    if question is not None and now >= question:
+        raise CallTimeout(f"the question's deadline passed{tries}{last}", "timeout_question", progress.attempts)
+    raise CallTimeout(f"no reply within the call's {seconds:g} s{tries}{last}", "timeout_call", progress.attempts)

@@ -1,0 +1,135 @@
+"""llama.cpp's own OpenAI-compatible server in a child process: started when needed, ended with us.
+
+In-process it would hold the interpreter lock while it loads, and a native abort would end the run with it.
+"""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from agents.address import Address
+from agents.refusals import clean
+from agents.settings import LocalSettings
+from documents.errors import ModelError
+
+_ENOUGH = 5.0  # seconds for a child to end by itself
+
+
+class LocalServer:
+    """Serves one GGUF file on a random loopback port under a random key.
+
+    Starts with the first `address()`, and again whenever it is found dead then.
+    """
+
+    def __init__(self, weights: Path, settings: LocalSettings) -> None:
+        self._weights = weights
+        self._settings = settings
+        self._starting = asyncio.Lock()
+        self._child: asyncio.subprocess.Process | None = None
+        self._log: IO[bytes] | None = None
+        self._at: Address | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id while one is there."""
+        return self._child.pid if self._child is not None else None
+
+    async def address(self) -> Address:
+        """Where the server listens; it is started where it does not run.
+
+        Raises:
+            ModelError: it does not start; the message ends with the last lines of its log.
+        """
+        async with self._starting:
+            if self._at is None or self._child is None or self._child.returncode is not None:
+                await self.aclose()
+                self._at = await self._start()
+            return self._at
+
+    async def aclose(self) -> None:
+        """End the child and remove its log."""
+        child, self._child, self._at = self._child, None, None
+        if child is not None:
+            await _end(child)
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    async def _start(self) -> Address:
+        key = secrets.token_urlsafe(32)
+        self._log = tempfile.TemporaryFile(prefix="ragbed-llama-")  # noqa: SIM115 - lives as long as the child
+        self._child = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "agents.local_child", stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE, stderr=self._log, env=_environment(),
+            # Ctrl-C is for us: the child ends when we are done with it.
+            start_new_session=True)
+        try:
+            async with asyncio.timeout(self._settings.start_seconds):
+                return Address(await self._handshake(self._child, key), key)
+        except TimeoutError:
+            raise ModelError(await self._autopsy(f"did not start within {self._settings.start_seconds:g} s")) from None
+        except (ConnectionError, ValueError):
+            raise ModelError(await self._autopsy("does not start")) from None
+        except asyncio.CancelledError:
+            await self.aclose()
+            raise
+
+    async def _handshake(self, child: asyncio.subprocess.Process, key: str) -> str:
+        """Tell the child what to serve, over its standard input, and read where it listens."""
+        assert child.stdin is not None
+        assert child.stdout is not None
+        order = {"model": str(self._weights.resolve()), "key": key, "context": self._settings.context,
+                 "threads": self._settings.threads or _threads(), "parent": os.getpid()}
+        child.stdin.write(json.dumps(order).encode() + b"\n")
+        await child.stdin.drain()
+        line = await child.stdout.readline()
+        return str(json.loads(line)["url"]) + "/v1"
+
+    async def _autopsy(self, what: str) -> str:
+        """End the child and say what it last wrote."""
+        child, log = self._child, self._log
+        if child is not None:
+            await _end(child)
+        lines: list[str] = []
+        if log is not None:
+            # Only now: child and parent share the file's position.
+            log.seek(0)
+            lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+        await self.aclose()
+        ending = clean(" | ".join(lines[-3:]), limit=400)
+        return f"the local server for {self._weights.name} {what}" + (f": {ending}" if ending else "")
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    """Close the child's standard input, which ends it, and kill it where that is not enough."""
+    if child.stdin is not None:
+        child.stdin.close()
+    try:
+        async with asyncio.timeout(_ENOUGH):
+            await child.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.wait()
+
+
+def _environment() -> dict[str, str]:
+    """Ours without any key, and with the folder of these packages, wherever we were started from."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
+    here = str(Path(__file__).resolve().parent.parent)
+    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))}
+
+
+def _threads() -> int:
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:
+        cores = os.cpu_count() or 1
+    return max(cores - 1, 1)

@@ -1,0 +1,175 @@
+"""From what the user writes after `--model` to a client that can be called."""
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agents import catalogue
+from agents.address import Address, Endpoint, Remote
+from agents.client import ModelClient
+from agents.hub import HUB, found_on_disk
+from agents.prices import free, pricer
+from agents.replies import Pricer
+from agents.settings import CallLimits, ModelSettings
+from agents.weights import check, sha256_of
+from documents.errors import MissingExtra, ModelError
+
+FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
+_OPENAI_URL = "https://api.openai.com/v1"
+_NO_KEY = "none"  # the OpenAI client sends some key always
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A model that was named.
+
+    Attributes:
+        name: as the user wrote it; never holds a secret.
+        identity: what the journal knows it by: its served name, or `sha256:` and the weights' hash.
+        served: the name in the request body.
+        remote: where it is served; None for a local model.
+        weights: the local model's file; None where it is remote, or absent and not needed.
+    """
+
+    name: str
+    identity: str
+    served: str
+    remote: Address | None = None
+    weights: Path | None = None
+
+
+def resolve(spec: str, *, calls: bool = True) -> Target:
+    """The model that a name stands for.
+
+    Args:
+        calls: False for a replay, which needs neither a key nor the weights.
+
+    Raises:
+        ModelError: an unknown name or form, a missing key or file, a wrong hash.
+    """
+    form, colon, rest = spec.partition(":")
+    if form in {"http", "https"}:
+        url, _, served = spec.partition("#")
+        key = _key("RAGBED_API_KEY", required=False) or _NO_KEY
+        return Target(spec, _named(served, spec), served, Address(_checked_url(url), key, "RAGBED_API_KEY"))
+    if form == "openai" and colon:
+        url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL)
+        key = _key("OPENAI_API_KEY", required=calls) or _NO_KEY
+        return Target(spec, _named(rest, spec), rest, Address(url, key, "OPENAI_API_KEY"))
+    if form == "gguf" and colon:
+        return _local(spec, Path(_named(rest, spec)).expanduser())
+    if spec.startswith(HUB):
+        return _local(spec, found_on_disk(spec))
+    return _catalogued(spec, calls)
+
+
+@contextlib.asynccontextmanager
+async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True) -> AsyncIterator[ModelClient]:
+    """A client for a model, closed at the end. A local server starts with the first call, or with `ready()`.
+
+    Args:
+        calls: False for a replay: keys, weights and server are not needed, and a call raises ModelError.
+
+    Raises:
+        ModelError: as `resolve`.
+        MissingExtra: a local model, and llama.cpp is not installed.
+    """
+    target = resolve(spec, calls=calls)
+    limits = settings.calls
+    price: Pricer = free
+    if not calls:
+        endpoint: Endpoint = NoCalls()
+    elif target.remote is not None:
+        endpoint, price = Remote(target.remote), pricer(target.remote.url, target.served)
+    else:
+        endpoint = _server(target, settings)
+        # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
+        # up, and the next question finds it running again.
+        limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)
+    client = ModelClient(target.name, target.identity, target.served, endpoint, price, limits)
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+class NoCalls:
+    """The endpoint of a replay."""
+
+    async def address(self) -> Address:
+        raise ModelError("this model was opened for a replay, which makes no calls")
+
+    async def aclose(self) -> None:
+        return None
+
+
+def _server(target: Target, settings: ModelSettings) -> Endpoint:
+    from agents.local_server import LocalServer
+    if find_spec("xllamacpp") is None:
+        raise MissingExtra("xllamacpp", "local")
+    assert target.weights is not None
+    return LocalServer(target.weights, settings.local)
+
+
+def _catalogued(spec: str, calls: bool) -> Target:
+    entry = catalogue.entry_named(spec)
+    if entry is None or entry.kind != "chat":
+        known = catalogue.names("chat")
+        near = get_close_matches(spec.lower(), known, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise ModelError(f"no model {spec!r}: {meant}there are {', '.join(known)} and the forms {FORMS}")
+    path = catalogue.find(entry)
+    if calls:
+        if path is None:
+            raise ModelError(f"{entry.name} is not on this machine; run: ragbed models pull {entry.name}")
+        check(path, entry.weights.sha256, f"remove it and run: ragbed models pull {entry.name}")
+    return Target(entry.name, f"sha256:{entry.weights.sha256}", entry.name, weights=path)
+
+
+def _local(spec: str, path: Path) -> Target:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise ModelError(f"{spec}: cannot be read: {error.strerror}") from None
+    if magic != b"GGUF":
+        raise ModelError(f"{spec}: is not a GGUF file")
+    return Target(spec, f"sha256:{sha256_of(path)}", path.name, weights=path)
+
+
+def _named(name: str, spec: str) -> str:
+    if not name.strip():
+        raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
+    return name
+
+
+def _checked_url(url: str) -> str:
+    """The base URL. One that carries a password or query is refused, for names are shown and recorded."""
+    try:
+        parts = urlsplit(url)
+        # Reading the port checks it.
+        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        parts, whole = urlsplit(""), False
+    if parts.username or parts.password or parts.query:
+        raise ModelError("a model's URL must not hold a user, password or query; "
+                         "put the key into RAGBED_API_KEY and write http://host/v1#NAME")
+    if not whole:
+        raise ModelError("a model's URL is written http://host/v1#NAME or https://host/v1#NAME")
+    return url.rstrip("/")
+
+
+def _key(variable: str, *, required: bool) -> str:
+    key = os.environ.get(variable, "").strip()
+    if required and not key:
+        raise ModelError(f"no key: set {variable}")
+    # A header cannot carry these, and the error of whoever tries shows the key.
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise ModelError(f"{variable} holds spaces or characters that no key has")
+    return key

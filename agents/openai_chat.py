@@ -1,0 +1,99 @@
+"""The one module that imports `langchain_openai`: it builds request bodies and sends them.
+
+`ChatOpenAI` resolves and shapes the request. The body goes out through its own client's `post`, and the reply is
+handed back as bytes: the stock path drops what compatible servers add (`reasoning_content`, `timings`), and
+converting typed bodies twice costs more processor time than the request itself.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from agents.address import Address
+
+OPENAI_HOST = "api.openai.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server sent back, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Chat(ChatOpenAI):
+    """`ChatOpenAI` for one address, over the chat completions interface only."""
+
+    def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+        # The stock class renames the limit for OpenAI; many compatible servers know only the older name.
+        if "max_completion_tokens" in payload and urlsplit(self.openai_api_base or "").hostname != OPENAI_HOST:
+            payload["max_tokens"] = payload.pop("max_completion_tokens")
+        return payload
+
+    def body(self, messages: list[dict[str, str]], parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The request body for these messages and parameters."""
+        payload = self._get_request_payload(messages, **parameters)
+        payload.pop("stream", None)
+        return payload
+
+    async def post(self, body: Mapping[str, Any]) -> Answer:
+        """Send one body once.
+
+        Raises:
+            ConnectionError: no whole reply came back.
+        """
+        try:
+            got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body)
+        except openai.APIStatusError as error:
+            got = error.response
+        except openai.APIConnectionError as error:
+            raise ConnectionError(_reason(error.__cause__ or error)) from None
+        return Answer(got.status_code, got.headers, got.content)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self.root_async_client.close()
+
+
+def connect(address: Address, served: str, connections: int) -> Chat:
+    """A chat client for one address. Deadlines and retries are the caller's: here there are none.
+
+    Args:
+        served: the model's name as the server knows it.
+        connections: how many may be open at once.
+    """
+    limits = httpx2.Limits(max_connections=connections + 4, max_keepalive_connections=connections + 4)
+    # Redirects are not followed: they would take the prompts to a host that nobody named.
+    client = httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(address.url))
+    chat = Chat(model=served, base_url=address.url, api_key=SecretStr(address.key), max_retries=0, timeout=None,
+                use_responses_api=False, http_async_client=client)
+    if urlsplit(address.url).hostname != OPENAI_HOST:
+        # The environment's OpenAI organisation and project are nobody else's business.
+        chat.root_async_client.organization = None
+        chat.root_async_client.project = None
+    return chat
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the URL's host is this machine, so that no proxy may stand between."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _reason(error: BaseException) -> str:
+    name, text = type(error).__name__, str(error)
+    return f"{name}: {text}" if text else name

@@ -1,0 +1,109 @@
+"""What a server's refusal means: try again, give this call up, or stop the run."""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agents.address import Address
+from agents.replies import BadJson, parse_body
+from documents.errors import CallError, CallTooLong, ModelError, RagbedError
+
+MESSAGE_LIMIT = 200
+_SHORTEST_KEY = 8  # a shorter one is a placeholder such as `x`, and would be found inside ordinary words
+_TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
+_TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"
+                       r"|prompt is too long|input is too long", re.IGNORECASE)
+_LIMIT = re.compile(r"(?:maximum (?:context|model) length (?:is|of)|context size \(|window (?:is|of))\s*(\d+)",
+                    re.IGNORECASE)
+_SIZE = re.compile(r"(?:resulted in|requested|request has|\(length|request \(|prompt is too long:|contains at least)"
+                   r"\s*(\d+)", re.IGNORECASE)
+
+
+def is_transient(status: int) -> bool:
+    """Whether the same request may succeed later."""
+    return status in {408, 409, 425, 429} or status >= 500
+
+
+def refusal(status: int, body: bytes, address: Address, model: str, attempts: int) -> RagbedError:
+    """The error that a status other than 200 stands for.
+
+    Returns:
+        ModelError where the user has to mend something and every other call would fail alike; CallTooLong where
+        the prompt does not fit; else CallError of kind `http_<status>`.
+    """
+    error = _error_of(body)
+    said = server_message(error, address.key)
+    code = {str(error.get("code")), str(error.get("type"))}
+    if status in {401, 403}:
+        variable = address.key_variable
+        remedy = f"set {variable} to a key that it accepts" if variable else "its key is not accepted"
+        return ModelError(f"{model}: {address.url} refuses the key (HTTP {status}); {remedy}")
+    if status == 404:
+        return ModelError(f"{model}: {address.url} does not know this model or address (HTTP 404); "
+                          f"check both{_quoted(said)}")
+    if "insufficient_quota" in code:
+        return ModelError(f"{model}: the account behind {address.key_variable or 'the key'} has no quota left "
+                          f"(HTTP {status})")
+    if status in {400, 413, 422} and (code & _TOO_LONG_CODES or _TOO_LONG.search(said) or status == 413):
+        return CallTooLong(_sizes(error, said), "too_long", attempts)
+    if status in {400, 422} and "temperature" in said and "support" in said:
+        return CallError(f"{model} refuses the temperature that was asked for (HTTP {status}); it was not changed "
+                         f"silently{_quoted(said)}", f"http_{status}", attempts)
+    if 300 <= status < 400:
+        return CallError(f"{model}: the server redirects (HTTP {status}), which is not followed; give the final URL",
+                         f"http_{status}", attempts)
+    return CallError(f"{model}: HTTP {status}{_quoted(said)}", f"http_{status}", attempts)
+
+
+def server_message(error: Mapping[str, Any], key: str) -> str:
+    """The message in an error object as one short printable line without the key."""
+    message = error.get("message")
+    return clean(message if isinstance(message, str) else "", key)
+
+
+def clean(text: str, key: str = "", limit: int = MESSAGE_LIMIT) -> str:
+    """Hostile text as one printable line: no control characters, no key, at most `limit` characters."""
+    text = hide(text[:20 * limit], key)
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= limit else line[:limit - 1] + "…"
+
+
+def hide(text: str, key: str) -> str:
+    """The text without the key."""
+    return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
+
+
+def hide_bytes(body: bytes, key: str) -> bytes:
+    """The body without the key: a server may echo it into a reply, which is recorded."""
+    secret = key.encode()
+    return body.replace(secret, b"[key]") if len(secret) >= _SHORTEST_KEY and secret in body else body
+
+
+def _error_of(body: bytes) -> dict[str, Any]:
+    """The error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": "…"}`."""
+    try:
+        data = parse_body(body)
+    except BadJson:
+        return {}
+    if not isinstance(data, dict):
+        return {}
+    error = data.get("error", data)
+    if isinstance(error, dict):
+        return error if "message" in error else {**error, "message": error.get("detail")}
+    return {"message": error}
+
+
+def _sizes(error: Mapping[str, Any], said: str) -> str:
+    size, limit = error.get("n_prompt_tokens"), error.get("n_ctx")
+    if not isinstance(size, int) or not isinstance(limit, int):
+        found_size, found_limit = _SIZE.search(said), _LIMIT.search(said)
+        size = found_size and found_size[1]
+        limit = found_limit and found_limit[1]
+    if size and limit:
+        return f"the prompt has {size} tokens and the model's context holds {limit}"
+    return f"the prompt does not fit the model's context{_quoted(said)}"
+
+
+def _quoted(said: str) -> str:
+    return f': "{said}"' if said else ""

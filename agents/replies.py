@@ -1,0 +1,105 @@
+"""Reading the body of a chat completion: text, reasoning, tool calls, usage."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from strategies.types import Reply, Usage
+
+Pricer = Callable[[int, int, int], "float | None"]
+
+
+class BadJson(ValueError):
+    """The body is not JSON."""
+
+
+class BadReply(ValueError):
+    """The body is JSON, and no chat completion."""
+
+
+def parse_body(body: bytes) -> Any:
+    """The body as JSON.
+
+    Raises:
+        BadJson: it is not JSON, or nested beyond reason.
+    """
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadJson from None
+
+
+def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
+    """The reply that a parsed body holds; its text may be empty.
+
+    Args:
+        wants_object: whether a schema was asked for, so that the text is parsed.
+        price: US dollars of prompt, completion and cached tokens.
+
+    Raises:
+        BadReply: there is no message in it.
+    """
+    choices = data.get("choices") if isinstance(data, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        raise BadReply("the reply holds no message")
+    text = _text(message.get("content")) or _text(message.get("refusal"))
+    reasoning = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
+    calls = message.get("tool_calls")
+    return Reply(
+        text, reasoning,
+        tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
+        parsed=parse_object(text) if wants_object else None,
+        usage=_usage(data, price),
+        finish_reason=_text(choice.get("finish_reason")) or "unknown")
+
+
+def parse_object(text: str) -> dict[str, Any] | None:
+    """The text as a JSON object, or None."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def timings(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What llama.cpp's server says about its own speed; empty elsewhere."""
+    value = data.get("timings")
+    return value if isinstance(value, dict) else {}
+
+
+def _text(content: Any) -> str:
+    """Content as text: a string, or the text parts of a list. Halves of surrogate pairs are replaced."""
+    if isinstance(content, list):
+        content = "".join(part["text"] for part in content
+                          if isinstance(part, dict) and isinstance(part.get("text"), str))
+    if not isinstance(content, str):
+        return ""
+    try:
+        content.encode()
+    except UnicodeEncodeError:
+        return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return content
+
+
+def _usage(data: Mapping[str, Any], price: Pricer) -> Usage:
+    raw = data.get("usage")
+    usage: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
+    details = usage.get("prompt_tokens_details")
+    found = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
+    if found is None:
+        found = timings(data).get("cache_n")
+    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    cached = min(_count(found), prompt)
+    return Usage(prompt, completion, cached, 1, price(prompt, completion, cached))
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

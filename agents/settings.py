@@ -1,0 +1,45 @@
+"""Settings of model calls and of the local server."""
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class CallLimits(BaseModel):
+    """What one model call may take.
+
+    Attributes:
+        seconds: deadline of one call with all its attempts, from the moment that it has a place.
+        attempts: requests sent before a failure is final.
+        concurrency: calls at once to one model.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seconds: float = Field(default=120.0, gt=0)
+    attempts: int = Field(default=5, ge=1)
+    concurrency: int = Field(default=16, ge=1)
+
+
+class LocalSettings(BaseModel):
+    """How a local model is served.
+
+    Attributes:
+        context: tokens that prompt and reply may have together.
+        threads: None means one fewer than the cores.
+        start_seconds: how long loading may take.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    context: int = Field(default=8192, ge=256)
+    threads: int | None = Field(default=None, ge=1)
+    start_seconds: float = Field(default=180.0, gt=0)
+
+
+class ModelSettings(BaseModel):
+    """Limits of calls, and how a local model is served."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    calls: CallLimits = CallLimits()
+    local: LocalSettings = LocalSettings()
