@@ -1,0 +1,122 @@
+"""HTML pages: BeautifulSoup on lxml, then our own clean renderings."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from documents.decode import decode
+from documents.parse import Parsed
+from documents.renderings.events import HEADINGS, normalised
+from documents.renderings.html import write_html
+from documents.renderings.plain import write_plain
+from documents.renderings.tidy import Tidy
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, PageElement, Tag
+
+# Not content, or not to be trusted: left out together with what they hold.
+_DROPPED = frozenset({
+    "script", "style", "template", "iframe", "object", "embed", "applet", "frame", "svg", "canvas", "audio", "video",
+    "map", "head", "title", "meta", "link", "base", "input", "select", "option", "textarea", "datalist", "progress",
+    "annotation", "annotation-xml"})
+_KEPT = frozenset({*HEADINGS, "ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tfoot", "tr",
+                   "td", "th", "pre", "blockquote"})
+_MEANT = {"b": "strong", "i": "em", "tt": "code", "kbd": "code", "samp": "code", "cite": "em", "var": "em",
+          "em": "em", "strong": "strong", "code": "code", "sub": "sub", "sup": "sup"}
+_SAME = {"xmp": "pre", "listing": "pre", "plaintext": "pre", "menu": "ul", "dir": "ul"}
+_INLINE = frozenset({
+    "abbr", "acronym", "bdi", "bdo", "big", "data", "del", "dfn", "font", "ins", "label", "mark", "nobr",
+    "noscript", "output", "q", "rb", "rp", "rt", "ruby", "s", "small", "span", "strike", "time", "u", "wbr", "math",
+    "picture", "source", "slot"})
+_LINKS = frozenset({"a", "button"})
+_SPANS = ("colspan", "rowspan")
+
+
+def parse(data: bytes, source: str) -> Parsed:
+    """A page's two renderings and its title.
+
+    Raises:
+        DocumentError: the data is binary.
+    """
+    from bs4.dammit import EncodingDetector
+
+    declared = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)
+    return parse_html(decode(data, source, declared))
+
+
+def parse_html(page: str) -> Parsed:
+    """The two renderings and the title of a page that is text already."""
+    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
+        soup = BeautifulSoup(page, "lxml")
+    tidy = Tidy()
+    _walk(soup, tidy)
+    return Parsed(_title(soup), write_html(tidy.events), write_plain(tidy.events))
+
+
+def _title(soup: BeautifulSoup) -> str:
+    for name in ("title", "h1", "h2", "h3"):
+        tag = soup.find(name)
+        if tag is not None and (text := " ".join(normalised(tag.get_text(" ")).split())):
+            return text
+    return ""
+
+
+def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
+    """Sends every element to `tidy`; keeps its own stack, since pages nest deeper than Python recurses."""
+    from bs4 import Tag
+    from bs4.element import NavigableString, PreformattedString
+
+    stack: list[tuple[Tag, bool, Iterator[PageElement]]] = [(soup, False, iter(soup.contents))]
+    while stack:
+        tag, opened, children = stack[-1]
+        child = next(children, None)
+        if child is None:
+            stack.pop()
+            _leave(tag, opened, tidy)
+        elif isinstance(child, Tag):
+            if child.name not in _DROPPED:
+                stack.append((child, _enter(child, tidy), iter(child.contents)))
+        elif isinstance(child, NavigableString) and not isinstance(child, PreformattedString):
+            tidy.text(child)
+
+
+def _enter(tag: Tag, tidy: Tidy) -> bool:
+    """Begins an element; whether it has to be ended."""
+    name = _SAME.get(tag.name, tag.name)
+    if name in _MEANT:
+        return tidy.open_inline(_MEANT[name])
+    if name in _KEPT:
+        return tidy.open(name, _attributes(tag))
+    if name == "br":
+        tidy.line_break()
+    elif name == "hr":
+        tidy.rule()
+    elif name == "img":
+        tidy.image(str(tag.get("alt", "")))
+    elif name in _LINKS:
+        tidy.link()
+    elif name not in _INLINE:
+        tidy.boundary()
+    return False
+
+
+def _leave(tag: Tag, opened: bool, tidy: Tidy) -> None:
+    name = _SAME.get(tag.name, tag.name)
+    if opened and name in _MEANT:
+        tidy.close_inline(_MEANT[name])
+    elif opened:
+        tidy.close(name)
+    elif name in _LINKS:
+        tidy.link()
+    elif name not in _INLINE and name not in _MEANT and name not in ("br", "img", "[document]"):
+        tidy.boundary()
+
+
+def _attributes(tag: Tag) -> tuple[tuple[str, str], ...]:
+    names = _SPANS if tag.name in ("td", "th") else ("start",) if tag.name == "ol" else ()
+    found = ((name, str(tag.get(name, "")).strip()) for name in names)
+    return tuple((name, value) for name, value in found if value.isdecimal() and value.isascii() and 1 < int(value[:6]))

@@ -1,0 +1,159 @@
+"""PDF: PyMuPDF for the text and its place, our own reading of tables and headings."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from documents.errors import DocumentError
+from documents.parse import Parsed
+from documents.pdf.lines import Box, Line, lines_of
+from documents.pdf.paragraphs import Habits, Paragraph, by_block, paragraphs_of
+from documents.pdf.tables import Table, aligned_tables, inside, ruled_tables
+from documents.renderings.events import Close, Event, Open, normalised
+from documents.renderings.html import write_html
+from documents.renderings.plain import write_plain
+from documents.types import Page
+
+_TAGS = {"heading1": "h1", "heading2": "h2", "heading3": "h3"}
+_TAIL = 2_048
+_ORDER = {"header": -1, "footer": 1}
+
+
+def parse(data: bytes, source: str) -> Parsed:
+    """The renderings of a PDF, page by page.
+
+    Every block says where it is: `data-page`, `data-size` (points), `data-box` (x0 y0 x1 y1, points from the
+    top left corner) and its class, as the records of CReSt do.
+
+    Raises:
+        DocumentError: it is no PDF, encrypted, truncated, damaged, or has no text.
+    """
+    import pymupdf
+
+    pymupdf.TOOLS.mupdf_display_errors(False)
+    pymupdf.TOOLS.mupdf_display_warnings(False)
+    if b"%PDF-" not in data[:1_024]:
+        raise DocumentError(source, "not a PDF: it has no PDF header")
+    try:
+        with pymupdf.open(stream=data, filetype="pdf") as file:
+            _check(file, data, source)
+            return _parsed(file, source)
+    except (pymupdf.FileDataError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError) as error:
+        raise DocumentError(source, f"a damaged PDF: {' '.join(str(error).split())[:200]}") from error
+
+
+def _check(file: Any, data: bytes, source: str) -> None:
+    if file.needs_pass:
+        raise DocumentError(source, "encrypted: it needs a password")
+    if file.is_repaired and b"%%EOF" not in data[-_TAIL:]:
+        raise DocumentError(source, "a truncated PDF: its end is missing")
+    if file.page_count == 0:
+        raise DocumentError(source, "a PDF without pages")
+
+
+def _parsed(file: Any, source: str) -> Parsed:
+    layouts = []
+    for page in file:
+        layouts.append(_layout(page))
+    if not any(lines for _, lines, _ in layouts):
+        raise DocumentError(source, "no text: its pages are probably scanned, and there is no text recognition here")
+    habits = Habits.of([(height, lines) for height, lines, _ in layouts])
+    html, plain, pages = "", "", []
+    html_parts: list[str] = []
+    plain_parts: list[str] = []
+    html_length = plain_length = 0
+    heading = ""
+    for number, (height, lines, ruled) in enumerate(layouts, 1):
+        blocks = _blocks(lines, ruled, habits, height)
+        events = list(_events(blocks, number))
+        pages.append(Page(number, html_length, plain_length))
+        html_parts.append(write_html(events))
+        plain_parts.append(write_plain(events))
+        html_length += len(html_parts[-1])
+        plain_length += len(plain_parts[-1])
+        heading = heading or _first_heading(blocks)
+    html, plain = "".join(html_parts), "".join(plain_parts)
+    return Parsed(_title(file) or heading, html, plain, tuple(pages))
+
+
+def _layout(page: Any) -> tuple[float, list[Line], list[Table]]:
+    import pymupdf
+
+    flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES & ~pymupdf.TEXT_PRESERVE_LIGATURES
+    blocks = page.get_text("dict", flags=flags)["blocks"]
+    return page.rect.height, lines_of(blocks), ruled_tables(page)
+
+
+Block = Table | Paragraph
+
+
+def _blocks(lines: list[Line], ruled: list[Table], habits: Habits, height: float) -> list[Block]:
+    """The page's tables and paragraphs in reading order: a table stands where its first line did."""
+    placed: list[tuple[tuple[float, float], Block]] = []
+    rest = lines
+    for table in ruled:
+        order = min((line.block for line in rest if inside(line.box, table.box)), default=None)
+        if order is not None:
+            placed.append(((order, 0), table))
+            rest = [line for line in rest if not inside(line.box, table.box)]
+    for table, taken in aligned_tables(rest):
+        members = [line for line in rest if any(inside(line.box, box) for box in taken)]
+        placed.append(((min(line.block for line in members), 0), table))
+        kept = {id(line) for line in members}
+        rest = [line for line in rest if id(line) not in kept]
+    for group in by_block(rest):
+        for index, paragraph in enumerate(paragraphs_of(group, habits, height), 1):
+            placed.append(((group[0].block, index), paragraph))
+    placed.sort(key=lambda item: (_margin(item[1]), item[0]))
+    return [block for _, block in placed]
+
+
+def _margin(block: Block) -> int:
+    return 0 if isinstance(block, Table) else _ORDER.get(block.kind, 0)
+
+
+def _events(blocks: Sequence[Block], page: int) -> Iterator[Event]:
+    listed = False
+    for block in blocks:
+        item = isinstance(block, Paragraph) and block.kind == "list"
+        if item != listed:
+            yield Open("ul") if item else Close("ul")
+            listed = item
+        yield from _table(block, page) if isinstance(block, Table) else _text(block, page)
+    if listed:
+        yield Close("ul")
+
+
+def _text(block: Paragraph, page: int) -> Iterator[Event]:
+    tag = "li" if block.kind == "list" else _TAGS.get(block.kind, "p")
+    yield Open(tag, (("class", block.kind), ("data-page", str(page)), ("data-size", f"{block.size:.1f}"),
+                     ("data-box", _box(block.box))))
+    yield block.text
+    yield Close(tag)
+
+
+def _table(table: Table, page: int) -> Iterator[Event]:
+    yield Open("table", (("class", "table"), ("data-page", str(page)), ("data-box", _box(table.box))))
+    for index, row in enumerate(table.rows):
+        tag = "th" if index < table.heads else "td"
+        yield Open("tr")
+        for cell in row:
+            spans = (("colspan", cell.columns), ("rowspan", cell.rows))
+            yield Open(tag, tuple((name, str(count)) for name, count in spans if count > 1))
+            if cell.text:
+                yield cell.text
+            yield Close(tag)
+        yield Close("tr")
+    yield Close("table")
+
+
+def _box(box: Box) -> str:
+    return " ".join(str(round(value)) for value in box)
+
+
+def _title(file: Any) -> str:
+    return " ".join(normalised((file.metadata or {}).get("title") or "").split())
+
+
+def _first_heading(blocks: Sequence[Block]) -> str:
+    return next((block.text for block in blocks if isinstance(block, Paragraph) and block.kind in _TAGS), "")

@@ -1,0 +1,1 @@
+"""The layout of PDF pages: lines, tables, paragraphs and their classes."""

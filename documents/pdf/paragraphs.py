@@ -1,0 +1,152 @@
+"""Lines to paragraphs, and what each of them is: heading, list item, header, footer or text."""
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from documents.pdf.lines import Box, Line, bounds
+
+_BULLET = re.compile(r"^[•●▪■◦○‣∙·\uf0b7\uf0a7➢✓][\s]*(?=\S)")
+_BROKEN = re.compile(r"[a-z]-$")
+_HANGUL = re.compile(r"[가-힣]$")
+_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff、。]$")
+_DIGITS = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_]+")
+_MARGIN = 0.075
+_HEADING_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Lines that belong together.
+
+    Attributes:
+        kind: `heading1` to `heading3`, `paragraph`, `list`, `header` or `footer`.
+    """
+
+    text: str
+    kind: str
+    size: float
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What holds for the whole document.
+
+    Attributes:
+        body: the size of most of its text, in points.
+        repeated: texts at the edge of several pages, digits removed.
+        words: how often each word occurs, in lower case.
+        spaces_kept: whether lines of Korean end with a space where a word does.
+    """
+
+    body: float
+    repeated: frozenset[str]
+    words: frozenset[str]
+    spaces_kept: bool
+
+    @classmethod
+    def of(cls, pages: Sequence[tuple[float, Sequence[Line]]]) -> Habits:
+        """The habits of pages, each given by its height and its lines."""
+        sizes: Counter[float] = Counter()
+        edges: Counter[str] = Counter()
+        words: set[str] = set()
+        korean: list[bool] = []
+        for height, lines in pages:
+            edges.update({_folded(line.text) for line in lines if _edge(line.box, height)})
+            for line in lines:
+                sizes[round(line.size, 1)] += len(line.text)
+                words.update(word.lower() for word in _WORD.findall(line.text))
+                if _HANGUL.search(line.text):
+                    korean.append(line.spaced)
+        often = max(2, len(pages) // 10)
+        return cls(sizes.most_common(1)[0][0] if sizes else 0.0,
+                   frozenset(text for text, count in edges.items() if count >= often), frozenset(words),
+                   sum(korean) * 5 > len(korean))
+
+
+def _folded(text: str) -> str:
+    return _DIGITS.sub("#", text)
+
+
+def _edge(box: Box, height: float) -> str:
+    if box[3] < _MARGIN * height:
+        return "header"
+    return "footer" if box[1] > (1 - _MARGIN) * height else ""
+
+
+def paragraphs_of(lines: Iterable[Line], habits: Habits, height: float) -> list[Paragraph]:
+    """The paragraphs of one block, whose lines come in reading order."""
+    groups: list[list[Line]] = []
+    for line in lines:
+        if groups and _continues(groups[-1][-1], line):
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return [_paragraph(group, habits, height) for group in groups]
+
+
+def _continues(above: Line, line: Line) -> bool:
+    beside = abs(above.box[1] - line.box[1]) < 0.5 * line.height
+    if beside:
+        return True
+    return (abs(above.size - line.size) < 0.6 and above.bold == line.bold and not _BULLET.match(line.text)
+            and line.box[1] - above.box[3] < 0.8 * line.height)
+
+
+def _paragraph(lines: list[Line], habits: Habits, height: float) -> Paragraph:
+    text = _joined(lines, habits)
+    box = bounds(line.box for line in lines)
+    size = max((line for line in lines), key=lambda line: len(line.text)).size
+    return Paragraph(_BULLET.sub("", text) if _BULLET.match(text) else text,
+                     _kind(text, lines, habits, _edge(box, height)), size, box)
+
+
+def _kind(text: str, lines: list[Line], habits: Habits, edge: str) -> str:
+    if edge and (_folded(text) in habits.repeated or _folded(text).strip(" -–—") == "#"):
+        return edge
+    if _BULLET.match(text):
+        return "list"
+    ratio = max(line.size for line in lines) / habits.body if habits.body else 1.0
+    letters = sum(character.isalpha() for character in text)
+    if len(text) > _HEADING_LENGTH or letters < 2 or len(lines) > 4:
+        return "paragraph"
+    if ratio >= 1.5:
+        return "heading1"
+    if ratio >= 1.17:
+        return "heading2"
+    bold = all(line.bold for line in lines)
+    return "heading3" if bold and ratio > 0.95 and not text.endswith((".", ",", ";")) else "paragraph"
+
+
+def _joined(lines: list[Line], habits: Habits) -> str:
+    text = lines[0].text
+    for above, line in zip(lines, lines[1:], strict=False):
+        text = _with(text, above, line.text, habits)
+    return " ".join(text.split())
+
+
+def _with(text: str, above: Line, below: str, habits: Habits) -> str:
+    """Two lines as running text.
+
+    A hyphen at the end is removed only if the whole word occurs elsewhere in the document; `long-` and `term`
+    stay `long-term`. Korean words are broken anywhere: there the space in the file decides.
+    """
+    if _BROKEN.search(text) and below[:1].islower():
+        tail, head = _WORD.findall(text)[-1], _WORD.match(below)
+        whole = (tail + (head[0] if head else "")).lower()
+        return (text[:-1] if whole in habits.words else text) + below
+    if _IDEOGRAPH.search(text) and not above.spaced:
+        return text + below
+    if _HANGUL.search(text) and habits.spaces_kept and not above.spaced and "가" <= below[:1] <= "힣":
+        return text + below
+    return f"{text} {below}"
+
+
+def by_block(lines: Iterable[Line]) -> list[list[Line]]:
+    """Consecutive lines of the same block."""
+    return [list(group) for _, group in groupby(lines, key=lambda line: line.block)]

@@ -1,0 +1,134 @@
+"""Events to readable text, as html2text does it: `#` headings, `-` and `1.` items, pipe tables."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from documents.renderings.events import HEADINGS, Event, Open
+from documents.renderings.tables import Cell, Row, write_table
+
+_FLOWS = frozenset({"li", "dt", "dd", "td", "th", "caption", "blockquote"})
+_LEAVES = frozenset({*HEADINGS, "p"})
+
+
+@dataclass(slots=True)
+class _Flow:
+    """A container that is being filled: finished blocks, and the text of the block at hand."""
+
+    tag: str = ""
+    attributes: dict[str, str] = field(default_factory=dict)
+    blocks: list[str] = field(default_factory=list)
+    inline: list[str] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    items: int = 0
+    nested: bool = False
+
+    def flush(self, prefix: str = "") -> None:
+        """The text at hand becomes a block."""
+        text = "".join(self.inline)
+        self.inline.clear()
+        if text.strip():
+            self.blocks.append(prefix + text)
+
+
+def write_plain(events: Iterable[Event]) -> str:
+    """The readable text of a balanced stream of clean events; blocks are separated by a blank line."""
+    writer = _Writer()
+    for event in events:
+        if isinstance(event, str):
+            writer.flow.inline.append(event)
+        elif isinstance(event, Open):
+            writer.open(event.tag, dict(event.attributes))
+        else:
+            writer.close(event.tag)
+    writer.flow.flush()
+    return "".join(block + "\n\n" for block in writer.flow.blocks)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self._stack = [_Flow()]
+
+    @property
+    def flow(self) -> _Flow:
+        return self._stack[-1]
+
+    def open(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "br":
+            self.flow.inline.append("\n")
+        elif tag == "img":
+            self.flow.inline.append(f"![{attributes.get('alt', '')}]")
+        elif tag == "sup":
+            self.flow.inline.append("^")
+        elif tag == "tr":
+            self._table().rows.append(Row(header=self._stack[-1].tag == "thead"))
+        elif tag == "thead" or tag in _FLOWS or tag in ("table", "ul", "ol", "dl", "pre"):
+            self.flow.flush()
+            self._stack.append(_Flow(tag, attributes))
+        elif tag in _LEAVES or tag == "hr":
+            self.flow.flush()
+
+    def close(self, tag: str) -> None:
+        if tag in HEADINGS:
+            self.flow.inline = [" ".join("".join(self.flow.inline).split())]
+            self.flow.flush("#" * int(tag[1]) + " ")
+        elif tag == "p":
+            self.flow.flush()
+        elif tag == "hr":
+            self.flow.blocks.append("* * *")
+        elif self.flow.tag == tag:
+            done = self._stack.pop()
+            done.flush()
+            self._finish(done)
+
+    def _finish(self, done: _Flow) -> None:
+        parent = self.flow
+        if done.tag in ("td", "th"):
+            self._table().rows[-1].cells.append(_cell(done))
+        elif done.tag == "caption":
+            self._table().blocks.append("\n".join(done.blocks))
+        elif done.tag == "thead":
+            pass
+        elif done.tag == "li":
+            parent.items += 1
+            parent.blocks.append(_item(done, parent))
+        elif done.blocks or done.rows:
+            self._block(done, parent)
+
+    def _block(self, done: _Flow, parent: _Flow) -> None:
+        if done.tag == "table":
+            parent.nested = True
+            parent.blocks.extend(done.blocks + write_table(done.rows))
+        elif done.tag in ("ul", "ol", "dl"):
+            parent.nested = parent.nested or len("".join(done.blocks)) > _LONG
+            parent.blocks.append("\n".join(done.blocks))
+        elif done.tag == "pre":
+            parent.blocks.append("```\n" + "\n".join(done.blocks).strip("\n") + "\n```")
+        elif done.tag == "dd":
+            parent.blocks.append(_indented("\n".join(done.blocks), "    ", "    "))
+        elif done.tag == "dt":
+            parent.blocks.append(" ".join(done.blocks))
+        elif done.tag == "blockquote":
+            parent.blocks.append(_indented("\n\n".join(done.blocks), "> ", "> "))
+
+    def _table(self) -> _Flow:
+        return next(flow for flow in reversed(self._stack) if flow.tag == "table")
+
+
+_LONG = 300
+
+
+def _cell(done: _Flow) -> Cell:
+    return Cell(done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
+                int(done.attributes.get("rowspan", 1)), done.nested)
+
+
+def _item(done: _Flow, parent: _Flow) -> str:
+    first = int(parent.attributes.get("start", 1))
+    marker = f"{first + parent.items - 1}. " if parent.tag == "ol" else "- "
+    return _indented("\n".join(done.blocks), marker, " " * len(marker))
+
+
+def _indented(text: str, first: str, rest: str) -> str:
+    lines = text.split("\n")
+    return "\n".join([first + lines[0], *(rest + line if line else rest.rstrip() for line in lines[1:])])
