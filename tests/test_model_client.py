@@ -1,0 +1,272 @@
+"""The model client against a scripted server: what it sends, what it keeps, how it fails."""
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from agents.models import open_model
+from agents.settings import CallLimits, ModelSettings
+from documents.errors import CallError, CallTimeout, CallTooLong, ModelError
+from strategies.types import Generate, Message, Usage
+
+CANARY = "canary-7f3e9d21c0ffee"
+ASK = Generate((Message("system", ("Be brief.",)), Message("user", ("Documents. ", "Where?"))), "answer")
+SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+
+
+@pytest.fixture(autouse=True)
+def _quick_and_keyed(monkeypatch):
+    monkeypatch.setattr("agents.retries._FIRST", 0.01)
+    monkeypatch.setenv("RAGBED_API_KEY", CANARY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+async def call(server, action=ASK, *, max_tokens=64, deadline=None, repeat=0, **limits):
+    settings = ModelSettings(calls=CallLimits(**limits))
+    async with open_model(f"{server.url}#m", settings) as model:
+        return await model.complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
+
+
+async def failure(server, kind=CallError, **limits):
+    with pytest.raises(kind) as caught:
+        await call(server, **limits)
+    return caught.value
+
+
+async def test_a_call_sends_its_parameters_and_returns_text_and_usage(serve):
+    server = serve(["Paris [1]"])
+    done = await call(server)
+    body, headers = server.requests[0]
+    assert body == {"model": "m", "messages": [{"role": "system", "content": "Be brief."},
+                                               {"role": "user", "content": "Documents. Where?"}],
+                    "temperature": 0.0, "max_tokens": 64}
+    assert headers["Authorization"] == f"Bearer {CANARY}"
+    assert (done.reply.text, done.reply.finish_reason, done.attempts) == ("Paris [1]", "stop", 1)
+    assert done.reply.usage == Usage(700, 12, 0, 1, None)
+
+
+async def test_what_compatible_servers_add_is_kept(serve):
+    server = serve([{"message": {"role": "assistant", "content": None, "reasoning_content": "hm"},
+                     "usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 7}},
+                     "finish_reason": "length", "extra": {"timings": {"cache_n": 7, "prompt_ms": 1.5}}}])
+    done = await call(server)
+    assert (done.reply.text, done.reply.reasoning, done.reply.finish_reason) == ("", "hm", "length")
+    assert done.reply.usage == Usage(9, 2, 7, 1, None)
+    assert done.timings["prompt_ms"] == 1.5
+
+
+async def test_an_empty_message_is_a_reply_without_text(serve):
+    assert (await call(serve([""]))).reply.text == ""
+
+
+async def test_a_schema_is_asked_for_strictly_and_the_reply_parsed(serve):
+    server = serve(['{"answer": "Paris"}', "no JSON", "[1]", '{"answer": NaN}'])
+    action = Generate(ASK.messages, "answer", schema=SCHEMA)
+    assert [(await call(server, action)).reply.parsed for _ in range(4)] == [{"answer": "Paris"}, None, None, None]
+    assert server.requests[0][0]["response_format"] == {
+        "type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": SCHEMA}}
+
+
+async def test_repeats_and_samples_get_seeds_of_their_own(serve):
+    server = serve(["a"] * 4)
+    draw = Generate(ASK.messages, "answer", sample=2, temperature=0.7, stop=("END",))
+    await call(server)
+    await call(server, repeat=1)
+    await call(server, draw)
+    await call(server, draw, repeat=3)
+    bodies = [body for body, _ in server.requests]
+    assert [body.get("seed") for body in bodies] == [None, 1000, 2, 3002]
+    assert bodies[2]["stop"] == ["END"]
+    assert bodies[2]["temperature"] == 0.7
+
+
+async def test_parameters_name_neither_host_nor_key(serve):
+    server = serve(["a"])
+    async with open_model(f"{server.url}#m", ModelSettings()) as model:
+        assert model.identity == "m"
+        assert model.parameters(ASK, 64, 0) == {"temperature": 0.0, "max_tokens": 64}
+
+
+@pytest.mark.parametrize("line", [
+    {"status": 429}, {"status": 500}, {"status": 503}, {"status": 408}, {"status": 409}, {"drop": True}, {"cut": True},
+    {"body": b'{"choices": [{"mess'}, {"body": b"<html>busy</html>"}])
+async def test_passing_trouble_is_tried_again(serve, line):
+    server = serve([line, line, "Paris"])
+    done = await call(server)
+    assert (done.reply.text, done.attempts, len(server.requests)) == ("Paris", 3, 3)
+
+
+@pytest.mark.parametrize(("line", "kind"), [
+    ({"status": 429}, "http_429"), ({"status": 500, "error": {"message": "over\x1b[31m\nload"}}, "http_500"),
+    ({"drop": True}, "connection"), ({"cut": True}, "connection"), ({"body": b"{"}, "bad_json"),
+    ({"body": b"[" * 100_000}, "bad_json")])
+async def test_lasting_trouble_is_named_and_counted(serve, line, kind):
+    server = serve(lambda _: line)
+    error = await failure(server, attempts=3)
+    assert (error.kind, error.attempts, len(server.requests)) == (kind, 3, 3)
+    assert "\n" not in str(error)
+    assert "\x1b" not in str(error)
+
+
+@pytest.mark.parametrize(("line", "kind"), [
+    ({"extra": {"choices": []}}, "bad_response"), ({"extra": {"choices": [{"index": 0}]}}, "bad_response"),
+    ({"body": b"[]"}, "bad_response"), ({"status": 400, "error": {"message": "no"}}, "http_400"),
+    ({"status": 418, "body": b"\xff"}, "http_418"),
+    ({"status": 307, "headers": {"Location": "http://127.0.0.1:9/"}}, "http_307")])
+async def test_final_trouble_is_not_tried_again(serve, line, kind):
+    server = serve([line])
+    error = await failure(server)
+    assert (error.kind, error.attempts, len(server.requests)) == (kind, 1, 1)
+
+
+@pytest.mark.parametrize("error", [
+    {"message": "too big", "type": "exceed_context_size_error", "n_prompt_tokens": 9031, "n_ctx": 8192},
+    {"code": "context_length_exceeded", "message": "This model's maximum context length is 8192 tokens. However, your "
+     "messages resulted in 9031 tokens."},
+    {"message": "The decoder prompt (length 9031) is longer than the maximum model length of 8192.", "code": 400},
+    {"message": "This model's maximum context length is 8192 tokens. However, you requested 9031 tokens"}])
+async def test_a_prompt_beyond_the_context_says_both_sizes(serve, error):
+    raised = await failure(serve([{"status": 400, "error": error}]), CallTooLong)
+    assert raised.kind == "too_long"
+    assert str(raised) == "the prompt has 9031 tokens and the model's context holds 8192"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_refused_key_names_the_variable_and_not_the_key(serve, status):
+    server = serve([{"status": status, "error": {"message": f"bad key {CANARY}"}}])
+    error = await failure(server, ModelError)
+    assert "RAGBED_API_KEY" in str(error)
+    assert CANARY not in str(error)
+
+
+async def test_an_unknown_model_and_a_spent_account_end_the_run(serve):
+    unknown = await failure(serve([{"status": 404, "error": {"message": "no model m"}}]), ModelError)
+    assert "no model m" in str(unknown)
+    spent = serve([{"status": 429, "error": {"message": "pay", "code": "insufficient_quota"}}])
+    assert "quota" in str(await failure(spent, ModelError))
+
+
+async def test_a_refused_temperature_is_said_plainly(serve):
+    line = {"status": 400, "error": {"message": "Unsupported value: 'temperature' does not support 0"}}
+    assert "refuses the temperature" in str(await failure(serve([line])))
+
+
+async def test_the_key_reaches_no_error_log_or_reply(serve, caplog):
+    caplog.set_level(logging.DEBUG)
+    lines = [{"status": 400, "error": {"message": f"you sent {CANARY}"}}, f"your key is {CANARY}", {"drop": True}]
+    server = serve(lines)
+    assert CANARY not in repr(await failure(server))
+    assert (await call(server)).reply.text == "your key is [key]"
+    error = await failure(server, attempts=1)
+    seen: list[BaseException | None] = [error, error.__cause__, error.__context__]
+    assert CANARY not in repr([(one, getattr(one, "__dict__", None)) for one in seen])
+    assert CANARY not in caplog.text
+
+
+async def test_a_server_message_is_cut_to_one_line(serve):
+    error = await failure(serve([{"status": 400, "error": {"message": "no\r\n‮" + "x" * 100_000}}]))
+    assert len(str(error)) < 300
+    assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("said", ["1", lambda: format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)])
+async def test_retry_after_is_honoured_as_seconds_and_as_a_date(serve, said):
+    server = serve([{"status": 429, "headers": {"Retry-After": said if isinstance(said, str) else said()}}, "Paris"])
+    started = time.monotonic()
+    assert (await call(server)).reply.text == "Paris"
+    assert 0.9 <= time.monotonic() - started < 4
+
+
+async def test_a_wait_beyond_the_deadline_fails_at_once(serve):
+    started = time.monotonic()
+    error = await failure(serve([{"status": 429, "headers": {"Retry-After": "3600"}}]), seconds=5)
+    assert error.kind == "http_429"
+    assert "3600" in str(error)
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("said", ["soon", "-5", "nan", "inf", "Wed, 21 Oct 1015 07:28:00 GMT", "Wed, 99 Oct"])
+async def test_a_senseless_retry_after_is_no_harm(serve, said):
+    assert (await call(serve([{"status": 503, "headers": {"Retry-After": said}}, "ok"]))).reply.text == "ok"
+
+
+async def test_deadlines_of_call_and_question_are_told_apart(serve):
+    server = serve(lambda _: {"delay": 3})
+    late = await failure(server, CallTimeout, seconds=0.2)
+    assert (late.kind, late.attempts) == ("timeout_call", 1)
+    with pytest.raises(CallTimeout, match="question") as caught:
+        await call(server, deadline=time.monotonic() + 0.2)
+    assert caught.value.kind == "timeout_question"
+
+
+async def test_a_question_already_over_sends_nothing(serve):
+    server = serve(["late"])
+    with pytest.raises(CallTimeout):
+        await call(server, deadline=time.monotonic() - 1)
+    assert server.requests == []
+
+
+async def test_calls_at_once_are_bounded_and_waiting_costs_the_call_nothing(serve):
+    server = serve(lambda _: {"text": "ok", "delay": 0.15})
+    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(concurrency=2, seconds=0.4))) as model:
+        done = await asyncio.gather(*(model.complete(ASK, max_tokens=9) for _ in range(8)))
+        assert server.busiest == 2
+        assert max(one.seconds for one in done) < 0.4
+        late = await asyncio.gather(*(model.complete(ASK, max_tokens=9, deadline=time.monotonic() + 0.25)
+                                      for _ in range(6)), return_exceptions=True)
+    assert sum(isinstance(one, CallTimeout) for one in late) == 4
+
+
+async def test_a_cancelled_call_gives_its_place_back(serve):
+    server = serve(lambda body: {"text": "ok", "delay": 5 if body["max_tokens"] == 1 else 0})
+    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(concurrency=1))) as model:
+        task = asyncio.create_task(model.complete(ASK, max_tokens=1))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert (await model.complete(ASK, max_tokens=2)).reply.text == "ok"
+
+
+async def test_nobody_listening_is_a_failed_connection(serve):
+    server = serve([])
+    server.url = "http://127.0.0.1:9/v1"
+    assert (await failure(server, attempts=2)).kind == "connection"
+
+
+async def test_a_loopback_server_is_reached_without_a_proxy(serve, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert (await call(serve(["direct"]))).reply.text == "direct"
+
+
+async def test_the_openai_form_uses_its_own_variables_and_lists_a_price(serve, monkeypatch):
+    server = serve(["a"])
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai-0123456789")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    async with open_model("openai:gpt-4o-mini", ModelSettings()) as model:
+        assert (model.name, model.identity) == ("openai:gpt-4o-mini", "gpt-4o-mini")
+        await model.complete(ASK, max_tokens=9)
+    assert server.requests[0][1]["Authorization"] == "Bearer sk-openai-0123456789"
+
+
+async def test_openai_secrets_go_to_nobody_else(serve, monkeypatch):
+    server = serve(["a"])
+    monkeypatch.delenv("RAGBED_API_KEY")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai-0123456789")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-secret")
+    await call(server)
+    assert "sk-openai" not in str(server.requests)
+    assert "secret" not in str(server.requests)
+
+
+async def test_broken_surrogates_become_storable_text(serve):
+    body = b'{"choices": [{"message": {"content": "a\\ud800b"}, "finish_reason": "stop"}]}'
+    done = await call(serve([{"body": body}]))
+    assert done.reply.text == "a�b"
+    assert done.reply.usage == Usage(0, 0, 0, 1, None)
