@@ -33,7 +33,6 @@ class Database:
 
     def __init__(self, path: Path, schema: Iterable[str]) -> None:
         self.path = path
-        self._rows: list[tuple[str, Sequence[Any]]] = []
         self._commit: asyncio.Future[None] | None = None
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
@@ -45,12 +44,13 @@ class Database:
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, those not yet committed included."""
-        self.flush()
-        return self._connection.execute(statement, values).fetchall()
+        return self._execute(statement, values).fetchall()
 
     def put(self, statement: str, values: Sequence[Any]) -> None:
-        """Write at the next commit."""
-        self._rows.append((statement, values))
+        """Write; durable after the next commit."""
+        if not self._connection.in_transaction:
+            self._execute("BEGIN IMMEDIATE")
+        self._execute(statement, values)
 
     def put_text(self, content: str) -> str:
         """Keep a text once; returns its hash."""
@@ -88,16 +88,14 @@ class Database:
 
     def flush(self) -> None:
         """Commit everything put so far."""
-        rows, self._rows = self._rows, []
-        if not rows:
-            return
+        if self._connection.in_transaction:
+            self._execute("COMMIT")
+
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            for statement, values in rows:
-                self._connection.execute(statement, values)
-            self._connection.execute("COMMIT")
+            return self._connection.execute(statement, values)
         except sqlite3.Error as error:
-            raise RunError(f"{self.path}: cannot write: {error}") from error
+            raise RunError(f"{self.path}: {error}") from error
 
     def close(self) -> None:
         """Commit and close."""

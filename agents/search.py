@@ -12,11 +12,11 @@ from strategies.types import Search
 SearchFunction = Callable[[Search], Awaitable[Sequence[Chunk]]]
 
 
-def placed(chunks: Sequence[Chunk]) -> SearchFunction:
-    """Every search returns the chunks that the condition has placed before the recipe ran."""
+def instant(retriever: Retriever) -> SearchFunction:
+    """Searches a retriever that only hands out what was placed: no thread, nothing remembered."""
 
-    async def search(_: Search) -> Sequence[Chunk]:
-        return chunks
+    async def search(action: Search) -> Sequence[Chunk]:
+        return [hit.chunk for hit in retriever.search([action.query], action.k or 1)[0]]
 
     return search
 

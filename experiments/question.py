@@ -63,3 +63,8 @@ class Benchmark:
     questions: tuple[Question, ...]
     documents: Mapping[str, Document] = field(default_factory=dict)
     corpus: str | None = None
+
+    @property
+    def gives_chunks(self) -> bool:
+        """Whether every question brings its own chunks."""
+        return all(question.given for question in self.questions)

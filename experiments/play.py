@@ -1,0 +1,86 @@
+"""Playing one cell: a question becomes a task, the graph answers it, the judge grades it."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agents.graph import Graph, State, build_graph
+from agents.model import Model
+from agents.playback import Budget, Means, Playback
+from agents.search import SearchFunction
+from agents.types import Answer
+from documents.errors import RunError
+from documents.types import Chunk
+from experiments.cells import Cell
+from experiments.judges import Judge
+from experiments.metrics.scored import needs_judge
+from experiments.question import Question
+from experiments.record import Verdict
+from experiments.settings import RunSettings
+from strategies.catalogue import reasoning, retrieval
+from strategies.types import Failure, Reply, Task, Usage
+
+
+class CellPlayer:
+    """Plays the questions of one cell; the graph finds each question's playback here.
+
+    Args:
+        search: what a search returns under the cell's condition.
+    """
+
+    def __init__(self, cell: Cell, settings: RunSettings, model: Model,
+                 search: Callable[[Cell, Question], SearchFunction]) -> None:
+        self.cell = cell
+        self.settings = settings
+        self.model = model
+        self._search = search
+        self._live: dict[str, Playback] = {}
+        self._graph: Graph = build_graph(self)
+
+    def playback(self, state: State) -> Playback:
+        """The live playback of the state's question."""
+        return self._live[state["id"]]
+
+    async def answer(self, question: Question) -> Answer:
+        """Play the cell's strategies over one question."""
+        play = Playback(self._task(question), reasoning(self.cell.reasoning), self._means(question))
+        self._live[question.id] = play
+        try:
+            await self._graph.ainvoke({"id": question.id, "question": question.text},
+                                      {"recursion_limit": 4 * (self.settings.limits.calls
+                                                               + self.settings.limits.searches)})
+        finally:
+            del self._live[question.id]
+        return play.answer()
+
+    def _task(self, question: Question) -> Task:
+        return Task(id=question.id, question=question.text, retrieval=retrieval(self.cell.retrieval or "none"),
+                    rules=self.cell.rules, options=question.options, layout=self.settings.layout,
+                    seed=self.settings.seed + self.cell.repeat)
+
+    def _means(self, question: Question) -> Means:
+        limits = self.settings.limits
+        return Means(search=self._search(self.cell, question), ask=self.model.ask, key=self.model.key,
+                     chunk=_none_kept, budget=Budget(limits.calls, limits.tokens, limits.searches, limits.seconds))
+
+
+def _none_kept(chunk: str) -> Chunk:
+    raise RunError(f"the chunk {chunk} cannot be brought back: a run restarts its unfinished questions")
+
+
+async def ask_judge(judge: Judge, model: Model | None, question: Question, answer: Answer,
+                    deadline: Callable[[], float]) -> tuple[Verdict | None, Usage]:
+    """The judge's verdict where one is due, and what it used."""
+    if not needs_judge(answer.outcome, question.answerable, question.answers):
+        return None, Usage()
+    judging = judge.judge(question.text, question.answers, answer.text)
+    usage, sent = Usage(), None
+    while True:
+        try:
+            action = next(judging) if sent is None else judging.send(sent)
+        except StopIteration as end:
+            return end.value, usage
+        if model is None:
+            raise RunError(f"the judge {judge.name} asks for a model, and none is open")
+        outcome: Reply | Failure = (await model.ask(action, deadline())).outcome
+        usage = usage + outcome.usage if isinstance(outcome, Reply) else usage
+        sent = outcome

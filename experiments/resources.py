@@ -1,0 +1,128 @@
+"""What the cells of a run share: model clients, the judge's client, indexes and their searches."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+from agents.client import ModelClient
+from agents.journal import Mode
+from agents.models import open_model
+from agents.search import Searcher, SearchFunction, instant
+from documents.errors import SettingsError
+from documents.types import Chunk, digest
+from experiments.cells import Cell, cells_of
+from experiments.gold import match
+from experiments.judges import ModelJudge
+from experiments.question import Benchmark, Question
+from experiments.settings import Dense, RunSettings
+from retrieval.build import Progress, build_index
+from retrieval.conditions import Placed
+from retrieval.index import Index
+from strategies.types import Passage
+
+IndexKey = tuple[str | None, str | None]
+
+
+@dataclass(slots=True)
+class Resources:
+    """Shared by all cells.
+
+    Attributes:
+        indexes: by retriever name and format.
+    """
+
+    benchmark: Benchmark
+    clients: dict[str, ModelClient] = field(default_factory=dict)
+    judge: ModelClient | None = None
+    indexes: dict[IndexKey, Index] = field(default_factory=dict)
+    searchers: dict[IndexKey, Searcher] = field(default_factory=dict)
+
+    def source_of(self, document: str) -> str:
+        """The source path of a document id; the id itself where no source is known."""
+        if document in self.benchmark.documents:
+            return self.benchmark.documents[document].source
+        for index in self.indexes.values():
+            with contextlib.suppress(KeyError):
+                return index.source_of(document)
+        return document
+
+    def search(self, cell: Cell, question: Question) -> SearchFunction:
+        """What a search returns under the cell's condition."""
+        if cell.condition == "retrieved":
+            return self.searchers[cell.retriever, cell.format]
+        chunks = {"closed-book": (), "given": question.given, "evidence": self.gold_chunks(question)}[cell.condition]
+        return instant(Placed(chunks, cell.condition))
+
+    def gold_chunks(self, question: Question) -> tuple[Chunk, ...]:
+        """The gold among the question's own chunks, else among the indexed ones, in order."""
+        chunks: Sequence[Chunk] = question.given or next((index.chunks for index in self.indexes.values()), ())
+        view = match(question.gold, (Passage(place, chunk) for place, chunk in enumerate(chunks)), self.source_of)
+        return tuple(chunk for place, chunk in enumerate(chunks) if view.levels[place] is not None)
+
+
+@contextlib.asynccontextmanager
+async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode,
+                         progress: Progress) -> AsyncIterator[Resources]:
+    """Open what the cells need; closed at the end.
+
+    Raises:
+        SettingsError: a condition asks for chunks that the benchmark does not have.
+        ModelError, IndexFolderError: see `open_model`, `Index.open`.
+    """
+    _check_conditions(settings, benchmark)
+    resources = Resources(benchmark)
+    async with contextlib.AsyncExitStack() as stack:
+        for name in settings.models:
+            resources.clients[name] = await stack.enter_async_context(
+                open_model(name, settings.calls, calls=mode != "replay"))
+        if isinstance(settings.judge, ModelJudge):
+            resources.judge = resources.clients.get(settings.judge.model) or await stack.enter_async_context(
+                open_model(settings.judge.model, settings.calls, calls=mode != "replay"))
+        for cell in cells_of(settings):
+            if cell.condition == "retrieved":
+                _open_index(cell, settings, benchmark, resources, progress)
+        if "evidence" in settings.conditions and not resources.indexes and not benchmark.gives_chunks:
+            _open_index(_searching(settings), settings, benchmark, resources, progress)
+        for key, index in resources.indexes.items():
+            resources.searchers[key] = Searcher(index, _retriever(settings, key[0]).k)
+            stack.callback(resources.searchers[key].close)
+        yield resources
+
+
+def _check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
+    if "given" in settings.conditions and not benchmark.gives_chunks:
+        raise SettingsError(f"conditions: {benchmark.name} gives no chunks with its questions; use retrieved")
+    if "retrieved" in settings.conditions and benchmark.corpus is None \
+            and any(retriever.index is None for retriever in settings.retriever):
+        raise SettingsError(f"retriever: {benchmark.name} has no corpus to index; name an index folder, as in "
+                            "retriever: {kind: dense, index: FOLDER}")
+
+
+def _retriever(settings: RunSettings, name: str | None) -> Dense:
+    return next(one for one in settings.retriever if one.name == name)
+
+
+def _searching(settings: RunSettings) -> Cell:
+    """A cell that searches the first retriever in the first format."""
+    return next(iter(cells_of(settings.model_copy(update={"conditions": ["retrieved"]}))))
+
+
+def _open_index(cell: Cell, settings: RunSettings, benchmark: Benchmark, resources: Resources,
+                progress: Progress) -> None:
+    """Open, or build over the benchmark's corpus, the index that the cell searches."""
+    key = (cell.retriever, cell.format)
+    if key in resources.indexes or cell.format is None:
+        return
+    retriever = _retriever(settings, cell.retriever)
+    path = retriever.index
+    if path is None:
+        assert benchmark.corpus is not None
+        path = settings.folder / f"index-{cell.format}-{digest(retriever.build.model_dump_json())[:8]}"
+        build = retriever.build.model_copy(update={"formats": (cell.format,)})
+        build_index([benchmark.corpus], path, build, progress=progress)
+    index = Index.open(path)
+    if index.manifest.settings.formats != (cell.format,):
+        raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
+                            "set formats to match, one format to an index")
+    resources.indexes[key] = index

@@ -1,0 +1,128 @@
+"""The runner: every question in every cell, in a sliding window, each with exactly one record."""
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agents.journal import Journal, Mode
+from agents.model import Model
+from experiments.cells import Cell, cells_of
+from experiments.manifest import begin_run
+from experiments.play import CellPlayer, ask_judge
+from experiments.question import Question
+from experiments.record import Record
+from experiments.resources import Resources, open_resources
+from experiments.results import make_record
+from experiments.settings import RunSettings
+from experiments.store import RunFolder
+from experiments.summary import summarise
+from retrieval.build import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One question in one cell. `place` is the cell's in the run's order."""
+
+    cell: Cell
+    place: int
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who wants to know how the run goes.
+
+    Attributes:
+        stage: called while an index is built.
+        begun: called once with the number of records that exist and the number expected.
+        record: called after each record.
+    """
+
+    stage: Progress
+    begun: Callable[[int, int], None]
+    record: Callable[[Record], None]
+
+
+async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again: bool = False) -> RunFolder:
+    """Carry out or continue a run, and write its summary.
+
+    Args:
+        mode: of the journal.
+        again: make the records of a run anew from its journal.
+
+    Returns:
+        the finished run's folder, open.
+
+    Raises:
+        RunError: the folder holds a run with other settings.
+        UserError: what the user can mend; records made so far are kept.
+    """
+    benchmark = settings.benchmark.load()
+    folder = begin_run(settings, benchmark)
+    try:
+        if again:
+            folder.clear_records()
+        cells = cells_of(settings)
+        done = folder.done()
+        jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
+        if jobs:
+            async with open_resources(settings, benchmark, mode, watch.stage) as resources:
+                watch.begun(len(done), len(done) + len(jobs))
+                await _play(jobs, settings, folder, resources, Journal(folder.database, mode), watch)
+        folder.finish(summarise(settings, cells, folder))
+    except BaseException:
+        folder.close()
+        raise
+    return folder
+
+
+def _jobs(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
+    """By question, then by cell: prompts that share their documents stay together."""
+    for question in questions:
+        for place, cell in enumerate(cells):
+            yield Job(cell, place, question)
+
+
+async def _play(jobs: Sequence[Job], settings: RunSettings, folder: RunFolder, resources: Resources,
+                journal: Journal, watch: Watch) -> None:
+    """Each model has its own window, so that a slow one does not hold up the others."""
+    async with asyncio.TaskGroup() as group:
+        for name in dict.fromkeys(job.cell.model for job in jobs):
+            own = iter([job for job in jobs if job.cell.model == name])
+            window = min(settings.concurrency, resources.clients[name].limits.concurrency)
+            work = _Work(settings, folder, resources, journal, watch)
+            for _ in range(window):
+                group.create_task(work.drain(own))
+
+
+class _Work:
+    """What the tasks of one window share."""
+
+    def __init__(self, settings: RunSettings, folder: RunFolder, resources: Resources, journal: Journal,
+                 watch: Watch) -> None:
+        self.settings, self.folder = settings, folder
+        self.resources, self.journal, self.watch = resources, journal, watch
+        self._players: dict[str, CellPlayer] = {}
+        self._judge_model = Model(resources.judge, journal, settings.limits.max_tokens) if resources.judge else None
+
+    async def drain(self, jobs: Iterator[Job]) -> None:
+        for job in jobs:
+            record = await self._record(job)
+            await self.folder.add(record, job.place)
+            self.watch.record(record)
+
+    async def _record(self, job: Job) -> Record:
+        answer = await self._player(job.cell).answer(job.question)
+        verdict, usage = await ask_judge(self.settings.judge, self._judge_model, job.question, answer,
+                                         lambda: time.monotonic() + self.settings.limits.seconds)
+        return make_record(job.cell, job.question, answer, verdict, usage, self.settings.scoring,
+                           self.resources.source_of, self.folder.database)
+
+    def _player(self, cell: Cell) -> CellPlayer:
+        if cell.id not in self._players:
+            client = self.resources.clients[cell.model]
+            model = Model(client, self.journal, self.settings.limits.max_tokens, cell.repeat)
+            self._players[cell.id] = CellPlayer(cell, self.settings, model, self.resources.search)
+        return self._players[cell.id]

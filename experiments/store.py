@@ -1,0 +1,138 @@
+"""The folder of one run: settings, manifest, records, summary and report.
+
+    config.yaml  manifest.json  records.sqlite  summary.json  report.html
+"""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from agents.database import Database
+from agents.journal import SCHEMA as JOURNAL_SCHEMA
+from documents.errors import RunError
+from experiments.question import Question
+from experiments.record import Record, Result, Timing
+
+_RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
+            " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question)) WITHOUT ROWID")
+_QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT) WITHOUT ROWID"
+_QUESTION = TypeAdapter(Question)
+
+
+class RunFolder:
+    """Reads and writes the folder of one run.
+
+    Raises:
+        RunError: the folder cannot be made or its database cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{path}: cannot make the run folder: {error.strerror}") from error
+        self.database = Database(path / "records.sqlite", (*JOURNAL_SCHEMA, _RECORDS, _QUESTIONS))
+
+    @classmethod
+    def existing(cls, path: Path) -> RunFolder:
+        """The folder of a run that was begun; RunError where there is none."""
+        if not (path / "records.sqlite").is_file():
+            raise RunError(f"{path} holds no run: it has no records.sqlite")
+        return cls(path)
+
+    def begin(self, config: str, manifest: Mapping[str, Any], questions: tuple[Question, ...]) -> None:
+        """Write what the run is, and its questions without their chunks."""
+        write_text(self.path / "config.yaml", config)
+        write_text(self.path / "manifest.json", json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+        for place, question in enumerate(questions):
+            self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)",
+                              (question.id, place, question_json(replace(question, given=()))))
+        self.database.flush()
+
+    def config(self) -> str | None:
+        """The resolved settings of the run that was begun here, or None."""
+        path = self.path / "config.yaml"
+        return path.read_text(encoding="utf-8") if path.is_file() else None
+
+    def done(self) -> set[tuple[str, str]]:
+        """The (cell, question) pairs that have a record."""
+        return {(cell, question) for cell, question in self.database.read("SELECT cell, question FROM records")}
+
+    async def add(self, record: Record, place: int) -> None:
+        """Keep a record and return when it is durable."""
+        result = record.result.model_dump_json()
+        self.database.put("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?)",
+                          (record.result.cell, record.result.question, place, _hash(result), result,
+                           record.timing.model_dump_json()))
+        await self.database.durable()
+
+    def clear_records(self) -> None:
+        """Forget the records and keep the journal, so that the run can be replayed."""
+        self.database.put("DELETE FROM records", ())
+        self.database.flush()
+
+    def records(self) -> Iterator[Record]:
+        """Every record, by question in the benchmark's order, then by cell in the run's order."""
+        rows = self.database.read("SELECT r.result, r.timing FROM records r JOIN questions q ON q.id = r.question "
+                                  "ORDER BY q.place, r.place")
+        for result, timing in rows:
+            yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
+
+    def questions(self) -> dict[str, Question]:
+        """The run's questions by id, in order, without their chunks."""
+        rows = self.database.read("SELECT content FROM questions ORDER BY place")
+        questions = [_QUESTION.validate_json(row[0]) for row in rows]
+        return {question.id: question for question in questions}
+
+    def results_hash(self) -> str:
+        """One hash over the results of all records."""
+        rows = self.database.read("SELECT cell, question, hash FROM records ORDER BY cell, question")
+        return _hash(json.dumps(rows))
+
+    def summary(self) -> dict[str, Any]:
+        """The summary of a finished run; RunError where the run has not finished."""
+        path = self.path / "summary.json"
+        if not path.is_file():
+            raise RunError(f"{self.path}: the run has not finished; give the same `ragbed run` command to continue it")
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return content
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Write the summary, which marks the run as complete."""
+        write_text(self.path / "summary.json", json.dumps(summary, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        """Commit and close."""
+        self.database.close()
+
+
+def write_text(path: Path, content: str) -> None:
+    """Replace a file at once: readers see the old content or the new, never half of it.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_text(content, encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise RunError(f"{path}: cannot write: {error.strerror}") from error
+
+
+def question_json(question: Question) -> str:
+    """The question as one line of JSON."""
+    return _QUESTION.dump_json(question).decode()
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

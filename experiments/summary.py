@@ -1,0 +1,49 @@
+"""The summary of a finished run: a row of figures for every cell, without times or paths."""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from experiments.cells import Cell
+from experiments.metrics.aggregate import aggregate, outcomes
+from experiments.record import Result
+from experiments.settings import DEFAULT_MODEL, RunSettings
+from experiments.store import RunFolder
+from strategies.types import Usage
+
+SMALL_MODEL_NOTE = (f"{DEFAULT_MODEL} answered: a model of 135 million parameters. Its answers show that the machine "
+                    "works, not how good a strategy is.")
+LEXICAL_NOTE = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
+                "do not compare with published ones.")
+
+
+def summarise(settings: RunSettings, cells: Sequence[Cell], folder: RunFolder) -> dict[str, Any]:
+    """Figures of every cell, notes on how to read them, and one hash over all results."""
+    by_cell: dict[str, list[Result]] = defaultdict(list)
+    for record in folder.records():
+        by_cell[record.result.cell].append(record.result)
+    return {"name": settings.name, "cells": [_row(cell, by_cell[cell.id], settings) for cell in cells],
+            "notes": notes(settings.models, settings.judge.name), "results": folder.results_hash()}
+
+
+def notes(models: Sequence[str], judge: str) -> list[str]:
+    """What a reader of the figures has to know."""
+    return [note for note, holds in ((SMALL_MODEL_NOTE, DEFAULT_MODEL in models), (LEXICAL_NOTE, judge == "lexical"))
+            if holds]
+
+
+def _row(cell: Cell, results: Sequence[Result], settings: RunSettings) -> dict[str, Any]:
+    return {"id": cell.id, **asdict(cell), "judge": settings.judge.name, "scoring": settings.scoring,
+            "n": len(results), "outcomes": outcomes(results),
+            "metrics": aggregate(results, settings.scoring, settings.seed),
+            "usage": _usage([result.usage for result in results]),
+            "judge_usage": _usage([result.judge_usage for result in results])}
+
+
+def _usage(used: Sequence[Usage]) -> dict[str, Any]:
+    total = sum(used, Usage())
+    price = None if total.price is None else round(total.price, 8)
+    return {"prompt_tokens": total.prompt_tokens, "completion_tokens": total.completion_tokens, "calls": total.calls,
+            "price": price}
