@@ -5,6 +5,7 @@ import json
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,6 +112,8 @@ class VectorStore:
             raise unwritable(error) from error
         with self._damage_named():
             self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
+            # Python closes a forgotten connection too, but with a warning.
+            weakref.finalize(self, self._database.close)
             self._prepare()
 
     def read(self, keys: Sequence[str]) -> dict[str, Matrix]:

@@ -123,6 +123,7 @@ class SentenceEmbedder:
 
 def _load(path: Path, name: str) -> SentenceTransformer:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
@@ -132,7 +133,7 @@ def _load(path: Path, name: str) -> SentenceTransformer:
     try:
         model = SentenceTransformer(str(path), device="cpu", local_files_only=True, trust_remote_code=False,
                                     model_kwargs={"use_safetensors": True})
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ModelError(f"embedding model {name} in {path} cannot be loaded: {str(error).splitlines()[0]}") from error
     finally:
         if shown:

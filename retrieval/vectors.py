@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from documents.errors import IndexFolderError
-from retrieval.files import write_atomically
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,10 +79,10 @@ class VectorIndex:
         return scores, rows
 
     def write(self, path: Path) -> None:
-        """Write faiss's own file format, atomically."""
+        """Write faiss's own file format."""
         import faiss
 
-        write_atomically(path, faiss.serialize_index(self._index).tobytes())
+        faiss.write_index(self._index, str(path))
 
     @classmethod
     def read(cls, path: Path, kind: Kind) -> VectorIndex:

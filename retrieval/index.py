@@ -1,0 +1,113 @@
+"""Index: a folder of chunks and their vectors, opened and searched."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from documents.errors import IndexFolderError
+from documents.types import Chunk, Document
+from retrieval.cache import CachedEmbedder
+from retrieval.dense import nearest_chunks
+from retrieval.embedder import Embedder
+from retrieval.folder import settled
+from retrieval.manifest import Manifest, check_files, read_manifest
+from retrieval.sentence import SentenceEmbedder
+from retrieval.tables import ChunkTable, DocumentTable
+from retrieval.types import Hit
+from retrieval.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+VECTORS = "vectors.faiss"
+CHUNKS = "chunks.parquet"
+DOCUMENTS = "documents.parquet"
+
+
+class Index:
+    """Chunks and their vectors. Searching is thread-safe.
+
+    Attributes:
+        folder: where the content was read from.
+        chunks: in the order of documents, formats and offsets; each is read when asked for.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, embedder: Embedder | None) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.chunks = ChunkTable(folder / CHUNKS)
+        self._documents = DocumentTable(folder / DOCUMENTS)
+        self._vectors = VectorIndex.read(folder / VECTORS, manifest.kind)
+        self._given = embedder
+
+    @classmethod
+    def open(cls, path: str | Path, embedder: Embedder | None = None) -> Index:
+        """The index in a folder, after every file was compared with its hash.
+
+        Args:
+            embedder: embeds the queries; if None, the one that the manifest names, looked up at the first
+                search.
+
+        Raises:
+            IndexFolderError: the folder is missing, damaged, of another version or of another embedder.
+        """
+        folder = settled(Path(path))
+        manifest = read_manifest(folder)
+        if embedder is not None:
+            _check_embedder(manifest, embedder, folder)
+        check_files(manifest, folder)
+        return cls(folder, manifest, embedder)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """At most `k` chunks for each query, best first; the score is the cosine of the nearest window.
+
+        Raises:
+            ModelError: the embedder is not on this machine.
+            IndexFolderError: it is not the one that made the index.
+        """
+        if not queries:
+            return []
+        vectors = self._embedder.embed_queries(queries)
+        found = nearest_chunks(self._vectors, self._owners, vectors, k)
+        return [[Hit(self.chunks[row], score, rank, "dense") for rank, (row, score) in enumerate(best, 1)]
+                for best in found]
+
+    def chunk(self, id: str) -> Chunk:
+        """The chunk of that id; KeyError if there is none."""
+        return self.chunks[self.chunks.rows[id]]
+
+    def document(self, id: str) -> Document:
+        """The document of that id, with both renderings; KeyError if there is none."""
+        return self._documents[id]
+
+    def documents(self) -> list[Document]:
+        """All documents, in the order of the index."""
+        return list(self._documents)
+
+    def source_of(self, document: str) -> str:
+        """The path, relative to what was indexed, of the document of that id; KeyError if there is none."""
+        return self._documents.sources[document]
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        if self._given is not None:
+            return self._given
+        embedder = SentenceEmbedder.named(self.manifest.embedder.name)
+        _check_embedder(self.manifest, embedder, self.folder)
+        return CachedEmbedder(embedder)
+
+    @cached_property
+    def _owners(self) -> NDArray[np.intp]:
+        import numpy as np
+
+        return np.repeat(np.arange(len(self.chunks)), self.chunks.windows())
+
+
+def _check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None:
+    made = manifest.embedder
+    if made.identity != embedder.identity:
+        raise IndexFolderError(f"{folder} was made with embedder {made.name} ({made.identity}), not with "
+                               f"{embedder.name} ({embedder.identity}): name that one, or build the index anew")

@@ -1,0 +1,128 @@
+"""The manifest of an index folder: what it was made of and with, and the hashes that prove it whole."""
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from documents.errors import IndexFolderError
+from retrieval.files import sha256_of
+from retrieval.settings import IndexSettings
+
+MANIFEST = "manifest.json"
+VERSION = 1
+
+
+class Closed(BaseModel):
+    """Frozen, and refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EmbedderEntry(Closed):
+    """The embedder that made the vectors. `window` is in tokens."""
+
+    name: str
+    identity: str
+    dimension: int
+    window: int
+
+
+class SourceEntry(Closed):
+    """A source that is in the index, with the SHA-256 of its bytes."""
+
+    document: str
+    sha256: str
+
+
+class Skipped(Closed):
+    """A source that is not in the index, and why."""
+
+    source: str
+    reason: str
+
+
+class Manifest(Closed):
+    """What an index folder holds. It has no times: equal input gives an equal manifest.
+
+    Attributes:
+        parser: hash of the code and libraries that parsed the sources.
+        windows: number of vectors; a chunk longer than the embedder's window has several.
+        how: one sentence on how the vectors are searched.
+        sources: by path relative to what was indexed.
+        files: SHA-256 of every other file of the folder, by name.
+    """
+
+    version: Literal[1] = 1
+    settings: IndexSettings
+    parser: str
+    embedder: EmbedderEntry
+    kind: Literal["flat", "hnsw"]
+    how: str
+    documents: int
+    chunks: int
+    windows: int
+    sources: dict[str, SourceEntry]
+    skipped: tuple[Skipped, ...]
+    files: dict[str, str] = {}
+
+
+def write_manifest(manifest: Manifest, folder: Path) -> None:
+    """Hash every file of the folder, and write the manifest with its own hash beside them."""
+    hashes = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+    body = manifest.model_copy(update={"files": hashes}).model_dump(mode="json")
+    text = json.dumps({"sha256": _hash(body), **body}, indent=1, ensure_ascii=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of an index folder, after its own hash was checked; `check_files` checks the others.
+
+    Raises:
+        IndexFolderError: there is none, it is damaged, or another version of ragbed wrote it.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        what = "is no index" if folder.is_dir() else "does not exist"
+        raise IndexFolderError(f"{folder} {what}: make one with `ragbed index SOURCES --out {folder}`")
+    try:
+        body = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise _damaged(path) from error
+    if not isinstance(body, dict) or "sha256" not in body:
+        raise _damaged(path)
+    if body.get("version") != VERSION:
+        raise IndexFolderError(f"{folder} is an index of version {body.get('version')}, and this ragbed reads "
+                               f"version {VERSION}: build it anew")
+    if body.pop("sha256") != _hash(body):
+        raise _damaged(path)
+    try:
+        return Manifest.model_validate(body)
+    except ValidationError as error:
+        raise IndexFolderError(f"{path} does not fit this version of ragbed: build the index anew") from error
+
+
+def check_files(manifest: Manifest, folder: Path) -> None:
+    """Compare every file of the folder with its hash.
+
+    Raises:
+        IndexFolderError: a file is missing or damaged; names it.
+    """
+    for name, expected in manifest.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise IndexFolderError(f"{path} is missing: build the index anew")
+        if sha256_of(path) != expected:
+            raise _damaged(path)
+
+
+def _damaged(path: Path) -> IndexFolderError:
+    return IndexFolderError(f"{path} is damaged: build the index anew")
+
+
+def _hash(body: object) -> str:
+    canonical = json.dumps(body, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(canonical).hexdigest()

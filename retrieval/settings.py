@@ -1,0 +1,30 @@
+"""What an index is made with."""
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from documents.chunkers import ChunkerSettings, Sections
+from documents.types import Format
+from retrieval.models import MINILM
+
+
+class IndexSettings(BaseModel):
+    """What an index is made with; stored in its manifest.
+
+    Attributes:
+        embedder: a folder, or the hub's name of a sentence-transformers model.
+        formats: the renderings whose chunks are indexed.
+        vectors: how vectors are searched; `auto` goes by their number.
+        titled: whether the document's title is embedded in front of each chunk (it is not shown): a page
+            of a report seldom says whose report it is.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    embedder: str = MINILM
+    chunker: ChunkerSettings = Sections(target=800, largest=1_000)
+    formats: tuple[Format, ...] = Field(("plain",), min_length=1)
+    vectors: Literal["auto", "flat", "hnsw"] = "auto"
+    titled: bool = True

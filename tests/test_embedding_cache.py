@@ -1,0 +1,130 @@
+"""Every text is embedded once ever, also across processes and after a kill."""
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from documents.errors import SettingsError
+from retrieval.cache import GROUP, CachedEmbedder
+
+if TYPE_CHECKING:
+    from retrieval.embedder import Matrix, Span
+
+
+class Hashing:
+    """Vectors out of hashes; counts what it was asked for."""
+
+    name, identity, dimension, window = "hashing", "hashing-1", 8, 1_000
+
+    def __init__(self, seconds: float = 0) -> None:
+        self.seen: list[str] = []
+        self.seconds = seconds
+
+    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
+        return [[(0, len(text))] for text in texts]
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return -self.embed_passages(texts)
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        self.seen += texts
+        time.sleep(self.seconds)
+        rows = [np.frombuffer(hashlib.sha256(text.encode()).digest()[:8], np.uint8) for text in texts]
+        vectors = np.stack(rows).astype(np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_equal_text_is_embedded_once_ever(tmp_path: Path) -> None:
+    first, second = Hashing(), Hashing()
+    cached = CachedEmbedder(first, tmp_path)
+    vectors = cached.embed_passages(["a", "b", "a"])
+    again = CachedEmbedder(second, tmp_path)
+    np.testing.assert_array_equal(again.embed_passages(["b", "a", "c"]),
+                                  [vectors[1], vectors[0], Hashing().embed_passages(["c"])[0]])
+    assert sorted(first.seen) == ["a", "b"]
+    assert second.seen == ["c"]
+    assert (cached.embedded, cached.reused, again.embedded, again.reused) == (2, 0, 1, 2)
+
+
+def test_a_query_and_a_passage_of_the_same_text_are_kept_apart(tmp_path: Path) -> None:
+    cached = CachedEmbedder(Hashing(), tmp_path)
+    np.testing.assert_array_equal(cached.embed_passages(["a"]), -cached.embed_queries(["a"]))
+
+
+def test_another_embedder_has_another_store(tmp_path: Path) -> None:
+    CachedEmbedder(Hashing(), tmp_path).embed_passages(["a"])
+    other = Hashing()
+    other.identity = "hashing-2"
+    CachedEmbedder(other, tmp_path).embed_passages(["a"])
+    assert other.seen == ["a"]
+
+
+def test_progress_counts_distinct_texts(tmp_path: Path) -> None:
+    steps: list[int] = []
+    texts = [str(number) for number in range(GROUP + 10)]
+    cached = CachedEmbedder(Hashing(), tmp_path)
+    cached.embed_passages(texts[:4])
+    cached.embed_passages(texts + texts, steps.append)
+    assert steps == [4, GROUP, 6]
+
+
+def test_a_damaged_store_is_named(tmp_path: Path) -> None:
+    CachedEmbedder(Hashing(), tmp_path).embed_passages(["a"])
+    (store,) = tmp_path.glob("*.sqlite")
+    store.write_bytes(b"this is no database" * 1_000)
+    with pytest.raises(SettingsError, match=store.name):
+        CachedEmbedder(Hashing(), tmp_path)
+
+
+def test_processes_share_the_store(tmp_path: Path) -> None:
+    children = [_child(tmp_path, number * 300, 0.05) for number in range(3)]
+    assert [child.wait(30) for child in children] == [0, 0, 0]
+    last = Hashing()
+    CachedEmbedder(last, tmp_path).embed_passages([str(number) for number in range(1_200)])
+    assert last.seen == []
+
+
+def test_a_killed_build_keeps_what_was_committed(tmp_path: Path) -> None:
+    child = _child(tmp_path, 0, 1.0)
+    deadline = time.monotonic() + 20
+    while not _committed(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    child.send_signal(signal.SIGKILL)
+    assert child.wait(30) == -signal.SIGKILL
+    resumed = Hashing()
+    CachedEmbedder(resumed, tmp_path).embed_passages([str(number) for number in range(600)])
+    assert len(resumed.seen) in {600 - GROUP, 600 - 2 * GROUP}
+
+
+def _committed(folder: Path) -> int:
+    stores = list(folder.glob("*.sqlite"))
+    if not stores:
+        return 0
+    with closing(sqlite3.connect(stores[0])) as database:
+        tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        return database.execute("SELECT count(*) FROM vectors").fetchone()[0] if tables else 0
+
+
+def _child(folder: Path, first: int, seconds: float) -> subprocess.Popen[bytes]:
+    """A process that embeds the 600 numbers from `first`, a group in that many seconds."""
+    root = Path(__file__).parent.parent
+    return subprocess.Popen([sys.executable, __file__, str(folder), str(first), str(seconds)],
+                            env={**os.environ, "PYTHONPATH": str(root)})
+
+
+if __name__ == "__main__":
+    start = int(sys.argv[2])
+    CachedEmbedder(Hashing(float(sys.argv[3])), Path(sys.argv[1])).embed_passages(
+        [str(number) for number in range(start, start + 600)])
