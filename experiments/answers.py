@@ -25,11 +25,13 @@ def normalize_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", kept).split())
 
 
-def with_values(text: str) -> str:
-    """The normalised text with every number and date as one word that equal values share."""
+def with_values(text: str, dates: bool = True) -> str:
+    """The normalised text with every number, and every date if wanted, as one word that equal values share."""
     text = unicodedata.normalize("NFKC", text)
     pieces, at = [], 0
     for value in values(text):
+        if value.date is not None and not dates:
+            continue
         pieces += [text[at:value.start], f" {value.token} "]
         at = value.end
     return normalize_answer("".join([*pieces, text[at:]]))

@@ -35,7 +35,7 @@ _DAYS = tuple(re.compile(pattern) for pattern in (
     rf"\b(?=[A-Z])(?i:{_MONTH.format('n')}\s*(?P<d>\d{{1,2}})(?:st|nd|rd|th)?)(?![\d:,.]?\d)",
     rf"(?<![\d:.,])(?P<d>\d{{1,2}})(?i:st|nd|rd|th)?\s+(?:of\s+)?(?=[A-Z])(?i:{_MONTH.format('n')})",
 ))
-_KOREAN = re.compile(rf"{_START}(?:\d[\d,.]{0,30}\s?[십백천]?[조억만]\s?)+(?:\d[\d,]*[십백천]?)?")
+_KOREAN = re.compile(rf"{_START}(?:\d[\d,.]{{0,30}}\s?[십백천]?[조억만]\s?)+(?:\d[\d,]*[십백천]?)?")
 _KOREAN_PART = re.compile(r"(?P<n>\d[\d,]*(?:\.\d+)?)\s?(?P<s>[십백천]?)(?P<u>[조억만]?)")
 _NUMBER = re.compile(
     rf"(?P<sign>(?<![\w)\]])[-−]\s?)?[$€£¥₩]?\s?{_START}(?P<n>{_DIGITS})"
@@ -67,7 +67,7 @@ class Value:
             return "date" + "x".join("" if part is None else str(part) for part in self.date)
         number = f"{self.number:f}" if self.number else "0"
         number = number.rstrip("0").rstrip(".") if "." in number else number
-        word = "num" + number.replace("-", "minus").replace(".", "point")
+        word = number.replace("-", "minus").replace(".", "point")
         return word + "percent" if self.percent else word
 
     def says(self, other: Value) -> bool:

@@ -19,7 +19,8 @@ from experiments.benchmarks.demo import FOLDER
 from experiments.benchmarks.demo_choice import CLAPNQ, CLAPNQ_PAGES, HOTPOTQA, TABFACT, TABFACT_PAGES, Chosen
 
 _LICENCES = {"HotpotQA": "CC BY-SA 4.0", "ClapNQ": "Apache-2.0", "TabFact": "MIT"}
-_HEAD = '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{0}</title></head>\n<body>\n<h1>{0}</h1>\n'
+_HEAD = ('<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{0}</title></head>\n'
+         '<body>\n<h1>{0}</h1>\n')
 
 
 @dataclass

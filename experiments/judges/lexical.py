@@ -54,9 +54,16 @@ def grade(text: str, answer: str) -> Grade:
     matched = sum(_is_said(value, said) for value in wanted)
     if matched == len(wanted) and _matches(text, answer):
         return "Correct"
-    if token_f1(text, answer) >= _PARTIAL or (wanted and matched / len(wanted) >= _PARTIAL):
+    if _overlap(text, answer) >= _PARTIAL or (wanted and matched / len(wanted) >= _PARTIAL):
         return "Partially Correct"
     return "Wrong"
+
+
+def _overlap(text: str, answer: str) -> float:
+    """Token F1 in which figures are words by their value, so that 1.5 and 15 share nothing."""
+    if is_korean(answer):
+        return token_f1(text, answer)
+    return token_f1(with_values(text, dates=False), with_values(answer, dates=False))
 
 
 def _is_said(value: Value, said: tuple[Value, ...]) -> bool:
@@ -65,6 +72,8 @@ def _is_said(value: Value, said: tuple[Value, ...]) -> bool:
 
 def _matches(text: str, answer: str) -> bool:
     """Whether the answer equals or stands in the text, as written or with values in place of figures."""
+    if text.strip().lower() == answer.strip().lower():
+        return True
     pairs = ((normalize_answer(answer), normalize_answer(text)), (with_values(answer), with_values(text)))
     if any(gold and gold == ours for gold, ours in pairs):
         return True

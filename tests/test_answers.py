@@ -1,0 +1,114 @@
+"""Normalising, comparing and reading values in answer texts."""
+from decimal import Decimal
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.answers import best_f1, exact_match, normalize_answer, token_f1, tokens, with_values
+from experiments.values import values
+
+
+@pytest.mark.parametrize(("text", "normal"), [
+    ("The  Quick, brown Fox!", "quick brown fox"),
+    ("An apple a day", "apple day"),
+    ("Papa Gino's", "papa ginos"),
+    ("Papa Gino’s", "papa ginos"),
+    ("Ｔｏｋｙｏ　１２", "tokyo 12"),
+    ("서울\u1112\u1161\u11ab 강", "서울한 강"),
+    ("", ""),
+])
+def test_normalisation_folds_case_width_punctuation_articles_and_spaces(text, normal):
+    assert normalize_answer(text) == normal
+
+
+@given(st.text(max_size=60))
+def test_normalising_twice_changes_nothing_but_articles_that_punctuation_hid(text):
+    once = normalize_answer(text)
+    assert once == " ".join(once.split())
+    assert not set(once) & set("!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~")
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("1,577.00", ["1577"]), ("$1577", ["1577"]), ("1.577 thousand", ["1577"]), ("3.2 billion USD", ["3200000000"]),
+    ("15%", ["15"]), ("15 per cent", ["15"]), ("-28 °C", ["-28"]), ("pages 10-28", ["10", "28"]),
+    ("3억 5천만 원", ["350000000"]), ("1조 2,000억", ["1200000000000"]), ("the 3rd", ["3"]), ("B2B", []),
+    ("1990s", ["1990"]), ("0.1314", ["0.1314"]), ("no figure", []),
+])
+def test_numbers_are_read_as_values(text, expected):
+    assert [value.number for value in values(text)] == [Decimal(number) for number in expected]
+
+
+@pytest.mark.parametrize("text", [
+    "May 3, 2023", "3 May 2023", "3rd of May 2023", "may 3 2023", "2023-05-03", "2023. 5. 3.", "2023/5/3",
+    "2023년 5월 3일", "2023년5월3일", "5/3/2023",
+])
+def test_one_date_in_many_forms_is_one_value(text):
+    assert [value.date for value in values(text)] == [(2023, 5, 3)]
+
+
+@pytest.mark.parametrize(("text", "date"), [
+    ("May 2023", (2023, 5, None)), ("3 May", (None, 5, 3)), ("5월 3일", (None, 5, 3)), ("25/3/2023", (2023, 3, 25)),
+    ("2023년 5월", (2023, 5, None)),
+])
+def test_partial_dates_keep_what_they_say(text, date):
+    assert [value.date for value in values(text)] == [date]
+
+
+def test_a_verb_is_no_month():
+    assert [value.number for value in values("you may 3 times")] == [Decimal(3)]
+
+
+def test_an_exacter_date_says_a_coarser_one_and_its_year():
+    day, month, year = (values(text)[0] for text in ("May 3, 2023", "May 2023", "2023"))
+    assert day.says(month)
+    assert day.says(year)
+    assert not month.says(day)
+    assert not year.says(day)
+
+
+def test_equal_values_become_the_same_word():
+    assert with_values("It cost $1,577.00.") == with_values("it cost 1.577 thousand")
+    assert with_values("on 2023-05-03") == with_values("on May 3, 2023")
+    assert with_values("15%") != with_values("15")
+
+
+@given(st.text(alphabet="0123456789.,-/ 년월일만억조May%k", max_size=80))
+def test_values_never_overlap_whatever_the_text(text):
+    found = values(text)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+
+
+def test_long_runs_of_digits_take_no_time():
+    assert len(values("1," * 20_000)) == 20_000
+    assert len(values("9" * 5_000)) == 1
+
+
+def test_token_f1_by_hand():
+    assert token_f1("Lake Havasu City in Arizona", "Lake Havasu City, Arizona") == pytest.approx(8 / 9)
+    assert token_f1("1920", "10 January 1920") == 0.5
+    assert token_f1("apple apple", "apple pear") == 0.5
+    assert token_f1("nothing alike", "Tybalt") == 0.0
+    assert token_f1("", "Tybalt") == 0.0
+
+
+def test_yes_and_no_count_only_as_the_whole_answer():
+    assert token_f1("no, they are not", "no") == 0.0
+    assert token_f1("No.", "no") == 1.0
+
+
+def test_korean_f1_compares_character_bigrams():
+    assert tokens("서울 강남", bigrams=True) == ["서울", "울강", "강남"]
+    assert token_f1("서울시 강남", "서울 강남") == pytest.approx(2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3))
+
+
+def test_the_best_of_the_accepted_answers_counts():
+    assert best_f1("North Island", ("South Island", "the North Island")) == 1.0
+    assert exact_match("North Island", ("South Island", "the North Island")) == 1.0
+    assert best_f1("North Island", ()) == 0.0
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_f1_is_symmetric_in_bounds(text, answer):
+    assert 0.0 <= token_f1(text, answer) <= 1.0

@@ -1,0 +1,168 @@
+"""CReSt's metrics per question, as published and corrected: each difference has its golden pair."""
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.types import OUTCOMES
+from documents.errors import SettingsError
+from experiments.metrics import METRICS, Metric, Scored, needs_judge, score, shown_name
+
+REFUSAL = "I cannot answer because the question is unanswerable with the documents."
+GOLD_1_AND_3 = {1: frozenset({0}), 2: frozenset(), 3: frozenset({1})}
+
+
+def both(name, **material):
+    item = Scored(**{"outcome": "answered", "answerable": True, "text": "x", "answers": ("x",)} | material)
+    return score(item, "as-published")[name], score(item, "corrected")[name]
+
+
+@pytest.mark.parametrize(("grade", "points"), [("Correct", 1.0), ("Partially Correct", 0.5), ("Wrong", 0.0)])
+def test_unified_gives_points_by_grade(grade, points):
+    assert both("unified", grade=grade) == (points, points)
+
+
+def test_unified_charges_a_needless_refusal_and_rewards_a_rightful_one():
+    refused = {"outcome": "refused", "text": REFUSAL, "refused": True}
+    assert both("unified", **refused) == (-1.0, -1.0)
+    assert both("unified", answerable=False, **refused) == (1.0, 1.0)
+    assert both("unified", answerable=False) == (0.0, 0.0)
+
+
+def test_published_refusal_is_the_word_anywhere():
+    mention = {"text": "Some call it unanswerable, but it is 4.", "answerable": False}
+    assert both("unified", **mention) == (1.0, 0.0)
+    assert both("refusal_accuracy", **mention) == (1.0, 0.0)
+    assert both("refused_answerable", text="Some call it UNANSWERABLE, but it is 4.") == (1.0, 0.0)
+
+
+def test_published_minus_one_needs_the_word_and_a_wrong_grade():
+    assert both("unified", text="Not unanswerable: 4", grade="Correct") == (1.0, 1.0)
+    assert both("unified", text="Not unanswerable: 5", grade="Wrong") == (-1.0, 0.0)
+    assert both("unified", text="Not unanswerable: 4ish", grade="Partially Correct") == (0.5, 0.5)
+
+
+def test_published_scoring_drops_empty_answers_and_corrected_counts_them():
+    for outcome in ("malformed", "too_long", "budget", "timeout", "error"):
+        assert both("unified", outcome=outcome, text="") == (None, 0.0)
+        assert both("correct", outcome=outcome, text="") == (None, 0.0)
+        assert both("wrong", outcome=outcome, text="") == (None, 0.0)
+        assert both("unified", outcome=outcome, text="", answerable=False) == (None, 0.0)
+        assert both("citation_recall", outcome=outcome, text="", gold_total=1) == (None, 0.0)
+
+
+def test_an_unread_verdict_has_two_published_denominators_and_one_corrected():
+    assert both("unified", grade=None) == (0.0, 0.0)
+    assert both("correct", grade=None) == (None, 0.0)
+    assert both("unjudged", grade=None) == (1.0, 1.0)
+    assert both("unjudged", grade="Wrong") == (0.0, 0.0)
+
+
+def test_a_refusal_is_wrong_without_a_judge():
+    refused = {"outcome": "refused", "text": REFUSAL, "refused": True}
+    assert both("wrong", **refused) == (1.0, 1.0)
+    assert both("unjudged", **refused) == (0.0, 0.0)
+    assert both("refused_answerable", **refused) == (1.0, 1.0)
+
+
+def test_only_single_brackets_are_published_citations():
+    listed = {"text": "x [1, 3]", "cited": (1, 3), "hits": GOLD_1_AND_3, "gold_total": 2}
+    assert both("citation_precision", **listed) == (0.0, 1.0)
+    assert both("citation_recall", **listed) == (0.0, 1.0)
+
+
+def test_numbers_never_shown_lower_published_precision_and_are_counted_apart_in_corrected():
+    year = {"text": "x [1] in [2019]", "cited": (1,), "invalid": (2019,), "hits": GOLD_1_AND_3, "gold_total": 2}
+    assert both("citation_precision", **year) == (0.5, 1.0)
+    assert both("citation_recall", **year) == (0.5, 0.5)
+    assert both("invalid_citations", **year) == (None, 1.0)
+
+
+def test_repeated_gold_labels_lower_published_recall():
+    repeated = {"text": "x [1][3]", "cited": (1, 3), "hits": GOLD_1_AND_3, "gold_total": 2, "gold_repeats": 2}
+    assert both("citation_recall", **repeated) == (0.5, 1.0)
+
+
+def test_refusals_count_in_citation_averages():
+    refused = {"outcome": "refused", "text": REFUSAL, "refused": True, "hits": GOLD_1_AND_3, "gold_total": 2}
+    assert both("citation_precision", **refused) == (0.0, 0.0)
+
+
+def test_a_question_without_gold_labels_has_no_corrected_citation_score():
+    assert both("citation_recall", text="x [1]", cited=(1,), hits={1: frozenset()}) == (0.0, None)
+
+
+def test_citations_by_hand():
+    item = {"text": "x [1][2]", "cited": (1, 2), "hits": GOLD_1_AND_3, "gold_total": 2}
+    assert both("citation_precision", **item) == (0.5, 0.5)
+    assert both("citation_recall", **item) == (0.5, 0.5)
+
+
+def test_recall_in_view_forgives_gold_that_was_not_shown():
+    item = {"text": "x [1]", "cited": (1,), "hits": {1: frozenset({0}), 2: frozenset()}, "gold_total": 4}
+    assert both("citation_recall", **item)[1] == 0.25
+    assert both("citation_recall_in_view", **item)[1] == 1.0
+    assert both("citation_recall_in_view", **item | {"hits": {1: frozenset()}})[1] is None
+
+
+def test_two_chunks_of_one_gold_page_are_both_precise_and_recall_it_once():
+    item = {"text": "x [1][2]", "cited": (1, 2), "hits": {1: frozenset({0}), 2: frozenset({0})}, "gold_total": 1}
+    assert both("citation_precision", **item)[1] == 1.0
+    assert both("citation_recall", **item)[1] == 1.0
+
+
+def test_without_citation_rules_no_citation_metric_applies():
+    scores = score(Scored("answered", True, "x", citations=False, gold_total=1))
+    assert {name for name, value in scores.items() if "citation" in name and value is not None} == set()
+
+
+def test_a_question_without_a_gold_answer_has_no_grade():
+    for text, refused in (("x", False), (REFUSAL, True)):
+        scores = score(Scored("refused" if refused else "answered", True, text, refused))
+        assert [scores[name] for name in ("unified", "correct", "partial", "wrong", "em", "f1")] == [None] * 6
+
+
+def test_em_and_f1_ignore_citations_and_count_failures():
+    assert both("em", text="The Tybalt [1, 2].", answers=("Romeo", "Tybalt")) == (1.0, 1.0)
+    assert both("f1", text="Tybalt Capulet [1]", answers=("Tybalt",))[1] == pytest.approx(2 / 3)
+    assert both("f1", outcome="timeout", text="", answers=("Tybalt",)) == (0.0, 0.0)
+    assert both("em", answerable=False) == (None, None)
+
+
+def test_form_is_counted_over_everything():
+    assert both("well_formed", outcome="malformed", text="")[1] == 0.0
+    assert both("well_formed", outcome="refused", text=REFUSAL)[1] == 1.0
+    assert both("tagged", tagged=True)[1] == 1.0
+
+
+def test_a_judge_is_asked_only_for_answers_to_answerable_questions_with_gold():
+    assert needs_judge("answered", True, ("x",))
+    assert not needs_judge("answered", False, ("x",))
+    assert not needs_judge("answered", True, ())
+    assert not any(needs_judge(outcome, True, ("x",)) for outcome in OUTCOMES if outcome != "answered")
+
+
+def test_names_parse_back_and_a_typo_lists_the_valid_ones():
+    assert all(str(Metric.parse(name)) == name for name in METRICS)
+    with pytest.raises(SettingsError, match="unknown metric 'unifed'; known are: unified, correct"):
+        Metric.parse("unifed")
+
+
+def test_the_lexical_judge_is_named_where_it_graded():
+    assert shown_name("unified", "lexical") == "unified (lexical)"
+    assert shown_name("unified", "openai:judge") == "unified"
+    assert shown_name("refusal_accuracy", "lexical") == "refusal_accuracy"
+
+
+@given(st.builds(
+    Scored, outcome=st.sampled_from(OUTCOMES), answerable=st.booleans(),
+    text=st.sampled_from(["", "x", "x [1][9]", REFUSAL]), refused=st.booleans(), answers=st.sampled_from([(), ("x",)]),
+    grade=st.sampled_from([None, "Correct", "Partially Correct", "Wrong"]),
+    cited=st.lists(st.integers(1, 3), unique=True).map(tuple),
+    hits=st.dictionaries(st.integers(1, 3), st.frozensets(st.integers(0, 2))), gold_total=st.integers(3, 5),
+    gold_repeats=st.integers(0, 2)), st.sampled_from(["corrected", "as-published"]))
+def test_every_score_is_in_bounds_and_every_metric_is_named(item, scoring):
+    scores = score(item, scoring)
+    assert list(scores) == [name for name, metric in METRICS.items() if not metric.of_set]
+    for name, value in scores.items():
+        low = -1.0 if name == "unified" else 0.0
+        assert value is None or name == "invalid_citations" or low <= value <= 1.0
