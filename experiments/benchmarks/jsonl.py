@@ -8,9 +8,19 @@ Only `question` must be there. One line:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
 
 from documents.errors import BenchmarkError
 from documents.types import digest
@@ -19,6 +29,7 @@ from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Gold, Question
 
 _Text = StrictStr | StrictInt | StrictFloat
+_TYPES = ("str", "int", "float", "list", "dict", "constrained-str")
 
 
 class _Closed(BaseModel):
@@ -29,6 +40,11 @@ class _GoldDocument(_Closed):
     document: StrictStr = Field(min_length=1)
     page: StrictInt | None = Field(default=None, ge=1)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"document": value} if isinstance(value, str) else value
+
 
 class _OwnQuestion(_Closed):
     question: StrictStr = Field(min_length=1)
@@ -36,7 +52,7 @@ class _OwnQuestion(_Closed):
     answer: _Text | None = None
     answers: list[_Text] = []
     gold_chunks: list[StrictStr] = []
-    gold_documents: list[StrictStr | _GoldDocument] = []
+    gold_documents: list[_GoldDocument] = []
     answerable: StrictBool = True
     options: list[StrictStr] | dict[str, StrictStr] = []
     sub_questions: list[StrictStr] = []
@@ -96,16 +112,13 @@ def to_question(row: Row) -> Question:
         _refuse(row, error)
     stated = ([] if own.answer is None else [own.answer]) + own.answers
     answers = tuple(dict.fromkeys(str(answer) for answer in stated))
-    gold = [Gold("", chunk=chunk) for chunk in own.gold_chunks] + [_gold(item) for item in own.gold_documents]
+    gold = [Gold("", chunk=chunk) for chunk in own.gold_chunks]
+    gold += [Gold(item.document, page=item.page) for item in own.gold_documents]
     return Question(
         id=digest(own.question)[:12] if own.id in (None, "") else str(own.id), text=own.question, answers=answers,
         answerable=own.answerable, gold=tuple(dict.fromkeys(gold)), options=_options(own.options),
         sub_questions=tuple(own.sub_questions),
         tags={name: (value,) if isinstance(value, str) else tuple(value) for name, value in own.tags.items()})
-
-
-def _gold(item: str | _GoldDocument) -> Gold:
-    return Gold(item) if isinstance(item, str) else Gold(item.document, page=item.page)
 
 
 def _options(options: list[str] | dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -114,11 +127,13 @@ def _options(options: list[str] | dict[str, str]) -> tuple[tuple[str, str], ...]
     return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
 
 
-def _refuse(row: Row, error: ValidationError) -> Any:
+def _refuse(row: Row, error: ValidationError) -> NoReturn:
     """The first complaint as one line; an unknown key names the valid ones."""
     first = error.errors(include_url=False)[0]
-    names = [str(part) for part in first["loc"] if not str(part).startswith(("function-", "list[", "_Gold"))]
+    names = [str(part) for part in first["loc"] if str(part).partition("[")[0] not in _TYPES]
     if first["type"] == "extra_forbidden":
         valid = _GoldDocument.model_fields if len(names) > 1 else _OwnQuestion.model_fields
         row.fail(".".join(names), f"one of the fields {', '.join(valid)}", names[-1])
-    row.fail(".".join(names), first["msg"].lower(), first["input"])
+    if first["type"] == "missing":
+        row.fail(".".join(names), "it to be there", None)
+    row.fail(".".join(names), first["msg"].removeprefix("Input should be "), first["input"])

@@ -1,0 +1,213 @@
+"""The CReSt loader: field quirks, splits, files, the hub, and errors that say where."""
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from documents.errors import BenchmarkError
+from experiments.benchmarks import Crest
+
+DOCUMENTS = [
+    {"docid": 40, "content": "<table><tr><td>2021</td><td>1,577</td></tr></table>", "type": "html",
+     "source_path": "aster/report.html", "ground": True, "citation_idx": None},
+    {"docid": 12, "content": "The Aster depot opened in 1998.", "type": "text", "source_path": "aster/history.txt",
+     "ground": False, "citation_idx": None},
+]
+ROW = {
+    "id": 7, "query": "How many parcels left the Aster depot in 2021?", "answer": "1,577 parcels",
+    "documents": json.dumps(DOCUMENTS), "citation_ids": "[40]",
+    "meta": json.dumps({"language": "en", "difficulty_type": "SimpleQA"}),
+    "reasoning_type": ["numerical reasoning", "tabular reasoning"],
+}
+
+
+def lines(path, *rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture
+def one(tmp_path):
+    def load(split="non_refusal", **changes):
+        lines(tmp_path / f"{split}.jsonl", {**ROW, **changes})
+        return Crest(path=str(tmp_path / f"{split}.jsonl")).load().questions[0]
+    return load
+
+
+def test_a_row_becomes_a_question_with_its_chunks_in_order(tmp_path):
+    lines(tmp_path / "non_refusal.jsonl", ROW)
+    benchmark = Crest(path=str(tmp_path / "non_refusal.jsonl")).load()
+    question = benchmark.questions[0]
+    assert (question.id, question.text, question.answers, question.answerable) == \
+        ("non_refusal-7", ROW["query"], ("1,577 parcels",), True)
+    assert [(chunk.document, chunk.format, chunk.content) for chunk in question.given] == [
+        ("non_refusal-7/40", "html", DOCUMENTS[0]["content"]), ("non_refusal-7/12", "plain", DOCUMENTS[1]["content"])]
+    assert [gold.chunk for gold in question.gold] == [question.given[0].id]
+    assert benchmark.documents["non_refusal-7/40"].source == "aster/report.html"
+    assert question.tags == {
+        "split": ("non_refusal",), "language": ("en",), "difficulty_type": ("SimpleQA",),
+        "reasoning_type": ("numerical reasoning", "tabular reasoning"), "ground": ("agrees",)}
+
+
+def test_reasoning_types_may_be_nested_and_unknown_ones_are_kept(one):
+    question = one(reasoning_type=[["numerical reasoning", "others"], ["legal reasoning"], ["others"]])
+    assert question.tags["reasoning_type"] == ("numerical reasoning", "others", "legal reasoning")
+
+
+def test_fields_may_be_decoded_already_and_optional_ones_present_or_null(one):
+    question = one(documents=DOCUMENTS, citation_ids=[40], meta={"language": "ko", "difficulty_type": "ComplexQA"},
+                   options=["one", "two"], question_type="open", explanation=None, selected_chunk_ids=None,
+                   reasoning_type=None)
+    assert question.options == (("A", "one"), ("B", "two"))
+    assert question.tags["question_type"] == ("open",)
+    assert "reasoning_type" not in question.tags
+
+
+def test_a_null_id_becomes_a_stable_one(one):
+    first, again, other = one(id=None), one(id=None), one(id=None, query="Another?")
+    assert first.id == again.id != other.id
+    assert first.given[0].document == f"{first.id}/40"
+
+
+def test_ids_that_repeat_within_a_split_stay_apart(tmp_path):
+    lines(tmp_path / "non_refusal.jsonl", ROW, ROW | {"query": "Wie viele?"})
+    benchmark = Crest(path=str(tmp_path / "non_refusal.jsonl")).load()
+    assert [question.id for question in benchmark.questions] == ["non_refusal-7", "non_refusal-7~2"]
+    assert len(benchmark.documents) == 4
+
+
+def test_repeated_citations_merge_and_are_counted(one):
+    question = one(citation_ids="[40, 12, 40]")
+    assert [gold.document for gold in question.gold] == ["non_refusal-7/40", "non_refusal-7/12"]
+    assert question.gold_repeats == 1
+    assert question.tags["ground"] == ("differs",)
+
+
+def test_the_refusal_split_is_unanswerable_and_may_cite_what_was_left_out(one):
+    question = one("refusal", citation_ids="[99]", answer=None)
+    assert not question.answerable
+    assert question.answers == ()
+    assert question.gold[0].document == "refusal-7/99"
+    assert question.gold[0].chunk is None
+
+
+def test_an_empty_html_chunk_stays_html(one):
+    assert one(documents=[{**DOCUMENTS[0], "content": ""}]).given[0].format == "html"
+
+
+def test_a_folder_alternates_the_splits_whatever_the_files_are(tmp_path):
+    lines(tmp_path / "data" / "refusal-00000-of-00001.jsonl", *({**ROW, "id": id} for id in (1, 2)))
+    rows = [{**ROW, "id": str(id)} for id in (1, 2, 3)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "data" / "non_refusal-00000.parquet")
+    ids = [question.id for question in Crest(path=str(tmp_path)).load().questions]
+    assert ids == ["non_refusal-1", "refusal-1", "non_refusal-2", "refusal-2", "non_refusal-3"]
+    assert [question.id for question in Crest(path=str(tmp_path), limit=2).load().questions] == ids[:2]
+
+
+@pytest.mark.parametrize(("changes", "complaint"), [
+    ({"query": None}, "line 1, field query: expected text, found nothing"),
+    ({"answer": 5}, "field answer: expected text, found 5"),
+    ({"documents": "[{"}, "field documents: expected JSON text of a list of documents, found '[{'"),
+    ({"documents": "{}"}, "field documents: expected a list of documents, found {}"),
+    ({"documents": [3]}, r"field documents\[0\]: expected a dictionary"),
+    ({"documents": [{**DOCUMENTS[0], "type": "pdf"}]}, r"field documents\[0\].type: expected 'html' or 'text', found"),
+    ({"documents": [{**DOCUMENTS[0], "docid": "40"}]}, r"field documents\[0\].docid: expected a whole number"),
+    ({"documents": [{**DOCUMENTS[0], "content": None}]}, r"documents\[0\].content: expected text, found nothing"),
+    ({"documents": [DOCUMENTS[0]] * 2}, "field documents: expected every docid once"),
+    ({"citation_ids": "[41]"}, r"field citation_ids: expected docids out of \[40, 12\], found 41"),
+    ({"meta": "{}"}, "field meta.language: expected text, found nothing"),
+    ({"reasoning_type": [3]}, "field reasoning_type: expected a list of texts"),
+    ({"id": 1.5}, "field id: expected text, a whole number or null, found 1.5"),
+    ({"options": [1]}, "field options: expected a list of texts"),
+])
+def test_a_record_that_does_not_fit_says_where(one, changes, complaint):
+    complaint = complaint.replace("'[{'", r"'\[{'").replace("{}", r"\{\}")
+    with pytest.raises(BenchmarkError, match=rf"non_refusal\.jsonl.*{complaint}"):
+        one(**changes)
+
+
+def test_files_that_are_missing_unnamed_or_broken_say_so(tmp_path):
+    lines(tmp_path / "non_refusal.jsonl", ROW)
+    lines(tmp_path / "questions.jsonl", ROW)
+    (tmp_path / "refusal.parquet").write_bytes(b"no parquet")
+    for path, complaint in (
+            (tmp_path / "absent", "no such file or folder"), (tmp_path / "questions.jsonl", "refusal or non_refusal"),
+            (tmp_path / "refusal.parquet", "cannot be read as Parquet")):
+        with pytest.raises(BenchmarkError, match=complaint):
+            Crest(path=str(path)).load()
+    (tmp_path / "refusal.parquet").unlink()
+    with pytest.raises(BenchmarkError, match=r"no \.parquet or \.jsonl file with refusal in its name"):
+        Crest(path=str(tmp_path)).load()
+
+
+LOAD = ("from experiments.benchmarks import Crest\nfrom documents.errors import BenchmarkError\n"
+        "try:\n    print(len(Crest(path='hub:upstage/CReSt').load().questions))\n"
+        "except BenchmarkError as error:\n    print(error)\n")
+
+
+def load_from_hub(tmp_path, **environment):
+    """In a process of its own, since the hub's client reads its settings when it is imported."""
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_DISABLE_TELEMETRY": "1",
+                   "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1", **environment}
+    done = subprocess.run([sys.executable, "-c", LOAD], env=environment, capture_output=True, text=True, check=False,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_hub_offline_is_one_clear_line(tmp_path):
+    said = load_from_hub(tmp_path, HF_HUB_OFFLINE="1")
+    assert said.startswith("hub:upstage/CReSt: not in the hub's cache and could not be fetched (")
+    assert said.endswith("put the files into a folder and give its path")
+    assert "\n" not in said
+
+
+def test_the_hub_by_name_is_fetched_once(tmp_path):
+    lines(tmp_path / "files" / "non_refusal.jsonl", ROW)
+    lines(tmp_path / "files" / "refusal.jsonl", ROW)
+    files = {path.name: path.read_bytes() for path in (tmp_path / "files").iterdir()}
+    commit = "0123456789abcdef0123456789abcdef01234567"
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.answer(body=False)
+
+        def do_GET(self):
+            self.answer(body=True)
+
+        def answer(self, body):
+            name = self.path.partition("?")[0].rsplit("/", 1)[-1]
+            content, kind = files.get(name), "application/octet-stream"
+            if "/tree/" in self.path:
+                content, kind = json.dumps([{"type": "file", "path": name, "size": len(data), "oid": name}
+                                            for name, data in files.items()]).encode(), "application/json"
+            elif content is None:
+                content, kind = json.dumps({
+                    "id": "upstage/CReSt", "sha": commit, "siblings": [{"rfilename": name} for name in files],
+                }).encode(), "application/json"
+            self.send_response(200)
+            for header, value in (("Content-Type", kind), ("Content-Length", str(len(content))),
+                                  ("ETag", f'"{len(content)}"'), ("X-Repo-Commit", commit)):
+                self.send_header(header, value)
+            self.end_headers()
+            if body:
+                self.wfile.write(content)
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}"
+        assert load_from_hub(tmp_path, HF_ENDPOINT=address, HF_HUB_OFFLINE="0") == "2"
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert load_from_hub(tmp_path, HF_HUB_OFFLINE="1") == "2"

@@ -1,0 +1,55 @@
+"""The bundled demo set: small, attributed, a third unanswerable, and cut as its script says."""
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments.answers import normalize_answer
+from experiments.benchmarks import load_demo
+from experiments.benchmarks.cut_demo import main
+from experiments.benchmarks.demo import FOLDER
+
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "pages").iterdir()}
+
+
+def test_twelve_questions_four_of_them_unanswerable():
+    benchmark = load_demo()
+    assert len(benchmark.questions) == 12
+    assert sum(not question.answerable for question in benchmark.questions) == 4
+    assert Path(benchmark.corpus) == FOLDER / "pages"
+
+
+def test_gold_pages_are_there_and_the_answer_stands_in_one_of_them():
+    for question in load_demo().questions:
+        texts = [normalize_answer(PAGES[gold.document]) for gold in question.gold]
+        assert bool(texts) == question.answerable
+        if question.answerable:
+            assert any(normalize_answer(question.answers[0]) in text for text in texts), question.id
+
+
+def test_no_page_answers_an_unanswerable_question():
+    for question in load_demo().questions:
+        if not question.answerable:
+            assert not any(normalize_answer(question.answers[0]) in normalize_answer(text) for text in PAGES.values())
+
+
+def test_the_set_is_small_and_both_kinds_of_page_are_in_it():
+    assert sum(len(text.encode()) for text in PAGES.values()) < 50_000
+    assert {Path(name).suffix for name in PAGES} == {".html", ".txt"}
+    assert sum("<table>" in text for text in PAGES.values()) == 4
+
+
+def test_every_page_and_question_is_attributed():
+    credits = (FOLDER / "ATTRIBUTION.md").read_text(encoding="utf-8")
+    assert all(f"`pages/{name}`" in credits for name in PAGES)
+    assert all(f"question `{question.id}`" in credits for question in load_demo().questions)
+
+
+def test_cutting_it_again_gives_the_same_files(tmp_path):
+    data = Path(os.environ.get("RAGBED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+    if not (data / "hotpotqa").is_dir():
+        pytest.skip("the raw data is not here; RAGBED_DATA names its folder")
+    main(data, tmp_path)
+    cut = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    shipped = {path.relative_to(FOLDER): path.read_bytes() for path in FOLDER.rglob("*") if path.is_file()}
+    assert cut == shipped
