@@ -4,12 +4,14 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agents.fetch import Progress
 from agents.weights import sha256_of
 from documents.errors import ModelError
 from documents.paths import cache_dir
+
+if TYPE_CHECKING:
+    from agents.fetch import Progress
 
 HUB = "hf:"
 _NAME = re.compile(r"hf:([\w-][\w.-]*)/([\w-][\w.-]*)/((?:[\w-][\w.-]*/)*[\w-][\w.-]*\.gguf)", re.ASCII)
@@ -36,9 +38,9 @@ def pull_from_hub(spec: str, progress: Progress) -> Path:
     """
     path = _path(spec)
     owner, repo, file = _parts(spec)
+    from httpx2 import HTTPError
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-    from huggingface_hub.utils import HTTPError
     endpoint = os.environ.get("HF_ENDPOINT")
     incoming = path.parent / ".incoming"
     try:

@@ -52,7 +52,8 @@ async def test_a_call_sends_its_parameters_and_returns_text_and_usage(serve):
 
 async def test_what_compatible_servers_add_is_kept(serve):
     server = serve([{"message": {"role": "assistant", "content": None, "reasoning_content": "hm"},
-                     "usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 7}},
+                     "usage": {"prompt_tokens": 9, "completion_tokens": 2,
+                               "prompt_tokens_details": {"cached_tokens": 7}},
                      "finish_reason": "length", "extra": {"timings": {"cache_n": 7, "prompt_ms": 1.5}}}])
     done = await call(server)
     assert (done.reply.text, done.reply.reasoning, done.reply.finish_reason) == ("", "hm", "length")
