@@ -10,11 +10,13 @@ import asyncio
 import operator
 from typing import Annotated, Any, Protocol, TypedDict
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
 
 from agents.playback import Node, Playback, evidence_of
+from agents.settings import Limits
 from agents.types import Answer, SearchStep, Step
 
 
@@ -69,6 +71,11 @@ def build_graph(player: Player, checkpointer: Any = None) -> Graph:
     graph.add_conditional_edges(START, first, ["search", "generate", "finish"])
     graph.add_edge("finish", END)
     return graph.compile(checkpointer=checkpointer)
+
+
+def recursion_limit(limits: Limits) -> RunnableConfig:
+    """LangGraph's own bound on steps, above what the question's limits allow, so that those speak first."""
+    return {"recursion_limit": limits.calls + limits.searches + 10}
 
 
 def _go_on(play: Playback, entry: dict[str, Any], steps: int, writer: StreamWriter) -> Command[Node]:

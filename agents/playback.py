@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agents.asked import Asked
+from agents.settings import Limits
 from agents.types import Answer, Cost, GenerateStep, Outcome, SearchStep, Step
 from documents.errors import RecipeMismatch
 from documents.types import Chunk, digest
@@ -14,16 +15,6 @@ from strategies.types import Action, Draft, Evidence, Failure, Generate, Passage
 
 Node = Literal["search", "generate", "finish"]
 _OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_long", "budget": "budget"}
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What one question may use. A recipe that asks for more ends with the outcome `budget`."""
-
-    calls: int
-    tokens: int
-    searches: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +32,7 @@ class Means:
     ask: Callable[[Generate, float], Awaitable[Asked]]
     key: Callable[[Generate], str]
     chunk: Callable[[str], Chunk]
-    budget: Budget
+    limits: Limits
 
 
 @dataclass(slots=True)
@@ -75,7 +66,7 @@ class Playback:
 
     @property
     def deadline(self) -> float:
-        return self.started + self.means.budget.seconds
+        return self.started + self.means.limits.seconds
 
     def searches(self) -> list[Search]:
         """The pending actions, where they are searches."""
@@ -87,15 +78,15 @@ class Playback:
 
     def stop_over_budget(self) -> bool:
         """End the question where the pending actions would break its budget."""
-        budget, used = self.means.budget, self.usage
+        limits, used = self.means.limits, self.usage
         searched = sum(isinstance(step, SearchStep) for step in self.trace)
         made = len(self.trace) - searched
-        if self.searches() and searched + len(self.pending) > budget.searches:
-            self._stop(Failure("budget", f"the question may search {budget.searches} times"))
-        elif self.calls() and made + len(self.pending) > budget.calls:
-            self._stop(Failure("budget", f"the question may make {budget.calls} calls"))
-        elif self.calls() and used.prompt_tokens + used.completion_tokens >= budget.tokens:
-            self._stop(Failure("budget", f"the question may use {budget.tokens} tokens"))
+        if self.searches() and searched + len(self.pending) > limits.searches:
+            self._stop(Failure("budget", f"the question may search {limits.searches} times"))
+        elif self.calls() and made + len(self.pending) > limits.calls:
+            self._stop(Failure("budget", f"the question may make {limits.calls} calls"))
+        elif self.calls() and used.prompt_tokens + used.completion_tokens >= limits.tokens:
+            self._stop(Failure("budget", f"the question may use {limits.tokens} tokens"))
         return self.failure is not None
 
     def take_found(self, found: Sequence[Sequence[Chunk]]) -> dict[str, Any]:

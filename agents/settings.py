@@ -43,3 +43,21 @@ class ModelSettings(BaseModel):
 
     calls: CallLimits = CallLimits()
     local: LocalSettings = LocalSettings()
+
+
+class Limits(BaseModel):
+    """What one question may use. A recipe that asks for more ends with the outcome `budget` or `timeout`.
+
+    Attributes:
+        tokens: of prompts and replies together; a question that has used them makes no further call.
+        seconds: from the question's start to its end.
+        max_tokens: of one reply, where the strategy names no number.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    calls: int = Field(default=40, ge=1)
+    tokens: int = Field(default=1_000_000, ge=1)
+    searches: int = Field(default=40, ge=0)
+    seconds: float = Field(default=900.0, gt=0)
+    max_tokens: int = Field(default=1024, ge=1)

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agents.graph import Graph, State, build_graph
+from agents.graph import Graph, State, build_graph, recursion_limit
 from agents.model import Model
-from agents.playback import Budget, Means, Playback
+from agents.playback import Means, Playback
 from agents.search import SearchFunction
 from agents.types import Answer
 from documents.errors import RunError
@@ -46,8 +46,7 @@ class CellPlayer:
         self._live[question.id] = play
         try:
             await self._graph.ainvoke({"id": question.id, "question": question.text},
-                                      {"recursion_limit": 4 * (self.settings.limits.calls
-                                                               + self.settings.limits.searches)})
+                                      recursion_limit(self.settings.limits))
         finally:
             del self._live[question.id]
         return play.answer()
@@ -58,9 +57,8 @@ class CellPlayer:
                     seed=self.settings.seed + self.cell.repeat)
 
     def _means(self, question: Question) -> Means:
-        limits = self.settings.limits
         return Means(search=self._search(self.cell, question), ask=self.model.ask, key=self.model.key,
-                     chunk=_none_kept, budget=Budget(limits.calls, limits.tokens, limits.searches, limits.seconds))
+                     chunk=_none_kept, limits=self.settings.limits)
 
 
 def _none_kept(chunk: str) -> Chunk:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from agents.settings import ModelSettings
+from agents.settings import Limits, ModelSettings
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.benchmarks import BenchmarkSettings
@@ -79,21 +79,6 @@ class Dense(Closed):
         if isinstance(fields, dict) and not fields.get("name"):
             return {**fields, "name": f"dense@{fields.get('k', 5)}"}
         return fields
-
-
-class Limits(Closed):
-    """What one question may use, and how long a reply may be.
-
-    Attributes:
-        max_tokens: of one reply, where the strategy names no number.
-        seconds: from a question's start to its end.
-    """
-
-    calls: int = Field(default=40, ge=1)
-    tokens: int = Field(default=1_000_000, ge=1)
-    searches: int = Field(default=40, ge=0)
-    seconds: float = Field(default=900.0, gt=0)
-    max_tokens: int = Field(default=1024, ge=1)
 
 
 Many = BeforeValidator(_listed)

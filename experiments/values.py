@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 _MONTHS = {name: number for number, names in enumerate(
     ("january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
@@ -80,6 +81,7 @@ class Value:
         return self.number == other.number
 
 
+@lru_cache(maxsize=256)
 def values(text: str) -> tuple[Value, ...]:
     """The numbers and dates of the text, in order, none inside another.
 
@@ -87,10 +89,13 @@ def values(text: str) -> tuple[Value, ...]:
     month is capitalised, so that `may 3` stays a verb and a number.
     """
     text = unicodedata.normalize("NFKC", text)
+    if not any(map(str.isdecimal, text)):
+        return ()
     found: list[Value] = []
     taken = [False] * len(text)
-    for pattern, read in _READERS:
-        for match in pattern.finditer(text):
+    folded = text.lower()
+    for pattern, read, hints in _READERS:
+        for match in pattern.finditer(text) if any(hint in folded for hint in hints) else ():
             value = None if any(taken[match.start():match.end()]) else read(match)
             if value is not None:
                 found.append(value)
@@ -125,5 +130,11 @@ def _number(match: re.Match[str]) -> Value:
     return Value(start, match.end(), -number if match["sign"] else number, percent=bool(match["percent"]))
 
 
-_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Value | None]], ...] = (
-    *((pattern, _date) for pattern in (*_DATES, *_DAYS)), (_KOREAN, _korean), (_NUMBER, _number))
+_Reader = tuple[re.Pattern[str], Callable[[re.Match[str]], Value | None], tuple[str, ...]]
+# A pattern is tried only where one of its hints stands in the text, since searching for text is far cheaper.
+_NAMED = tuple(sorted({name[:3] for name in _MONTHS}))
+_READERS: tuple[_Reader, ...] = (
+    *((pattern, _date, hints) for pattern, hints in zip(
+        (*_DATES, *_DAYS), (("월",), ("-",), ("/", "."), ("월",), _NAMED, _NAMED, _NAMED, ("/",), _NAMED, _NAMED),
+        strict=True)),
+    (_KOREAN, _korean, ("조", "억", "만")), (_NUMBER, _number, ("",)))

@@ -1,0 +1,116 @@
+"""Assistant: the measured graph, served. Asks one question at a time of an index of documents."""
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.client import ModelClient
+from agents.graph import State, answer_to_json, build_graph, recursion_limit
+from agents.journal import Journal
+from agents.model import Model
+from agents.models import open_model
+from agents.playback import Means, Playback
+from agents.search import Searcher
+from agents.settings import Limits, ModelSettings
+from agents.types import Answer
+from retrieval.index import Index
+from strategies.catalogue import reasoning, retrieval
+from strategies.types import Rules, Task
+
+Options = tuple[tuple[str, str], ...]
+
+
+class AssistantSettings(BaseModel):
+    """What an assistant answers with; the same names as in the settings of a run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    index: Path
+    model: str = "smollm2-135m"
+    reasoning: str = "chain_of_thought"
+    retrieval: str = "once"
+    rules: Rules = "grounded"
+    k: int = Field(default=5, ge=1)
+    limits: Limits = Limits()
+    calls: ModelSettings = ModelSettings()
+
+
+class Assistant:
+    """Answers questions from an index, cited or refused.
+
+        async with Assistant.open(AssistantSettings(index=Path("idx"))) as assistant:
+            answer = await assistant.ask("Who founded the company?")
+    """
+
+    def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
+                 checkpointer: Any = None) -> None:
+        self.settings = settings
+        self.index = index
+        self.model = Model(client, Journal(None), settings.limits.max_tokens)
+        self.searcher = Searcher(index, settings.k)
+        self._reasoning = reasoning(settings.reasoning)
+        self._retrieval = retrieval(settings.retrieval)
+        self._live: dict[str, Playback] = {}
+        self._ids = map(str, itertools.count(1))
+        self.graph = build_graph(self, checkpointer)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, settings: AssistantSettings, checkpointer: Any = None) -> AsyncIterator[Assistant]:
+        """An assistant whose model and index are closed at the end.
+
+        Args:
+            checkpointer: a LangGraph checkpointer, for states that outlive the process.
+
+        Raises:
+            UserError: the index or model cannot be opened, or a strategy is unknown.
+        """
+        index = Index.open(settings.index)
+        async with open_model(settings.model, settings.calls) as client:
+            assistant = cls(settings, index, client, checkpointer)
+            try:
+                yield assistant
+            finally:
+                assistant.searcher.close()
+
+    async def ask(self, question: str, options: Options = ()) -> Answer:
+        """The answer to one question; its outcome says how it ended."""
+        *_, answer = [event async for event in self._play(question, options)]
+        assert isinstance(answer, Answer)
+        return answer
+
+    async def stream(self, question: str, options: Options = ()) -> AsyncIterator[dict[str, Any]]:
+        """Events `search` and `reply` as they happen, and last `answer`."""
+        async for event in self._play(question, options):
+            yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
+
+    def playback(self, state: State) -> Playback:
+        """The live playback of a state, or one restored from its results."""
+        live = self._live.get(state.get("id", ""))
+        if live is not None:
+            return live
+        play = self._begin(state.get("id", ""), state["question"],
+                           tuple((label, text) for label, text in state.get("options", ())))
+        play.restore(state.get("results", ()))
+        return play
+
+    async def _play(self, question: str, options: Options) -> AsyncIterator[dict[str, Any] | Answer]:
+        id = next(self._ids)
+        play = self._live[id] = self._begin(id, question, options)
+        state: State = {"id": id, "question": question, "options": [list(option) for option in options]}
+        try:
+            async for event in self.graph.astream(state, recursion_limit(self.settings.limits), stream_mode="custom"):
+                yield event
+        finally:
+            del self._live[id]
+        yield play.answer()
+
+    def _begin(self, id: str, question: str, options: Options) -> Playback:
+        task = Task(id=id, question=question, retrieval=self._retrieval, rules=self.settings.rules, options=options)
+        means = Means(self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits)
+        return Playback(task, self._reasoning, means)

@@ -1,0 +1,71 @@
+"""Carrying out a run from the command line: progress, table, notes, report."""
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from agents.journal import Mode
+from experiments.display import Bars, note, print_json, print_table, say
+from experiments.record import Record
+from experiments.reporting import report_run
+from experiments.runner import Watch, run
+from experiments.settings import RunSettings
+from experiments.store import RunFolder
+from experiments.tables import run_table
+
+
+def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, json: bool = False) -> None:
+    """Run or continue, write the report, and show the figures."""
+    started = time.monotonic()
+    with Bars() as bars:
+        tally = _Tally(bars)
+        folder = asyncio.run(run(settings, Watch(bars, tally.begin, tally.add), mode, again))
+    try:
+        report = report_run(folder)
+        if json:
+            print_json(run_json(folder))
+            return
+        _show(folder)
+        note(f"{tally.done} records made now, {tally.calls} calls sent and {tally.replayed} from the journal, "
+             f"{time.monotonic() - started:.0f} s")
+        say(f"report: {report}")
+    finally:
+        folder.close()
+
+
+def run_json(folder: RunFolder) -> dict[str, Any]:
+    """The figures of a finished run as `ragbed run --json` prints them."""
+    summary = folder.summary()
+    return {"run": str(folder.path), "cells": summary["cells"], "notes": summary["notes"],
+            "results": summary["results"]}
+
+
+def _show(folder: RunFolder) -> None:
+    summary = folder.summary()
+    header, rows = run_table(summary["cells"])
+    print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
+                                    f"judge {summary['cells'][0]['judge']}")
+    for text in summary["notes"]:
+        say(text)
+
+
+class _Tally:
+    """Counts records as they are made."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._before = self._total = 0
+        self.done = self.calls = self.replayed = self.failed = 0
+
+    def begin(self, before: int, total: int) -> None:
+        self._before, self._total = before, total
+        self._bars("questions", before, total)
+
+    def add(self, record: Record) -> None:
+        self.done += 1
+        self.calls += record.timing.attempts
+        self.replayed += record.timing.replayed
+        self.failed += record.result.failure is not None
+        more = f"{self.calls} calls" + (f", {self.failed} failed" if self.failed else "")
+        self._bars("questions", self._before + self.done, self._total, more)

@@ -1,0 +1,96 @@
+"""`ragbed ask`."""
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.commands.options import AsJson, IndexFolder, ModelName
+
+if TYPE_CHECKING:
+    from agents.assistant import AssistantSettings
+    from agents.types import Answer
+    from retrieval.index import Index
+
+
+def ask(question: Annotated[str, typer.Argument(help="The question.")], index: IndexFolder,
+        model: ModelName = "smollm2-135m",
+        reasoning: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "chain_of_thought",
+        retrieval: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "once",
+        k: Annotated[int, typer.Option("-k", min=1, help="Chunks per search.")] = 5,
+        max_tokens: Annotated[int, typer.Option(min=1, help="Limit on one reply.")] = 1024,
+        trace: Annotated[bool, typer.Option("--trace", help="Show every step with its prompt.")] = False,
+        json: AsJson = False) -> None:
+    """Answer one question from an index, cited or refused."""
+    from agents.assistant import AssistantSettings
+    from agents.settings import Limits
+    from experiments.display import print_json
+    from strategies import catalogue
+
+    catalogue.reasoning(reasoning)
+    catalogue.retrieval(retrieval)
+    settings = AssistantSettings(index=index, model=model, reasoning=reasoning, retrieval=retrieval, k=k,
+                                 limits=Limits(max_tokens=max_tokens))
+    answer, opened = asyncio.run(_ask(settings, question))
+    row = answer_row(answer, opened, model)
+    if json:
+        print_json(row)
+        return
+    if trace:
+        _show_trace(answer)
+    _show(row, answer)
+
+
+async def _ask(settings: AssistantSettings, question: str) -> tuple[Answer, Index]:
+    from agents.assistant import Assistant
+
+    async with Assistant.open(settings) as assistant:
+        return await assistant.ask(question), assistant.index
+
+
+def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
+    """The answer as `ask --json` prints it."""
+    from dataclasses import asdict
+
+    from experiments.passages import chunk_row
+
+    evidence = {passage.number: {"number": passage.number, **chunk_row(passage.chunk, index)}
+                for passage in answer.evidence}
+    return {"outcome": answer.outcome, "answer": answer.text, "refused": answer.refused,
+            "citations": [evidence[number] for number in answer.cited],
+            "invalid_citations": list(answer.invalid_citations), "evidence": list(evidence.values()),
+            "failure": answer.failure.message if answer.failure else None,
+            "model": model, "usage": asdict(answer.usage), "seconds": round(answer.cost.seconds, 3)}
+
+
+def _show(row: dict[str, Any], answer: Answer) -> None:
+    from experiments.display import note, say
+    from experiments.passages import place
+    from experiments.summary import notes
+
+    say(row["answer"] or f"No answer: {row['failure'] or row['outcome']}.")
+    for citation in row["citations"]:
+        say(f"  [{citation['number']}] {place(citation)}")
+    if row["invalid_citations"]:
+        say(f"  cited but never shown: {row['invalid_citations']}")
+    usage = answer.usage
+    note(f"{row['outcome']} by {row['model']}: {usage.calls} calls, {usage.prompt_tokens} + {usage.completion_tokens} "
+         f"tokens, {row['seconds']} s")
+    for text in notes([row["model"]], ""):
+        note(text)
+
+
+def _show_trace(answer: Answer) -> None:
+    from agents.types import SearchStep
+    from experiments.display import say
+
+    for count, step in enumerate(answer.trace, 1):
+        if isinstance(step, SearchStep):
+            say(f"== step {count}: search {step.query!r} found {list(step.found)}")
+            continue
+        say(f"== step {count}: {step.purpose}, {len(step.messages)} messages, documents shown {list(step.shown)}")
+        for message in step.messages:
+            say(f"-- {message.role}\n{message.content}")
+        say(f"-- reply ({step.finish_reason or step.failure})\n{step.text}")
+    say("== answer")

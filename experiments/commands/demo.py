@@ -1,0 +1,31 @@
+"""`ragbed demo`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import AsJson, ModelName
+
+
+def demo(model: ModelName = "smollm2-135m",
+         out: Annotated[Path, typer.Option(help="Folder in which the run's folder `demo` is made.")] = Path("runs"),
+         fresh: Annotated[bool, typer.Option("--fresh", help="Forget the journal and ask the model again.")] = False,
+         json: AsJson = False) -> None:
+    """Do the main job on bundled pages with a local model: index, five strategies, scores, report.
+
+    A second time, the answers come from the journal of the first.
+    """
+    from experiments.carry_out import carry_out
+    from experiments.manifest import remove_run
+    from experiments.settings import check_settings
+    from strategies.catalogue import REASONING
+
+    settings = check_settings({
+        "name": "demo", "out": out, "benchmark": {"kind": "demo"}, "models": model, "reasoning": list(REASONING),
+        "conditions": "retrieved", "retriever": {"kind": "dense", "k": 4}, "limits": {"max_tokens": 192},
+    }, "demo")
+    if fresh:
+        remove_run(settings.folder)
+    carry_out(settings, again=True, json=json)

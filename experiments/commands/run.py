@@ -1,0 +1,39 @@
+"""`ragbed run`."""
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import AsJson
+
+
+class JournalMode(StrEnum):
+    """How the journal of calls is used."""
+
+    record = "record"
+    live = "live"
+    replay = "replay"
+
+
+def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; see `ragbed schema`.")],
+        limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")] = None,
+        fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
+        journal: Annotated[JournalMode, typer.Option(help="record: calls made before are not made again; live: every "
+                                                          "call is made; replay: no call is made, the records are "
+                                                          "made anew from the journal.")] = JournalMode.record,
+        json: AsJson = False) -> None:
+    """Carry out an experiment, or continue it where it stopped."""
+    from experiments.carry_out import carry_out
+    from experiments.manifest import remove_run
+    from experiments.settings import read_settings
+
+    settings = read_settings(config)
+    if limit is not None:
+        benchmark = settings.benchmark.model_copy(update={"limit": limit})
+        settings = settings.model_copy(update={"benchmark": benchmark})
+    if fresh:
+        remove_run(settings.folder)
+    carry_out(settings, journal.value, again=journal is JournalMode.replay, json=json)

@@ -1,0 +1,81 @@
+"""What the commands show: tables, JSON, progress. Nothing else in the project prints."""
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+_EVERY = 5.0  # seconds between two lines where there is no terminal to draw a bar on
+_WIDTH = 110
+
+
+def console(stderr: bool = False) -> Console:
+    """A console that does not wrap to 80 columns where the output is a file or pipe."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, highlight=False, width=None if stream.isatty() else _WIDTH)
+
+
+def say(text: str) -> None:
+    """One line of plain text on stdout."""
+    console().print(printable(text), markup=False, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """One line on stderr, for what is not the result."""
+    console(stderr=True).print(printable(text), markup=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """The value as JSON on stdout, for programs."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+    """A table; cells are shown as they are, never as markup."""
+    table = Table(*header, title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for row in rows:
+        table.add_row(*(escape(printable(cell)) for cell in row))
+    console().print(table)
+
+
+def printable(text: str) -> str:
+    """Text whose control characters cannot steer a terminal: documents and model output are hostile."""
+    return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text)
+
+
+class Bars:
+    """A progress bar for each stage on a terminal; else a line on stderr every few seconds."""
+
+    def __init__(self) -> None:
+        self._console = console(stderr=True)
+        self._bars = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                              TimeRemainingColumn(), TextColumn("{task.fields[more]}"), console=self._console)
+        self._tasks: dict[str, TaskID] = {}
+        self._said: dict[str, float] = {}
+
+    def __enter__(self) -> Bars:
+        if self._console.is_terminal:
+            self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._bars.stop()
+
+    def __call__(self, stage: str, done: int, total: int | None, more: str = "") -> None:
+        if self._console.is_terminal:
+            if stage not in self._tasks:
+                self._tasks[stage] = self._bars.add_task(stage, total=total, more="")
+            self._bars.update(self._tasks[stage], completed=done, total=total, more=printable(more))
+        elif done == total or time.monotonic() - self._said.get(stage, 0.0) >= _EVERY:
+            if self._said.get(stage) != float("inf"):
+                note(f"{stage}: {done}{f' of {total}' if total is not None else ''} {more}".rstrip())
+            self._said[stage] = float("inf") if done == total else time.monotonic()
