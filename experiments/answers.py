@@ -6,22 +6,35 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 from experiments.values import values
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
-_ASCII_PUNCTUATION = frozenset(string.punctuation)
 
 
+class _Kept(dict[int, int | None]):
+    """For `str.translate`: a character stays, or goes where it is punctuation; each is looked up once."""
+
+    def __missing__(self, code: int) -> int | None:
+        character = chr(code)
+        gone = character in string.punctuation or unicodedata.category(character)[0] == "P"
+        self[code] = None if gone else code
+        return self[code]
+
+
+_WITHOUT_PUNCTUATION = _Kept()
+
+
+@lru_cache(maxsize=256)
 def normalize_answer(text: str) -> str:
     """Lower case, no punctuation, no articles, single spaces; NFKC, so width and composition do not matter.
 
     HotpotQA's normalisation (Yang et al., 2018), with Unicode punctuation treated as ASCII's is: removed, not
     replaced by a space.
     """
-    folded = unicodedata.normalize("NFKC", text).lower()
-    kept = "".join(c for c in folded if c not in _ASCII_PUNCTUATION and unicodedata.category(c)[0] != "P")
+    kept = unicodedata.normalize("NFKC", text).lower().translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", kept).split())
 
 

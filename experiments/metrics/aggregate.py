@@ -55,7 +55,7 @@ def aggregate(rows: Sequence[Row], scoring: Scoring = "corrected", seed: int = 0
     Questions are resampled within the answerable and the unanswerable, so that both splits keep their size.
     `unified` is the mean of the two splits' means; where one split is empty, corrected scoring takes the other's
     mean and as-published counts the empty one as 0. `citation_f1` is the harmonic mean of the averaged precision
-    and recall (CReSt, Table 4). Equal rows in equal order give equal figures, rounded to 10 digits.
+    and recall (CReSt, Table 4). Equal rows in any order give equal figures, rounded to 10 digits.
 
     Returns:
         name to estimate, in the order of the rows' scores, `citation_f1` after `citation_recall_in_view`.
@@ -83,9 +83,9 @@ def _columns(rows: Sequence[Row], names: Sequence[str]) -> tuple[Floats, Floats]
     """Scores (questions by metrics, 0 where there is none) and a mask of the same shape that says where one is."""
     import numpy as np
 
-    table = np.array([[math.nan if (score := row.scores.get(name)) is None else score for name in names]
-                      for row in rows], dtype=np.float64).reshape(len(rows), len(names))
-    mask = ~np.isnan(table)
+    listed = sorted([math.inf if (score := row.scores.get(name)) is None else score for name in names] for row in rows)
+    table = np.array(listed, dtype=np.float64).reshape(len(rows), len(names))
+    mask = np.isfinite(table)
     return np.where(mask, table, 0.0), mask.astype(np.float64)
 
 
