@@ -60,6 +60,7 @@ class Cell:
     completion_tokens: int
     calls: int
     price: float | None
+    judge: str | None
 
     @property
     def tokens_each(self) -> float | None:
@@ -105,10 +106,10 @@ def _cell(number: int, stored: Mapping[str, Any], varying: Sequence[str]) -> Cel
     judge = stored.get("judge")
     return Cell(
         id=stored["id"], number=number, label=_label(stored, varying), n=int(stored.get("n") or 0),
-        figures={_column(name, judge): Figure.of(value) for name, value in (stored.get("metrics") or {}).items()},
+        figures={column(name, judge): Figure.of(value) for name, value in (stored.get("metrics") or {}).items()},
         outcomes=_outcomes(stored.get("outcomes") or {}),
         prompt_tokens=int(usage.get("prompt_tokens") or 0), completion_tokens=int(usage.get("completion_tokens") or 0),
-        calls=int(usage.get("calls") or 0), price=usage.get("price"))
+        calls=int(usage.get("calls") or 0), price=usage.get("price"), judge=judge)
 
 
 def _unique(cells: Sequence[Cell]) -> Iterator[Cell]:
@@ -127,7 +128,8 @@ def _text(value: object) -> str:
     return "" if value is None else visible(str(value))
 
 
-def _column(name: str, judge: str | None) -> str:
+def column(name: str, judge: str | None) -> str:
+    """The metric's name, with the judge's where a judge's grades are in it."""
     return visible(f"{name} ({judge})" if name in _JUDGED and judge else name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from documents.parsers.html import parse_html
 from experiments.record import Result, StoredPassage
 from experiments.report.store import Ref, TextStore
 from experiments.report.text import Bounded, bounded, visible
@@ -19,7 +20,8 @@ class Passage:
         anchor: its id in the page.
         numbers: evidence numbers that it had, mostly one.
         cited_by: labels of the cells whose answers cite it.
-        content: its beginning, which is readable without the page's script.
+        reading: the beginning of an HTML passage as a reader sees it; None for plain text.
+        content: the beginning as the model saw it, which is readable without the page's script.
         rest: where the whole of it stands, where it is longer than that.
     """
 
@@ -30,6 +32,7 @@ class Passage:
     end: int
     pages: str
     gold: str | None
+    reading: str | None
     content: Bounded
     rest: Ref | None
     numbers: list[int] = field(default_factory=list)
@@ -71,7 +74,13 @@ def _passage(anchor: str, stored: StoredPassage, store: TextStore) -> Passage:
     content = bounded(store.text(stored.text), INLINE)
     return Passage(anchor=anchor, source=visible(stored.source), format=stored.format, start=stored.start,
                    end=stored.end, pages=_pages(stored.pages), gold=stored.gold, content=content,
+                   reading=_reading(content.text) if stored.format == "html" else None,
                    rest=store.ref(stored.text) if content.left_out else None)
+
+
+def _reading(source: str) -> str:
+    """Text with its tables as lines; the tags are gone, and the page escapes whatever is left."""
+    return visible(parse_html(source).plain).strip()
 
 
 def _pages(pages: tuple[int, int] | None) -> str:

@@ -8,8 +8,14 @@ from typing import Any
 from experiments.report.cells import Cell, Figure
 
 # Okabe and Ito's palette without its yellow and black, which one of the two backgrounds would swallow.
+# Colour is never alone: every marker carries its cell's number.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "pentagon", "hexagram", "cross", "triangle-down")
+SYMBOLS = ("circle", "square", "diamond", "hexagon", "octagon")
+GAP = 0.026
+
+
+# Plotly turns `<b>` in a text into a style attribute, which the page's policy refuses; only `<br>` is used.
+Point = tuple[Cell, str, Figure]
 
 
 def plot(cells: Sequence[Cell]) -> str | None:
@@ -20,21 +26,57 @@ def plot(cells: Sequence[Cell]) -> str | None:
               and found[1].mean is not None]
     if not points:
         return None
-    figure = go.Figure([_point(cell, column, value) for cell, column, value in points],
+    places = apart([cell.tokens_each or 0.0 for cell, _, _ in points])
+    figure = go.Figure([_point(point, at) for point, at in zip(points, places, strict=True)],
                        layout=_layout([column for _, column, _ in points]))
+    figure.update_layout(annotations=[_number(point, at) for point, at in zip(points, places, strict=True)])
     return str(figure.to_json())
 
 
-def _point(cell: Cell, column: str, value: Figure) -> dict[str, Any]:
+def apart(values: Sequence[float], gap: float = GAP) -> list[float]:
+    """The values, moved as little as keeps neighbours `gap` times the largest value apart.
+
+    Strategies over the same evidence cost nearly the same, and their intervals would hide each other.
+    """
+    least = gap * max(values, default=0.0)
+    clusters: list[list[tuple[float, int]]] = []
+    for value, index in sorted((value, index) for index, value in enumerate(values)):
+        clusters.append([(value, index)])
+        while len(clusters) > 1 and _start(clusters[-1], least) - _end(clusters[-2], least) < least:
+            last = clusters.pop()
+            clusters[-1] += last
+    placed = {index: _start(cluster, least) + step * least
+              for cluster in clusters for step, (_, index) in enumerate(cluster)}
+    return [placed[index] for index in range(len(values))]
+
+
+def _start(cluster: Sequence[tuple[float, int]], least: float) -> float:
+    middle = sum(value for value, _ in cluster) / len(cluster)
+    return middle - least * (len(cluster) - 1) / 2
+
+
+def _end(cluster: Sequence[tuple[float, int]], least: float) -> float:
+    return _start(cluster, least) + least * (len(cluster) - 1)
+
+
+def _number(point: Point, at: float) -> dict[str, Any]:
+    cell, _, value = point
+    ink = "#ffffff" if cell.number % len(COLOURS) == 1 else "#000000"
+    return {"x": at, "y": value.mean, "text": str(cell.number), "showarrow": False,
+            "font": {"size": 11, "color": ink, "weight": 700}}
+
+
+def _point(point: Point, at: float) -> dict[str, Any]:
+    cell, column, value = point
     mean = value.mean or 0.0
     colour = COLOURS[(cell.number - 1) % len(COLOURS)]
     name = f"{cell.number}  {html.escape(_short(cell.label))}"
     return {
-        "type": "scatter", "mode": "markers", "name": name, "x": [cell.tokens_each], "y": [mean],
-        "marker": {"size": 14, "color": colour, "symbol": SYMBOLS[(cell.number - 1) % len(SYMBOLS)]},
+        "type": "scatter", "mode": "markers", "name": name, "x": [at], "y": [mean],
+        "marker": {"size": 19, "color": colour, "symbol": SYMBOLS[(cell.number - 1) % len(SYMBOLS)]},
         "error_y": _interval(value, mean, colour),
-        "hovertemplate": f"<b>{html.escape(_short(cell.label))}</b><br>{html.escape(column)} {_words(value)}"
-                         f"<br>%{{x:,.0f}} tokens per question<extra></extra>",
+        "hovertemplate": f"{html.escape(_short(cell.label))}<br>{html.escape(column)} {_words(value)}"
+                         f"<br>{cell.tokens_each:,.0f} tokens per question<extra></extra>",
     }
 
 
@@ -62,7 +104,7 @@ def _layout(columns: Sequence[str]) -> dict[str, Any]:
         "template": {}, "height": 430, "margin": {"l": 10, "r": 10, "t": 10, "b": 10}, "dragmode": False,
         "hovermode": "closest", "showlegend": True,
         "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "xanchor": "left"},
-        "xaxis": {**axis, "title": {"text": "tokens per question (prompt and completion)"}, "rangemode": "tozero",
+        "xaxis": {**axis, "title": {"text": "tokens per question", "font": {"size": 13}}, "rangemode": "tozero",
                   "separatethousands": True},
-        "yaxis": {**axis, "title": {"text": f"mean {title}, 95 % interval"}},
+        "yaxis": {**axis, "title": {"text": f"mean {title}", "font": {"size": 13}}},
     }

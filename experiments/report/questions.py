@@ -10,7 +10,7 @@ from markupsafe import Markup
 from experiments.question import Question
 from experiments.record import Record, Result
 from experiments.report.answers import linked
-from experiments.report.cells import Cell
+from experiments.report.cells import Cell, column
 from experiments.report.passages import Passage, passages
 from experiments.report.store import TextStore
 from experiments.report.text import Bounded, bounded, visible
@@ -66,7 +66,7 @@ class Entry:
 
     @property
     def grades(self) -> list[tuple[str, int]]:
-        return list(Counter(card.grade for card in self.cards if card.grade).items())
+        return list(Counter(card.grade for card in self.cards if card.grade not in ("", "unjudged")).items())
 
 
 def entries(questions: Mapping[str, Question], records: Iterable[Record], cells: Sequence[Cell],
@@ -120,13 +120,18 @@ def _card(anchor: str, cell: Cell, record: Record | None, found: Mapping[str, Pa
         anchor, cell, result.outcome, visible(verdict.grade or "unjudged") if verdict else "",
         visible(verdict.judge) if verdict else "", visible(verdict.note[:QUESTION]) if verdict else "",
         linked(answer, {number: passage.anchor for number, passage in anchors.items()}), answer.left_out,
-        scores=tuple((visible(name), value) for name, value in result.scores.items()),
+        scores=_scores(result, cell),
         cited=tuple((number, anchors[number].anchor, anchors[number].gold is not None)
                     for number in result.cited if number in anchors),
         invalid=result.invalid_citations, notes=tuple(visible(note) for note in _notes(result)),
         failure=visible(f"{result.failure.kind}: {result.failure.message}"[:ANSWER]) if result.failure else "",
         tokens=result.usage.prompt_tokens + result.usage.completion_tokens, calls=result.usage.calls,
         price=result.usage.price, seconds=record.timing.seconds, steps=tuple(steps(result.trace, store, shared)))
+
+
+def _scores(result: Result, cell: Cell) -> tuple[tuple[str, float | None], ...]:
+    judge = result.verdict.judge if result.verdict else cell.judge
+    return tuple((column(name, judge), value) for name, value in result.scores.items())
 
 
 def _notes(result: Result) -> list[str]:

@@ -29,7 +29,9 @@ def _quality(table: Table, column: str) -> list[str]:
     if not known:
         return [f"No {column} score could be computed."]
     best = max(known, key=lambda label: known[label].mean or 0.0)
-    first = f"Highest mean {column}: {best}, {_words(known[best])}."
+    equal = [label for label, figure in known.items() if figure.mean == known[best].mean and label != best]
+    same = f", the same mean as {_list(equal)}" if equal else ""
+    first = f"Highest mean {column}: {best}, {_words(known[best])}{same}."
     others = {label: figure for label, figure in known.items() if label != best}
     return [" ".join([first, *_against(known[best], others)])]
 
