@@ -112,6 +112,8 @@ class ModelClient:
         try:
             until = loop.time() + self.limits.seconds
             until = until if question is None else min(until, question)
+            if until <= loop.time():
+                raise TimeoutError  # a timeout already over would let the request out first
             async with asyncio.timeout_at(until):
                 return await self._persist(action, self.parameters(action, max_tokens, repeat), until, progress)
         except TimeoutError:

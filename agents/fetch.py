@@ -27,9 +27,12 @@ def web() -> Iterator[httpx2.Client]:
     bundle = os.environ.get("PIP_CERT")
     try:
         verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=bundle) if bundle else True
-    except OSError as error:
-        raise ModelError(f"PIP_CERT={bundle}: {error.strerror}") from None
-    with httpx2.Client(timeout=_SECONDS, follow_redirects=True, verify=verify) as client:
+        client = httpx2.Client(timeout=_SECONDS, follow_redirects=True, verify=verify)
+    except (OSError, ValueError, ImportError) as error:
+        # The message may hold the proxy's password.
+        raise ModelError("the proxy or certificates named in the environment cannot be used "
+                         f"({type(error).__name__}); see PIP_CERT, SSL_CERT_FILE, HTTPS_PROXY, ALL_PROXY") from None
+    with client:
         yield client
 
 

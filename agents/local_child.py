@@ -15,6 +15,7 @@ from typing import IO, Any
 
 _PR_SET_PDEATHSIG = 1
 _PROMPT_CACHE_MIB = 1024
+_WARNINGS = 2  # one level more writes several lines a request into the log
 
 
 def main() -> None:
@@ -69,6 +70,7 @@ def _serve(order: dict[str, Any]) -> Any:
     params.cpuparams_batch.n_threads = order["threads"]
     params.cache_ram_mib = _PROMPT_CACHE_MIB
     params.offline = True
+    params.verbosity = _WARNINGS
     # Its defaults open these to every web page.
     params.cors_origins, params.cors_origins_explicit, params.cors_credentials = "", True, False
     params.ui = params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = False

@@ -18,6 +18,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from agents.address import Address
+from documents.errors import ModelError
 
 OPENAI_HOST = "api.openai.com"
 
@@ -72,12 +73,22 @@ def connect(address: Address, served: str, connections: int) -> Chat:
     Args:
         served: the model's name as the server knows it.
         connections: how many may be open at once.
+
+    Raises:
+        ModelError: the environment's proxy or certificates cannot be used.
     """
     limits = httpx2.Limits(max_connections=connections + 4, max_keepalive_connections=connections + 4)
     # Redirects are not followed: they would take the prompts to a host that nobody named.
-    client = httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(address.url))
+    try:
+        client = httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(address.url))
+    except (OSError, ValueError, ImportError) as error:
+        # The message may hold the proxy's password.
+        raise ModelError("the proxy or certificates named in the environment cannot be used "
+                         f"({type(error).__name__}); see HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE") from None
     chat = Chat(model=served, base_url=address.url, api_key=SecretStr(address.key), max_retries=0, timeout=None,
-                use_responses_api=False, http_async_client=client)
+                use_responses_api=False, openai_proxy=None, http_async_client=client,
+                # Never used; the one that would be made otherwise reads the proxy variables.
+                http_client=httpx2.Client(trust_env=False))
     if urlsplit(address.url).hostname != OPENAI_HOST:
         # The environment's OpenAI organisation and project are nobody else's business.
         chat.root_async_client.organization = None

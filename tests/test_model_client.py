@@ -245,6 +245,34 @@ async def test_a_loopback_server_is_reached_without_a_proxy(serve, monkeypatch):
     assert (await call(serve(["direct"]))).reply.text == "direct"
 
 
+async def test_a_proxy_that_cannot_be_used_is_named_without_its_password(serve, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "gopher://user:secret@127.0.0.1:9")
+    async with open_model("http://models.invalid/v1#m", ModelSettings()) as model:
+        with pytest.raises(ModelError, match="ALL_PROXY") as caught:
+            await model.complete(ASK, max_tokens=9)
+    assert "secret" not in str(caught.value)
+    assert (await call(serve(["direct"]))).reply.text == "direct"
+
+
+async def test_other_libraries_settings_do_not_turn_calls_elsewhere(serve, monkeypatch):
+    for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL", "OPENAI_PROXY", "LANGSMITH_GATEWAY_URL"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    assert (await call(serve(["here"]))).reply.text == "here"
+
+
+async def test_only_openai_itself_is_sent_the_newer_name_of_the_limit():
+    from agents.address import Address
+    from agents.openai_chat import connect
+    for url, name in (("https://api.openai.com/v1", "max_completion_tokens"), ("https://example.org/v1", "max_tokens")):
+        chat = connect(Address(url, CANARY), "gpt-5-mini", 1)
+        body = chat.body([{"role": "user", "content": "?"}], {"temperature": 0.0, "max_tokens": 9})
+        assert body == {"model": "gpt-5-mini", "messages": [{"role": "user", "content": "?"}], "temperature": 0.0,
+                        name: 9}
+        assert CANARY not in repr(chat)
+        await chat.aclose()
+
+
 async def test_the_openai_form_uses_its_own_variables_and_lists_a_price(serve, monkeypatch):
     server = serve(["a"])
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai-0123456789")

@@ -12,7 +12,7 @@ from agents.models import open_model, resolve
 from agents.prices import free, pricer
 from agents.settings import ModelSettings
 from agents.weights import check, sha256_of
-from documents.errors import ModelError
+from documents.errors import MissingExtra, ModelError
 from strategies.types import Generate, Message
 
 EMPTY_GGUF = "b83633aa78534479"  # the beginning of the SHA-256 of b"GGUF"
@@ -94,6 +94,14 @@ def test_a_catalogue_model_is_found_where_the_user_says_and_checked(tmp_path, mo
     with pytest.raises(ModelError, match=r"instead of b179c9523d0e6a0f….*ragbed models pull smollm2-135m"):
         resolve("smollm2-135m")
     assert resolve("smollm2-135m", calls=False).identity == f"sha256:{entry.weights.sha256}"
+
+
+async def test_a_local_model_without_llama_cpp_names_the_extra(tmp_path, monkeypatch):
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(MissingExtra, match=r"xllamacpp is not installed; run: pip install 'ragbed\[local\]'"):
+        async with open_model(f"gguf:{tmp_path}/a.gguf", ModelSettings()):
+            pass
 
 
 async def test_a_replay_opens_any_model_and_refuses_to_call_it():
