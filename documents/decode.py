@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable
 
 from documents.errors import DocumentError
 
@@ -12,18 +13,21 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (code
 _MEANT = {"euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "iso8859-1": "cp1252", "ascii": "cp1252",
           "shift_jis": "cp932", "iso8859-9": "cp1254"}
 _WIDE = frozenset({"cp949", "gb18030", "cp932", "euc_jp", "big5", "big5hkscs", "johab", "iso2022_jp", "iso2022_kr"})
-_MAGIC = {b"%PDF-": "a PDF", b"PK\x03\x04": "a ZIP or Office file", b"\x89PNG": "a PNG image", b"\xff\xd8\xff": "a JPEG image",
-          b"GIF8": "a GIF image", b"\x1f\x8b": "a gzip archive", b"\x7fELF": "a program", b"\xd0\xcf\x11\xe0": "an old Office file"}
+_MAGIC = {b"%PDF-": "a PDF", b"PK\x03\x04": "a ZIP or Office file", b"\x89PNG": "a PNG image",
+          b"\xff\xd8\xff": "a JPEG image",
+          b"GIF8": "a GIF image", b"\x1f\x8b": "a gzip archive", b"\x7fELF": "a program",
+          b"\xd0\xcf\x11\xe0": "an old Office file"}
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 _SAMPLE = 100_000
+_KS_X_1001 = 2  # bytes; Python's codec spells the other syllables out in eight
 
 
 def decode(data: bytes, source: str, declared: str | None = None) -> str:
     """The text of a file.
 
     In order: a byte order mark; UTF-8 where it fits, since other text hardly ever does; the declared set, if it
-    is a multi-byte one that fits; UTF-8 with a few damaged bytes; Korean (CP949) where the bytes are Hangul; the
-    declared set; and what charset-normalizer finds most likely.
+    is a multi-byte one that fits; UTF-8 with a few damaged bytes; Korean or Japanese where the bytes are
+    plainly that; the declared set; and what charset-normalizer finds most likely.
 
     Raises:
         DocumentError: the data is binary.
@@ -56,7 +60,7 @@ def _guess(data: bytes, declared: str | None) -> str | None:
         strict = _strictly(data, declared)
     if strict is not None:
         return strict
-    return _damaged(data) or _korean(data) or _strictly(data, declared) or _likely(data)
+    return _damaged(data) or _eastern(data) or _strictly(data, declared) or _likely(data)
 
 
 def _meant(declared: str | None) -> str | None:
@@ -83,32 +87,47 @@ def _damaged(data: bytes) -> str | None:
     return text if text.count("\ufffd") * 20 < foreign else None
 
 
-def _korean(data: bytes) -> str | None:
-    """CP949, where most of what is not ASCII is Hangul of KS X 1001.
+def _eastern(data: bytes) -> str | None:
+    """Korean or Japanese, where the bytes are mostly Hangul of KS X 1001, or kana, in their own set.
 
     Western text in Latin-1 rarely decodes as CP949 at all, and where it does its syllables are the rare ones
     outside KS X 1001; Japanese becomes jamo, Chinese half Hanja.
     """
-    text = data.decode("cp949", "replace")
-    foreign = [character for character in text if character > "\x7f"]
-    hangul = [character for character in foreign if "가" <= character <= "힣"]
-    common = sum(_strictly_encodes(character) for character in hangul)
-    return text if hangul and common > 0.7 * len(foreign) else None
+    korean = data.decode("cp949", "replace")
+    if _share(korean, _hangul) > 0.7:
+        return korean
+    for name in ("cp932", "euc_jp"):
+        text = data.decode(name, "replace")
+        if _share(text, _kana) > 0.3:
+            return text
+    return None
 
 
-def _strictly_encodes(character: str) -> bool:
-    try:
-        character.encode("euc_kr")
-    except UnicodeEncodeError:
-        return False
-    return True
+def _share(text: str, wanted: Callable[[str], bool]) -> float:
+    """How much of what is not ASCII is wanted."""
+    foreign = [character for character in text[:_SAMPLE] if character > "\x7f"]
+    return sum(map(wanted, foreign)) / len(foreign) if foreign else 0.0
+
+
+def _hangul(character: str) -> bool:
+    return "가" <= character <= "힣" and len(character.encode("euc_kr", "ignore")) == _KS_X_1001
+
+
+def _kana(character: str) -> bool:
+    return "\u3041" <= character <= "\u30fe"
 
 
 def _likely(data: bytes) -> str | None:
+    """The best guess; among Western sets a guess is no better than Windows-1252, which most files are."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(data[:_SAMPLE]).best()
-    return data.decode(best.encoding, "replace") if best else None
+    if best is None:
+        return None
+    guess = data.decode(best.encoding, "replace")
+    latin = sum(character < "\u0250" for character in guess[:_SAMPLE])
+    western = _strictly(data, "cp1252")
+    return western if western is not None and latin > 0.9 * len(guess[:_SAMPLE]) else guess
 
 
 def _binary(text: str) -> bool:

@@ -3,15 +3,15 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 from queue import SimpleQueue
 
 from documents.errors import DocumentError
 from documents.pool import Worker
-from documents.sources import Source
+from documents.sources import Source, find_sources
 from documents.types import Document
 
 LARGEST = 100_000_000
@@ -32,18 +32,20 @@ def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: 
         largest: bytes above which a file is refused.
     """
     count = max(1, min(workers or os.cpu_count() or 1, len(sources)))
-    with _pool(count, deadline, largest) as idle, ThreadPoolExecutor(count) as threads:
-        waiting: deque[Future[Document | DocumentError]] = deque()
-        try:
-            for source in sources:
-                waiting.append(threads.submit(_read, source, idle))
-                if len(waiting) > count * _AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    waiting: deque[Future[Document | DocumentError]] = deque()
+    with ExitStack() as owned, ThreadPoolExecutor(count) as threads, ExitStack() as running:
+        running.callback(_cancel, waiting)
+        for _ in range(count):
+            worker = owned.enter_context(closing(Worker(deadline, largest)))
+            running.callback(worker.interrupt)
+            idle.put(worker)
+        for source in sources:
+            waiting.append(threads.submit(_read, source, idle))
+            if len(waiting) > count * _AHEAD:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def read_document(path: str | Path, deadline: float = 120.0, largest: int = LARGEST) -> Document:
@@ -52,25 +54,15 @@ def read_document(path: str | Path, deadline: float = 120.0, largest: int = LARG
     Raises:
         DocumentError: it cannot be read.
     """
-    from documents.sources import find_sources
-
     (result,) = read_documents(find_sources([path]), deadline, 1, largest)
     if isinstance(result, DocumentError):
         raise result
     return result
 
 
-@contextmanager
-def _pool(count: int, deadline: float, largest: int) -> Iterator[SimpleQueue[Worker]]:
-    workers = [Worker(deadline, largest) for _ in range(count)]
-    idle: SimpleQueue[Worker] = SimpleQueue()
-    for worker in workers:
-        idle.put(worker)
-    try:
-        yield idle
-    finally:
-        for worker in workers:
-            worker.close()
+def _cancel(waiting: Iterable[Future[Document | DocumentError]]) -> None:
+    for future in waiting:
+        future.cancel()
 
 
 def _read(source: Source, idle: SimpleQueue[Worker]) -> Document | DocumentError:

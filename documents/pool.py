@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -25,9 +26,12 @@ class Worker:
         self._deadline = deadline
         self._largest = largest
         self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
 
     def parse(self, source: Source) -> Document | DocumentError:
         """The document, or why it cannot be read; a crash or a missed deadline is a reason too."""
+        if self._closed:
+            return DocumentError(source.relative, "not read: reading was ended")
         process = self._started()
         request = {"path": os.fspath(source.path), "relative": source.relative, "deadline": self._deadline,
                    "largest": self._largest}
@@ -38,12 +42,23 @@ class Worker:
             return DocumentError(source.relative, self._death(process, late, bool(ready)))
         return _result(source, answer)
 
-    def close(self) -> None:
-        """Ends the process."""
+    def interrupt(self) -> None:
+        """Ends the process for good, while another thread may wait for its answer."""
+        self._closed = True
         if self._process is not None:
             self._process.kill()
-            self._process.communicate()
-            self._process = None
+
+    def close(self) -> None:
+        """Ends the process and frees its pipes; only when no other thread uses it."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with suppress(BrokenPipeError):
+                assert pipe is not None
+                pipe.close()
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -76,11 +91,9 @@ def _environment() -> dict[str, str]:
 
 def _send(process: subprocess.Popen[bytes], request: dict[str, Any]) -> None:
     assert process.stdin is not None
-    try:
+    with suppress(BrokenPipeError):  # the answer that does not come will tell
         process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
-    except BrokenPipeError:
-        pass  # the missing answer tells
 
 
 def _line(process: subprocess.Popen[bytes], seconds: float) -> tuple[dict[str, Any] | None, bool]:

@@ -70,7 +70,7 @@ def _glob(pattern: Path) -> Iterator[Source]:
     matches = sorted(glob.glob(str(pattern), recursive=True))
     if not matches:
         raise DocumentError(str(pattern), "matches no file")
-    fixed = [part for part in pattern.parts[: _first_magic(pattern)]]
+    fixed = list(pattern.parts[: _first_magic(pattern)])
     base = Path(*fixed) if fixed else Path()
     for match in map(Path, matches):
         if match.is_dir():

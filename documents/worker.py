@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from documents.errors import DocumentError
 from documents.parse import parse_document, prepare
-from documents.types import Document
 
 _MEMORY = 6 * 1024**3
 

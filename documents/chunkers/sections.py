@@ -1,20 +1,28 @@
 """Structure-aware chunks: sections and whole tables."""
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from documents.chunkers.spans import chunks_at
+from documents.chunkers.outline import Block, outline, rows
+from documents.chunkers.spans import Span, after, blank, whole
 from documents.types import Chunk, Document, Format
+
+_BREAKS = (re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre)>\n|<br>"), re.compile(r"[.!?。…]['\"”’)\]]*\s+|[。！？]|\n"),
+           re.compile(r"\s+"))
+Piece = tuple[int, int, str]
 
 
 class Sections(BaseModel):
     """Chunks along headings, whole tables and paragraphs.
 
-    Sections up to `target` characters are merged with their neighbours; one above `largest` is split at
-    paragraphs, then sentences; a table above `largest` is split by rows, its header repeated in each part's
-    `prefix`.
+    A section is a heading and what follows it. Sections are merged with their neighbours up to `target`
+    characters; one above `largest` is split at paragraphs, then sentences, then words, towards `target`. A table
+    stays whole up to `largest`; above, it is split by rows, and its header is repeated as the `prefix` of each
+    further part (`largest` holds with the prefix). Only a single tag or a table row can make a chunk longer.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,5 +39,96 @@ class Sections(BaseModel):
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
         """The chunks of that rendering, in order; their spans are the whole of it."""
-        end = len(document.text(format))
-        return chunks_at(document, format, [*range(0, end, self.target), end])
+        text = document.text(format)
+        pieces = [piece for section in _sections(outline(text, format)) for piece in self._fit(text, section, format)]
+        return [Chunk.of(document, format, start, end, prefix) for start, end, prefix in self._merged(text, pieces)]
+
+    def _fit(self, text: str, section: Sequence[Block], format: Format) -> Iterator[Piece]:
+        """A section as one piece, or as several where it is too long."""
+        if section[-1].end - section[0].start <= self.largest:
+            yield section[0].start, section[-1].end, ""
+            return
+        for run in self._runs(section):
+            start, end = run[0].start, run[-1].end
+            if end - start <= self.largest:
+                yield start, end, ""
+            elif run[-1].kind == "table":
+                yield from self._table(text, start, run[-1], format)
+            else:
+                yield from self._part(text, start, end, "", format)
+
+    def _runs(self, section: Sequence[Block]) -> Iterator[list[Block]]:
+        """Blocks packed up to `target`; a heading stays with what follows, a table with its heading."""
+        run: list[Block] = []
+        for block in section:
+            size = block.end - run[0].start if run else 0
+            fits = size <= (self.largest if block.kind == "table" else self.target)
+            if run and not fits and any(held.kind != "heading" for held in run):
+                yield run
+                run = []
+            run.append(block)
+        yield run
+
+    def _table(self, text: str, start: int, table: Block, format: Format) -> Iterator[Piece]:
+        """A table by rows; the first part begins with what stands before the table."""
+        head, starts = rows(text, table, format)
+        header = text[table.start:head] if head - table.start <= self.largest // 2 else ""
+        prefix = ""
+        for row, end in zip(starts, [*starts[1:], table.end], strict=True):
+            if row > start and end - start + len(prefix) > self.largest:
+                yield from self._part(text, start, row, prefix, format)
+                start, prefix = row, header
+        yield from self._part(text, start, table.end, prefix, format)
+
+    def _part(self, text: str, start: int, end: int, prefix: str, format: Format) -> Iterator[Piece]:
+        if end - start + len(prefix) <= self.largest:
+            yield start, end, prefix
+        else:
+            yield from ((*span, prefix) for span in self._split(text, start, end, format, len(prefix)))
+
+    def _split(self, text: str, start: int, end: int, format: Format, prefix: int = 0) -> Iterator[Span]:
+        """Parts of at most `target` characters that end with a paragraph, else a sentence, else a word."""
+        size = min(self.target, self.largest - prefix)
+        while end - start > size:
+            cut = self._cut(text, start, start + size, format)
+            yield start, cut
+            start = cut
+        if start < end:
+            yield start, end
+
+    def _cut(self, text: str, start: int, limit: int, format: Format) -> int:
+        for pattern in _BREAKS:
+            ends = [match.end() for match in pattern.finditer(text, (3 * start + limit) // 4, limit)]
+            safe = [end for end in ends[-3:] if whole(text, end, format) == end]
+            if safe:
+                return safe[-1]
+        cut = whole(text, limit, format)
+        return cut if cut > start else after(text, limit, format)
+
+    def _merged(self, text: str, pieces: Sequence[Piece]) -> Iterator[Piece]:
+        """Small neighbours joined up to `target`; a repeated header begins a chunk of its own."""
+        held: Piece | None = None
+        for start, end, prefix in pieces:
+            if held is None:
+                held = (start, end, prefix)
+            elif blank(text, start, end) or blank(text, *held[:2]):
+                held = (held[0], end, held[2])
+            elif not prefix and not held[2] and end - held[0] <= self.target:
+                held = (held[0], end, "")
+            else:
+                yield held
+                held = (start, end, prefix)
+        if held is not None and held[0] < held[1]:
+            yield held
+
+
+def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """A heading begins a section, except right after another heading."""
+    section: list[Block] = []
+    for block in blocks:
+        if section and block.kind == "heading" and section[-1].kind != "heading":
+            yield section
+            section = []
+        section.append(block)
+    if section:
+        yield section

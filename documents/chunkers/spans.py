@@ -12,6 +12,7 @@ Span = tuple[int, int]
 _TAG = re.compile(r"<[^<>]*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _ENTITY_REACH = 34
+_TAG_REACH = 65_536
 
 
 def chunks_at(document: Document, format: Format, cuts: Sequence[int]) -> list[Chunk]:
@@ -61,7 +62,7 @@ def after(text: str, position: int, format: Format) -> int:
 
 
 def _before_tag(text: str, position: int) -> int:
-    opened = text.rfind("<", 0, position)
+    opened = text.rfind("<", max(position - _TAG_REACH, 0), position)
     if opened < 0 or text.find(">", opened, position) >= 0:
         return position
     match = _TAG.match(text, opened)

@@ -7,8 +7,8 @@ from typing import Any
 from documents.errors import DocumentError
 from documents.parse import Parsed
 from documents.pdf.lines import Box, Line, lines_of
-from documents.pdf.paragraphs import Habits, Paragraph, by_block, paragraphs_of
-from documents.pdf.tables import Table, aligned_tables, inside, ruled_tables
+from documents.pdf.paragraphs import Habits, Paragraph, by_block, joined, paragraphs_of
+from documents.pdf.tables import Grid, Table, aligned_tables, drawn_grids, inside
 from documents.renderings.events import Close, Event, Open, normalised
 from documents.renderings.html import write_html
 from documents.renderings.plain import write_plain
@@ -30,12 +30,14 @@ def parse(data: bytes, source: str) -> Parsed:
     """
     import pymupdf
 
-    pymupdf.TOOLS.mupdf_display_errors(False)
-    pymupdf.TOOLS.mupdf_display_warnings(False)
+    tools: Any = pymupdf.TOOLS
+    tools.mupdf_display_errors(False)
+    tools.mupdf_display_warnings(False)
     if b"%PDF-" not in data[:1_024]:
         raise DocumentError(source, "not a PDF: it has no PDF header")
     try:
-        with pymupdf.open(stream=data, filetype="pdf") as file:
+        opened: Any = pymupdf.open
+        with opened(stream=data, filetype="pdf") as file:
             _check(file, data, source)
             return _parsed(file, source)
     except (pymupdf.FileDataError, pymupdf.mupdf.FzErrorBase, RuntimeError, ValueError) as error:
@@ -52,60 +54,62 @@ def _check(file: Any, data: bytes, source: str) -> None:
 
 
 def _parsed(file: Any, source: str) -> Parsed:
-    layouts = []
-    for page in file:
-        layouts.append(_layout(page))
+    layouts = [_layout(page) for page in file]
     if not any(lines for _, lines, _ in layouts):
         raise DocumentError(source, "no text: its pages are probably scanned, and there is no text recognition here")
     habits = Habits.of([(height, lines) for height, lines, _ in layouts])
-    html, plain, pages = "", "", []
-    html_parts: list[str] = []
-    plain_parts: list[str] = []
+    pages: list[Page] = []
+    html: list[str] = []
+    plain: list[str] = []
     html_length = plain_length = 0
     heading = ""
-    for number, (height, lines, ruled) in enumerate(layouts, 1):
-        blocks = _blocks(lines, ruled, habits, height)
+    for number, (height, lines, grids) in enumerate(layouts, 1):
+        blocks = _blocks(lines, grids, habits, height)
         events = list(_events(blocks, number))
         pages.append(Page(number, html_length, plain_length))
-        html_parts.append(write_html(events))
-        plain_parts.append(write_plain(events))
-        html_length += len(html_parts[-1])
-        plain_length += len(plain_parts[-1])
+        html.append(write_html(events))
+        plain.append(write_plain(events))
+        html_length += len(html[-1])
+        plain_length += len(plain[-1])
         heading = heading or _first_heading(blocks)
-    html, plain = "".join(html_parts), "".join(plain_parts)
-    return Parsed(_title(file) or heading, html, plain, tuple(pages))
+    return Parsed(_title(file) or heading, "".join(html), "".join(plain), tuple(pages))
 
 
-def _layout(page: Any) -> tuple[float, list[Line], list[Table]]:
+def _layout(page: Any) -> tuple[float, list[Line], list[Grid]]:
     import pymupdf
 
     flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES & ~pymupdf.TEXT_PRESERVE_LIGATURES
     blocks = page.get_text("dict", flags=flags)["blocks"]
-    return page.rect.height, lines_of(blocks), ruled_tables(page)
+    return page.rect.height, lines_of(blocks), drawn_grids(page)
 
 
 Block = Table | Paragraph
 
 
-def _blocks(lines: list[Line], ruled: list[Table], habits: Habits, height: float) -> list[Block]:
+def _blocks(lines: list[Line], grids: list[Grid], habits: Habits, height: float) -> list[Block]:
     """The page's tables and paragraphs in reading order: a table stands where its first line did."""
     placed: list[tuple[tuple[float, float], Block]] = []
     rest = lines
-    for table in ruled:
-        order = min((line.block for line in rest if inside(line.box, table.box)), default=None)
-        if order is not None:
-            placed.append(((order, 0), table))
-            rest = [line for line in rest if not inside(line.box, table.box)]
+    for grid in grids:
+        members = [line for line in rest if any(inside(line.box, box) for row in grid.cells for box, _ in row)]
+        if members:
+            table = grid.filled(members, lambda cell: joined(cell, habits))
+            placed.append(((min(line.block for line in members), 0), table))
+            rest = _without(rest, members)
     for table, taken in aligned_tables(rest):
         members = [line for line in rest if any(inside(line.box, box) for box in taken)]
         placed.append(((min(line.block for line in members), 0), table))
-        kept = {id(line) for line in members}
-        rest = [line for line in rest if id(line) not in kept]
+        rest = _without(rest, members)
     for group in by_block(rest):
         for index, paragraph in enumerate(paragraphs_of(group, habits, height), 1):
             placed.append(((group[0].block, index), paragraph))
     placed.sort(key=lambda item: (_margin(item[1]), item[0]))
     return [block for _, block in placed]
+
+
+def _without(lines: list[Line], taken: list[Line]) -> list[Line]:
+    gone = {id(line) for line in taken}
+    return [line for line in lines if id(line) not in gone]
 
 
 def _margin(block: Block) -> int:

@@ -56,7 +56,7 @@ def lines_of(blocks: Iterable[dict[str, Any]]) -> list[Line]:
 def _parts(line: Line) -> list[Line]:
     """A currency sign at the end of a number belongs to the number in the next column."""
     match = _SIGN_AFTER.match(line.text)
-    if not match or not line.text[0].isdigit() and line.text[0] not in "(—–-$":
+    if not match or (not line.text[0].isdigit() and line.text[0] not in "(—–-$"):
         return [line]
     x0, y0, x1, y1 = line.box
     edge = x1 - line.size * 0.6

@@ -5,11 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from documents.pdf.lines import Box, Line, bounds
 
 _BULLET = re.compile(r"^[•●▪■◦○‣∙·\uf0b7\uf0a7➢✓][\s]*(?=\S)")
+_ITEM = re.compile(r"(?:\d{1,2}[.)]|\(?[a-z0-9]{1,3}\)|[가나다라마바사아자차카타파하][.)]|[①-⑳*※])\s")
 _BROKEN = re.compile(r"[a-z]-$")
 _HANGUL = re.compile(r"[가-힣]$")
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff、。]$")
@@ -95,11 +96,11 @@ def _continues(above: Line, line: Line) -> bool:
     if beside:
         return True
     return (abs(above.size - line.size) < 0.6 and above.bold == line.bold and not _BULLET.match(line.text)
-            and line.box[1] - above.box[3] < 0.8 * line.height)
+            and not _ITEM.match(line.text) and line.box[1] - above.box[3] < 0.8 * line.height)
 
 
 def _paragraph(lines: list[Line], habits: Habits, height: float) -> Paragraph:
-    text = _joined(lines, habits)
+    text = joined(lines, habits)
     box = bounds(line.box for line in lines)
     size = max((line for line in lines), key=lambda line: len(line.text)).size
     return Paragraph(_BULLET.sub("", text) if _BULLET.match(text) else text,
@@ -123,9 +124,10 @@ def _kind(text: str, lines: list[Line], habits: Habits, edge: str) -> str:
     return "heading3" if bold and ratio > 0.95 and not text.endswith((".", ",", ";")) else "paragraph"
 
 
-def _joined(lines: list[Line], habits: Habits) -> str:
-    text = lines[0].text
-    for above, line in zip(lines, lines[1:], strict=False):
+def joined(lines: Sequence[Line], habits: Habits) -> str:
+    """Lines in reading order as running text."""
+    text = lines[0].text if lines else ""
+    for above, line in pairwise(lines):
         text = _with(text, above, line.text, habits)
     return " ".join(text.split())
 

@@ -60,8 +60,8 @@ def _joined(cells: list[Line]) -> list[Line]:
     result: list[Line] = []
     for cell in cells:
         last = result[-1] if result else None
-        if last and (last.text in _SIGNS and (is_number(cell.text) or cell.text in _SIGNS)
-                     or cell.text in _UNITS and is_number(last.text)):
+        if last and ((last.text in _SIGNS and (is_number(cell.text) or cell.text in _SIGNS))
+                     or (cell.text in _UNITS and is_number(last.text))):
             result[-1] = replace(last, text=last.text + cell.text, box=bounds((last.box, cell.box)))
         else:
             result.append(cell)
@@ -117,7 +117,7 @@ def _heads(rows: Sequence[TextRow], start: int, end: int, floor: int) -> int:
     while start > floor and end - start < 400 and _near(rows[start - 1], rows[start]):
         cells = rows[start - 1].cells
         beside = all(cell.box[2] > left and len(cell.text) <= 2 * _PROSE for cell in cells[1:] or cells)
-        if not beside or len(cells) == 1 and cells[0].box[0] < left - 40:
+        if not beside or (len(cells) == 1 and cells[0].box[0] < left - 40):
             break
         start -= 1
         floor = max(floor, start - _HEADS)

@@ -6,8 +6,8 @@ other tables are found in the text itself, by `rows.table_regions`.
 """
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +37,39 @@ class Table:
     box: Box
 
 
-def ruled_tables(page: Any) -> list[Table]:
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A drawn table: the boxes of its cells by row, and MuPDF's own text for them."""
+
+    cells: list[list[tuple[Box, str]]]
+    box: Box
+
+    def filled(self, lines: Sequence[Line], join: Callable[[list[Line]], str]) -> Table:
+        """The table with its text.
+
+        The text is taken from whole lines, since MuPDF's joins Korean words and moves their commas; where a line
+        runs across a border, MuPDF's is right.
+        """
+        own = not any(_crosses(line.box, box) for line in lines for row in self.cells for box, _ in row
+                      if inside(line.box, box))
+        lefts = sorted({round(box[0]) for row in self.cells for box, _ in row})
+        tops = sorted({round(box[1]) for row in self.cells for box, _ in row})
+        rows = [[TableCell(join([line for line in lines if inside(line.box, box)]) if own else text,
+                           _covered(lefts, box[0], box[2]), _covered(tops, box[1], box[3])) for box, text in row]
+                for row in self.cells]
+        return Table(rows, 1, self.box)
+
+
+def _crosses(line: Box, cell: Box) -> bool:
+    return line[2] > cell[2] + 3 or line[0] < cell[0] - 3
+
+
+def drawn_grids(page: Any) -> list[Grid]:
     """Tables of a page that draws a grid of lines."""
     if not _has_grid(page.get_drawings()):
         return []
     found = page.find_tables(strategy="lines_strict", use_layout=False).tables
-    return [table for raw in found if (table := _ruled(raw)) is not None]
+    return [grid for raw in found if (grid := _grid(raw)) is not None]
 
 
 def _has_grid(drawings: Iterable[dict[str, Any]]) -> bool:
@@ -52,24 +79,20 @@ def _has_grid(drawings: Iterable[dict[str, Any]]) -> bool:
         rect = drawing["rect"]
         width, height = rect.x1 - rect.x0, rect.y1 - rect.y0
         stroked = drawing["type"] != "f"
-        if height < 2 < width or stroked and width > 10:
+        if height < 2 < width or (stroked and width > 10):
             across.add(round(rect.y0))
-        if width < 2 < height or stroked and height > 5:
+        if width < 2 < height or (stroked and height > 5):
             down.add(round(rect.x0))
     return len(across) >= _RULES and len(down) >= _RULES
 
 
-def _ruled(raw: Any) -> Table | None:
+def _grid(raw: Any) -> Grid | None:
     texts = raw.extract()
-    boxes = [row.cells for row in raw.rows]
     if len(texts) < 2 or raw.col_count < 2 or sum(bool(text) for line in texts for text in line) < 4:
         return None
-    lefts = sorted({round(box[0]) for line in boxes for box in line if box})
-    tops = sorted({round(box[1]) for line in boxes for box in line if box})
-    rows = [[TableCell(normalised(text or "").strip(), _covered(lefts, box[0], box[2]), _covered(tops, box[1], box[3]))
-             for text, box in zip(line, cells, strict=True) if box]
-            for line, cells in zip(texts, boxes, strict=True)]
-    return Table([row for row in rows if row], 1, tuple(raw.bbox))
+    cells = [[(tuple(box), normalised(text or "").strip()) for box, text in zip(row.cells, line, strict=True) if box]
+             for row, line in zip(raw.rows, texts, strict=True)]
+    return Grid([row for row in cells if row], tuple(raw.bbox))
 
 
 def _covered(starts: list[int], low: float, high: float) -> int:
@@ -97,7 +120,7 @@ def _unnumbered(rows: Sequence[TextRow]) -> int:
     count = 0
     for row in rows[:4]:
         numbers = [cell.text for cell in row.cells[1:] if is_number(cell.text)]
-        if any(not _year(text) for text in numbers) or len(row.cells) == 1 and count:
+        if any(not _year(text) for text in numbers) or (len(row.cells) == 1 and count):
             break
         count += 1
     return count if count < len(rows) else 0
@@ -159,18 +182,17 @@ def _unwrapped(rows: list[list[TableCell]]) -> list[list[TableCell]]:
         above = result[-1] if result else None
         label = row[0].text
         if above and label[:1].islower() and above[0].text and not any(cell.text for cell in above[1:]):
-            result[-1] = [TableCell(f"{above[0].text} {label}"), *row[1:]]
+            result[-1] = [TableCell(_spaced(above[0].text, label)), *row[1:]]
         else:
             result.append(row)
     return result
+
+
+def _spaced(above: str, below: str) -> str:
+    return above + below if above.endswith("-") else f"{above} {below}"
 
 
 def inside(box: Box, outer: Box) -> bool:
     """Whether the middle of `box` lies in `outer`."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return outer[0] <= x <= outer[2] and outer[1] <= y <= outer[3]
-
-
-def covering(starts: Sequence[float], value: float) -> int:
-    """The index of the last start at or before `value`."""
-    return max(0, bisect_right(starts, value) - 1)

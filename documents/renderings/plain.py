@@ -27,7 +27,8 @@ class _Flow:
         """The text at hand becomes a block."""
         text = "".join(self.inline)
         self.inline.clear()
-        if text.strip():
+        text = text.rstrip() if self.tag == "pre" else text.strip()
+        if text:
             self.blocks.append(prefix + text)
 
 
@@ -88,7 +89,7 @@ class _Writer:
         elif done.tag == "caption":
             self._table().blocks.append("\n".join(done.blocks))
         elif done.tag == "thead":
-            pass
+            parent.blocks += done.blocks
         elif done.tag == "li":
             parent.items += 1
             parent.blocks.append(_item(done, parent))

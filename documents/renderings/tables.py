@@ -34,7 +34,7 @@ class Row:
 
     def heads(self) -> bool:
         """Whether the row is part of the table's header."""
-        return self.header or bool(self.cells) and all(cell.header for cell in self.cells)
+        return self.header or (bool(self.cells) and all(cell.header for cell in self.cells))
 
 
 def write_table(rows: list[Row]) -> list[str]:

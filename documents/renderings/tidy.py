@@ -128,7 +128,7 @@ class Tidy:
 
     def _fits(self, tag: str) -> bool:
         parents = _PARENTS.get(tag)
-        return parents is None or bool(self._blocks) and self._blocks[-1] in parents
+        return parents is None or (bool(self._blocks) and self._blocks[-1] in parents)
 
     def _inside(self, tag: str) -> bool:
         return bool(self._blocks) and self._blocks[-1] == tag
