@@ -1,0 +1,211 @@
+"""From files to hits: what is found, what is done again when sources change, what is refused."""
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from documents.chunkers import Crest, Fixed
+from documents.errors import DocumentError, IndexFolderError
+from retrieval.build import BuildReport, build_index
+from retrieval.index import Index
+from retrieval.settings import IndexSettings
+
+if TYPE_CHECKING:
+    from retrieval.embedder import Matrix, Span
+
+WHOLE = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000), titled=False)
+
+
+class Words:
+    """Counts words into hashed places; reads eight of them at once."""
+
+    name, identity, dimension, window = "words", "words-1", 512, 8
+
+    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
+        room = self.window - len(header.split())
+        return [self._windows(text, room) for text in texts]
+
+    def _windows(self, text: str, room: int) -> list[Span]:
+        starts = [match.start() for match in re.finditer(r"\S+", text)][room::room]
+        return list(zip([0, *starts], [*starts, len(text)], strict=True))
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return self.embed_passages(texts)
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        vectors = np.full((len(texts), self.dimension), 1e-3, np.float32)
+        for row, text in enumerate(texts):
+            words = re.findall(r"\w+", text.lower())
+            assert len(words) <= self.window
+            for word in words:
+                vectors[row, int(hashlib.sha256(word.encode()).hexdigest(), 16) % self.dimension] += 1
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "pages"
+    place.mkdir()
+    return place
+
+
+def build(folder: Path, settings: IndexSettings = WHOLE) -> BuildReport:
+    return build_index([folder], folder.parent / "index", settings, embedder=Words())
+
+
+def found(folder: Path, query: str, k: int = 10) -> list[str]:
+    index = Index.open(folder.parent / "index", Words())
+    return [index.source_of(hit.chunk.document) for hit in index.search([query], k)[0]]
+
+
+def test_hits_are_ranked_and_lead_back_to_their_document(folder: Path) -> None:
+    (folder / "cats.txt").write_text("cats sleep all day")
+    (folder / "dogs.txt").write_text("dogs bark all night")
+    build(folder)
+    index = Index.open(folder.parent / "index", Words())
+    (hits, none) = index.search(["when do dogs bark", "cats"], 5)
+    assert [(hit.rank, hit.found_by) for hit in hits] == [(1, "dense"), (2, "dense")]
+    assert hits[0].score > hits[1].score
+    document = index.document(hits[0].chunk.document)
+    assert (document.source, document.plain.strip()) == ("dogs.txt", "dogs bark all night")
+    assert document.text("plain")[hits[0].chunk.start:hits[0].chunk.end] == hits[0].chunk.content
+    assert index.chunk(hits[0].chunk.id) == hits[0].chunk == index.chunks[1]
+    assert len(none) == 2
+    assert index.search([], 5) == []
+    assert index.search(["cats"], 0) == [[]]
+    with pytest.raises(KeyError):
+        index.document("unknown")
+
+
+def test_a_chunk_longer_than_the_window_is_found_by_any_part_of_it(folder: Path) -> None:
+    filler = " ".join(f"filler{number}" for number in range(40))
+    (folder / "long.txt").write_text(f"beginning here {filler} zebra crossing {filler} ending there")
+    (folder / "short.txt").write_text("something about nothing")
+    report = build(folder)
+    assert (report.chunks, report.windows) == (2, 12)
+    for query in ("beginning", "zebra", "ending", "filler20"):
+        assert found(folder, query) == ["long.txt", "short.txt"]
+
+
+def test_both_formats_can_be_indexed(folder: Path) -> None:
+    (folder / "page.html").write_text("<html><body><h1>Trains</h1><p>They run late.</p></body></html>")
+    build(folder, WHOLE.model_copy(update={"formats": ("html", "plain")}))
+    index = Index.open(folder.parent / "index", Words())
+    assert [chunk.format for chunk in index.chunks] == ["html", "plain"]
+    assert {hit.chunk.format for hit in index.search(["trains"], 2)[0]} == {"html", "plain"}
+
+
+def test_the_title_is_embedded_but_not_shown(folder: Path) -> None:
+    (folder / "a.html").write_text("<title>Adobe</title><p>Margins rose.</p>")
+    (folder / "b.html").write_text("<title>Netflix</title><p>Margins rose.</p>")
+    build(folder, WHOLE.model_copy(update={"titled": True}))
+    assert found(folder, "Netflix margins", 1) == ["b.html"]
+    chunks = Index.open(folder.parent / "index", Words()).chunks
+    assert [chunk.content.strip() for chunk in chunks] == ["Margins rose."] * 2
+
+
+def test_korean_is_found(folder: Path) -> None:
+    (folder / "수도.txt").write_text("서울은 대한민국의 수도이다")
+    (folder / "바다.txt").write_text("부산은 바다 옆에 있다")
+    build(folder)
+    assert found(folder, "대한민국의 수도이다", 1) == ["수도.txt"]
+
+
+def test_rebuilding_does_only_what_changed_and_drops_what_is_gone(folder: Path) -> None:
+    for name in ("one", "two", "three"):
+        (folder / f"{name}.txt").write_text(f"text of {name}")
+    first = build(folder)
+    assert (first.documents, first.parsed, first.embedded_now, first.reused) == (3, 3, 3, 0)
+    (folder / "two.txt").write_text("now of another content")
+    (folder / "three.txt").unlink()
+    second = build(folder)
+    assert (second.documents, second.parsed, second.embedded_now, second.reused) == (2, 1, 1, 1)
+    assert found(folder, "content") == ["two.txt", "one.txt"]
+    third = build(folder)
+    assert (third.parsed, third.embedded_now) == (0, 0)
+
+
+def test_an_unchanged_folder_gives_the_same_bytes(folder: Path) -> None:
+    (folder / "one.txt").write_text("text of one")
+    build(folder)
+    before = {path.name: path.read_bytes() for path in (folder.parent / "index").iterdir()}
+    build(folder)
+    assert {path.name: path.read_bytes() for path in (folder.parent / "index").iterdir()} == before
+
+
+def test_equal_text_is_embedded_once_and_is_two_chunks(folder: Path) -> None:
+    (folder / "one.txt").write_text("the same boilerplate")
+    (folder / "two.txt").write_text("the same boilerplate")
+    report = build(folder)
+    assert (report.chunks, report.windows, report.embedded_now) == (2, 2, 1)
+    assert sorted(found(folder, "boilerplate")) == ["one.txt", "two.txt"]
+
+
+def test_other_settings_keep_the_renderings(folder: Path) -> None:
+    (folder / "one.txt").write_text("text " * 100)
+    build(folder)
+    report = build(folder, IndexSettings(chunker=Fixed(size=40), titled=False, vectors="hnsw"))
+    assert (report.parsed, report.chunks) == (0, 13)
+    assert report.how.startswith("hnsw: ")
+    assert found(folder, "text", 3) == ["one.txt"] * 3
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_indexed(folder: Path) -> None:
+    (folder / "empty.pdf").write_bytes(b"")
+    (folder / "blank.txt").write_text(" \n ")
+    (folder / "good.txt").write_text("good text")
+    report = build(folder)
+    assert report.documents == 1
+    assert [error.source for error in report.skipped] == ["blank.txt", "empty.pdf"]
+    manifest = Index.open(folder.parent / "index", Words()).manifest
+    assert [skipped.source for skipped in manifest.skipped] == ["blank.txt", "empty.pdf"]
+    assert all(skipped.reason for skipped in manifest.skipped)
+
+
+def test_nothing_to_index_is_one_line_and_leaves_no_folder(folder: Path) -> None:
+    with pytest.raises(IndexFolderError, match="no HTML, PDF, text or Markdown file"):
+        build(folder)
+    (folder / "blank.txt").write_text("")
+    with pytest.raises(IndexFolderError, match=r"nothing to index: blank\.txt: "):
+        build(folder)
+    with pytest.raises(DocumentError, match="missing"):
+        build(folder / "missing")
+    assert not (folder.parent / "index").exists()
+
+
+def test_a_folder_of_something_else_is_refused(folder: Path) -> None:
+    (folder / "one.txt").write_text("text")
+    with pytest.raises(IndexFolderError, match="is not empty and is no index"):
+        build_index([folder], folder, WHOLE, embedder=Words())
+    assert [path.name for path in folder.iterdir()] == ["one.txt"]
+
+
+def test_progress_names_the_stages_and_ends_at_the_total(folder: Path) -> None:
+    (folder / "one.txt").write_text("text of one")
+    seen: dict[str, tuple[int, int | None]] = {}
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        seen[stage] = (done, total)
+
+    build_index([folder], folder.parent / "index", WHOLE, progress, Words())
+    assert seen == {"parse": (1, 1), "chunk": (1, 1), "embed": (1, 1), "write": (1, 1)}
+
+
+def test_the_real_embedder_finds_the_page_by_its_meaning(folder: Path) -> None:
+    (folder / "seoul.md").write_text("# Seoul\n\nThe capital of South Korea lies on the Han river.")
+    (folder / "bread.md").write_text("# Bread\n\nFlour, water, salt and yeast are kneaded and baked.")
+    build_index([folder], folder.parent / "index")
+    index = Index.open(folder.parent / "index")
+    hits = index.search(["Which city is the Korean seat of government?", "How is a loaf made?"], 1)
+    assert [index.source_of(hit[0].chunk.document) for hit in hits] == ["seoul.md", "bread.md"]
