@@ -1,0 +1,71 @@
+"""The house rules that a reader cannot be asked to remember: who imports whom, and what goes where."""
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LAYERS = ["documents", "retrieval", "strategies", "agents", "experiments"]
+FILES = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+
+
+def imported(path):
+    """Every module that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+
+
+def importers(package):
+    return {path.relative_to(ROOT).as_posix() for path in FILES
+            if any(name.split(".")[0] == package for name in imported(path))}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_package_imports_only_from_those_above_it(layer):
+    below = set(LAYERS[LAYERS.index(layer) + 1:])
+    wrong = {path.name: names for path in FILES if path.is_relative_to(ROOT / layer)
+             if (names := {name for name in imported(path) if name.split(".")[0] in below})}
+    assert not wrong
+
+
+def test_each_heavy_library_stays_in_its_place():
+    assert all(path.startswith("agents/") for path in importers("langgraph"))
+    assert all(path.startswith("retrieval/") for path in importers("sentence_transformers"))
+    assert len(importers("faiss")) == 1
+    assert len(importers("langchain_openai")) == 1
+    assert not importers("pickle")
+
+
+def test_no_file_is_longer_than_300_lines():
+    long = {path.name: lines for path in FILES if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 300}
+    assert not long
+
+
+def test_only_the_command_line_prints():
+    printing = {path.relative_to(ROOT).as_posix() for path in FILES for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"}
+    assert printing <= {"experiments/cli.py", "experiments/display.py", "experiments/benchmarks/cut_demo.py"}
+
+
+def test_importing_every_module_has_no_effect_and_needs_nothing_heavy():
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES if path.stem != "__init__"]
+    modules = [name for name in modules if name not in {"agents.graph", "agents.assistant", "agents.studio",
+                                                        "agents.local_child", "agents.openai_chat"}]
+    script = (f"import sys, importlib\nfor name in {[n for n in modules if not n.startswith('experiments.')]!r}:\n"
+              "    importlib.import_module(name)\n"
+              "heavy = {'torch', 'sentence_transformers', 'faiss', 'pymupdf', 'langchain_openai', 'langgraph'}\n"
+              "print(sorted(heavy & set(sys.modules)))")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_the_packages_carry_the_name_of_their_distribution():
+    for layer in LAYERS:
+        assert '__distribution__ = "ragbed"' in (ROOT / layer / "__init__.py").read_text()
+
