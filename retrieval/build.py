@@ -88,7 +88,7 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
         IndexFolderError: nothing can be indexed, or `out` holds something else or cannot be written.
         ModelError: the embedder is not on this machine.
     """
-    settings = settings or IndexSettings()
+    settings, out = settings or IndexSettings(), out.absolute()
     _check_out(out)
     seconds: dict[str, float] = {}
     cached = CachedEmbedder(embedder or SentenceEmbedder.named(settings.embedder))

@@ -1,6 +1,7 @@
 """Index: a folder of chunks and their vectors, opened and searched."""
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +42,8 @@ class Index:
         self.chunks = ChunkTable(folder / CHUNKS)
         self._documents = DocumentTable(folder / DOCUMENTS)
         self._vectors = VectorIndex.read(folder / VECTORS, manifest.kind)
-        self._given = embedder
+        self._searching = embedder
+        self._lock = threading.Lock()
 
     @classmethod
     def open(cls, path: str | Path, embedder: Embedder | None = None) -> Index:
@@ -70,7 +72,7 @@ class Index:
         """
         if not queries:
             return []
-        vectors = self._embedder.embed_queries(queries)
+        vectors = self._embedder().embed_queries(queries)
         found = nearest_chunks(self._vectors, self._owners, vectors, k)
         return [[Hit(self.chunks[row], score, rank, "dense") for rank, (row, score) in enumerate(best, 1)]
                 for best in found]
@@ -91,13 +93,13 @@ class Index:
         """The path, relative to what was indexed, of the document of that id; KeyError if there is none."""
         return self._documents.sources[document]
 
-    @cached_property
     def _embedder(self) -> Embedder:
-        if self._given is not None:
-            return self._given
-        embedder = SentenceEmbedder.named(self.manifest.embedder.name)
-        _check_embedder(self.manifest, embedder, self.folder)
-        return CachedEmbedder(embedder)
+        with self._lock:
+            if self._searching is None:
+                embedder = SentenceEmbedder.named(self.manifest.embedder.name)
+                _check_embedder(self.manifest, embedder, self.folder)
+                self._searching = CachedEmbedder(embedder)
+            return self._searching
 
     @cached_property
     def _owners(self) -> NDArray[np.intp]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 BATCH = 16
 """Texts per forward pass: on two cores 8 to 16 full windows were the fastest, 64 less than half as fast."""
+
+_ENGINE = threading.RLock()
+"""Held while a model is loaded or runs: torch's number of threads is the process's, not the caller's."""
 
 
 class SentenceEmbedder:
@@ -76,7 +80,7 @@ class SentenceEmbedder:
         pieces = [prompt + text[start:end] for text, cuts in zip(texts, spans, strict=True) for start, end in cuts]
         if not pieces:
             return np.zeros((0, self.dimension), np.float32)
-        with _threads(1 if len(pieces) == 1 else None):
+        with _ENGINE, _threads(1 if len(pieces) == 1 else None):
             vectors: Matrix = self._model.encode(pieces, prompt="", batch_size=BATCH, show_progress_bar=False,
                                                  normalize_embeddings=True)
         if len(pieces) == len(texts):
@@ -116,11 +120,13 @@ class SentenceEmbedder:
         tokenizer.no_padding()
         return tokenizer
 
-    @cached_property
+    @property
     def _model(self) -> SentenceTransformer:
-        return _load(self.folder.path, self.name)
+        with _ENGINE:
+            return _load(self.folder.path, self.name)
 
 
+@cache
 def _load(path: Path, name: str) -> SentenceTransformer:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from safetensors import SafetensorError
