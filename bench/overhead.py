@@ -1,0 +1,110 @@
+"""What a question costs a harness when the model costs nothing: processor time beside that of its peers.
+
+    python bench/overhead.py [--questions 1000] [--rounds 5] [--json]
+
+A server of this script's own answers at once. In every round each contestant asks the same questions once, in a
+fresh process, one after the other; the figures are medians over the rounds. Inspect AI takes part where
+`inspect_ai` is installed.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+BASE = "langgraph_loop"
+SHOWN = {"openai_client": "bare OpenAI client", BASE: "bare LangGraph + ChatOpenAI loop", "inspect_ai": "Inspect AI",
+         "ragbed": "ragbed run, scored and recorded", "ragbed_replay": "ragbed replay of that run"}
+PACKAGES = ("ragbed", "openai", "langgraph", "langchain-openai", "pydantic", "inspect_ai")
+
+
+def main() -> None:
+    options = _options()
+    names = [name for name in SHOWN if name != "inspect_ai" or find_spec("inspect_ai")]
+    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    with _server() as url:
+        for turn in range(options.rounds):
+            for name in names:
+                print(f"round {turn + 1} of {options.rounds}: {SHOWN[name]}", file=sys.stderr, flush=True)
+                rounds[name].append(_child(name, url, options.questions))
+    report = {"machine": _machine(), "questions": options.questions, "rounds": options.rounds,
+              "contestants": {name: _figures(taken, options.questions) for name, taken in rounds.items()}}
+    base = report["contestants"][BASE]["processor_ms"]
+    for figures in report["contestants"].values():
+        figures["ratio"] = round(figures["processor_ms"] / base, 3)
+    print(json.dumps(report, indent=2) if options.json else _table(report))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--questions", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+@contextmanager
+def _server() -> Iterator[str]:
+    """The base URL of an instant server, which ends when its standard input closes."""
+    with subprocess.Popen([sys.executable, HERE / "instant_server.py"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+
+
+def _child(name: str, url: str, questions: int) -> dict[str, float]:
+    """One contestant's seconds, from a process of its own. Proxies are for the network, not for loopback."""
+    done = subprocess.run([sys.executable, HERE / "contestants.py", name, url, str(questions)],
+                          stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "NO_PROXY": "127.0.0.1"})
+    taken: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return taken
+
+
+def _figures(taken: list[dict[str, float]], questions: int) -> dict[str, Any]:
+    """Medians: milliseconds of processor time per question with their range, and questions per second."""
+    processor = [1000 * one["processor"] / questions for one in taken]
+    return {"processor_ms": round(statistics.median(processor), 3), "lowest_ms": round(min(processor), 3),
+            "highest_ms": round(max(processor), 3),
+            "questions_per_second": round(statistics.median(questions / one["clock"] for one in taken))}
+
+
+def _machine() -> dict[str, Any]:
+    return {"system": f"{platform.system()} {platform.machine()}", "cores": os.cpu_count(),
+            "python": platform.python_version(), "packages": {name: _version(name) for name in PACKAGES}}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _table(report: dict[str, Any]) -> str:
+    machine = report["machine"]
+    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items() if number)
+    lines = [f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}; {packages}",
+             f"{report['questions']} questions, medians of {report['rounds']} rounds; start-up apart", "",
+             f"{'':34}{'processor time':>17}{'(range)':>14}{'ratio':>8}{'questions/s':>13}"]
+    for name, one in report["contestants"].items():
+        spread = f"({one['lowest_ms']:.2f}-{one['highest_ms']:.2f})"
+        lines.append(f"{SHOWN[name]:34}{one['processor_ms']:>14.2f} ms{spread:>14}{one['ratio']:>8.2f}"
+                     f"{one['questions_per_second']:>13}")
+    if "inspect_ai" not in report["contestants"]:
+        lines.append("Inspect AI is not installed, so it took no part: pip install inspect_ai")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
