@@ -28,18 +28,26 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
 
+    @property
+    def process(self) -> int | None:
+        """The id of the process; None before it is started."""
+        return None if self._process is None else self._process.pid
+
     def parse(self, source: Source) -> Document | DocumentError:
         """The document, or why it cannot be read; a crash or a missed deadline is a reason too."""
         if self._closed:
             return DocumentError(source.relative, "not read: reading was ended")
+        used = self._process is not None
         process = self._started()
-        request = {"path": os.fspath(source.path), "relative": source.relative, "deadline": self._deadline,
-                   "largest": self._largest}
-        _send(process, request)
+        _send(process, {"path": os.fspath(source.path), "relative": source.relative, "deadline": self._deadline,
+                        "largest": self._largest})
         ready, _ = _line(process, _START)
+        if ready is None and used:  # it died between two files, so this one is not to blame
+            self.close()
+            return self.parse(source)
         answer, late = _line(process, self._deadline) if ready else (None, False)
         if answer is None:
-            return DocumentError(source.relative, self._death(process, late, bool(ready)))
+            return DocumentError(source.relative, self._death(process, late, ready is not None))
         return _result(source, answer)
 
     def interrupt(self) -> None:

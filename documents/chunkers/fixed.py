@@ -42,9 +42,13 @@ class Fixed(BaseModel):
                 spans[-1] = (spans[-1][0], end)
             else:
                 spans.append((start, end))
-            following = whole(text, end - self.overlap, format)
-            start = following if following > start else end
+            start = self._next(text, start, end, format)
         return spans
+
+    def _next(self, text: str, start: int, end: int, format: Format) -> int:
+        """Where the next chunk begins; without an overlap where a tag would leave it nothing new."""
+        following = whole(text, end - self.overlap, format)
+        return following if following > start and self._end(text, following, format) > end else end
 
     def _end(self, text: str, start: int, format: Format) -> int:
         end = whole(text, min(start + self.size, len(text)), format)

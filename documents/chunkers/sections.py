@@ -63,18 +63,23 @@ class Sections(BaseModel):
         for block in section:
             size = block.end - run[0].start if run else 0
             fits = size <= (self.largest if block.kind == "table" else self.target)
-            if run and not fits and any(held.kind != "heading" for held in run):
+            if run and not fits and not self._introduces(run, block):
                 yield run
                 run = []
             run.append(block)
         yield run
+
+    def _introduces(self, run: Sequence[Block], block: Block) -> bool:
+        """Whether the run is only the heading of what follows, or the few words before a table."""
+        few = block.kind == "table" and block.start - run[0].start <= self.target // 2
+        return few or all(held.kind == "heading" for held in run)
 
     def _table(self, text: str, start: int, table: Block, format: Format) -> Iterator[Piece]:
         """A table by rows; the first part begins with what stands before the table."""
         head, starts = rows(text, table, format)
         header = text[table.start:head] if head - table.start <= self.largest // 2 else ""
         prefix = ""
-        for row, end in zip(starts, [*starts[1:], table.end], strict=True):
+        for row, end in zip(starts, [*starts[1:], table.end], strict=False):
             if row > start and end - start + len(prefix) > self.largest:
                 yield from self._part(text, start, row, prefix, format)
                 start, prefix = row, header

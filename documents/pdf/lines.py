@@ -21,6 +21,7 @@ class Line:
     Attributes:
         box: x0, y0, x1, y1 in points, from the top left corner.
         block: MuPDF's block; blocks come in reading order.
+        sign: the width of a currency sign that was joined to its left, which column edges leave out.
         spaced: whether a space follows it in the file, so that it ends with its word.
     """
 
@@ -30,6 +31,7 @@ class Line:
     bold: bool
     block: int
     spaced: bool = False
+    sign: float = 0.0
 
     @property
     def height(self) -> float:

@@ -62,7 +62,8 @@ def _joined(cells: list[Line]) -> list[Line]:
         last = result[-1] if result else None
         if last and ((last.text in _SIGNS and (is_number(cell.text) or cell.text in _SIGNS))
                      or (cell.text in _UNITS and is_number(last.text))):
-            result[-1] = replace(last, text=last.text + cell.text, box=bounds((last.box, cell.box)))
+            sign = last.sign if cell.text in _UNITS else cell.box[0] - last.box[0]
+            result[-1] = replace(last, text=last.text + cell.text, box=bounds((last.box, cell.box)), sign=sign)
         else:
             result.append(cell)
     return result

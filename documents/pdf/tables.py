@@ -1,8 +1,8 @@
-"""Tables of PDF pages: from ruling lines where there is a grid, else from aligned text.
+"""Tables, and those of them that a page draws as a grid of lines.
 
-Filings hardly ever rule their tables: over eight pages of Adobe's 10-K MuPDF's `find_tables` finds none, and on
-others it takes shaded rows for cells, at up to 0.1 s a page. So it is asked only on pages with a drawn grid; all
-other tables are found in the text itself, by `rows.table_regions`.
+Filings hardly ever rule their tables: on eight pages spread over Adobe's 10-K MuPDF's `find_tables` finds none, and
+in others it takes shaded rows for cells, at up to 0.1 s a page. So it is asked only on pages with a drawn grid;
+all other tables are found in the text itself, by `documents.pdf.aligned`.
 """
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from documents.pdf.lines import Box, Line, bounds
-from documents.pdf.rows import TextRow, is_number, rows_of, table_regions
+from documents.pdf.lines import Box, Line
 from documents.renderings.events import normalised
 
 _RULES = 3
-_SLACK = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,99 +95,6 @@ def _grid(raw: Any) -> Grid | None:
 
 def _covered(starts: list[int], low: float, high: float) -> int:
     return max(1, bisect_left(starts, round(high) - 1) - bisect_left(starts, round(low)))
-
-
-def aligned_tables(lines: Sequence[Line]) -> list[tuple[Table, list[Box]]]:
-    """Tables that only their alignment shows, each with the boxes of the lines that it took."""
-    rows = rows_of(lines)
-    result: list[tuple[Table, list[Box]]] = []
-    for head, start, end in table_regions(rows):
-        columns = _columns(rows[start:end])
-        if len(columns) < 2:
-            continue
-        cells = [_spread(row, columns) for row in rows[head:start]]
-        cells += _unwrapped([_placed(row, columns) for row in rows[start:end]])
-        heads = start - head or _unnumbered(rows[start:end])
-        taken = [cell.box for row in rows[head:end] for cell in row.cells]
-        result.append((Table(cells, heads, bounds(taken)), taken))
-    return result
-
-
-def _unnumbered(rows: Sequence[TextRow]) -> int:
-    """Rows at the top that hold titles: no numbers but years."""
-    count = 0
-    for row in rows[:4]:
-        numbers = [cell.text for cell in row.cells[1:] if is_number(cell.text)]
-        if any(not _year(text) for text in numbers) or (len(row.cells) == 1 and count):
-            break
-        count += 1
-    return count if count < len(rows) else 0
-
-
-def _year(text: str) -> bool:
-    return text.isdecimal() and 1900 <= int(text) <= 2100
-
-
-def _columns(rows: Sequence[TextRow]) -> list[tuple[float, float]]:
-    """The horizontal extents of the columns: what the cells of rows with several cells cover together."""
-    extents = sorted((cell.box[0], cell.box[2]) for row in rows if len(row.cells) > 1 for cell in row.cells)
-    merged: list[tuple[float, float]] = []
-    for x0, x1 in extents:
-        if merged and x0 < merged[-1][1] - _SLACK:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], x1))
-        else:
-            merged.append((x0, x1))
-    return merged
-
-
-def _placed(row: TextRow, columns: list[tuple[float, float]]) -> list[TableCell]:
-    texts = [""] * len(columns)
-    for cell in row.cells:
-        index = _nearest(cell.box, columns)
-        texts[index] = f"{texts[index]} {cell.text}".strip()
-    return [TableCell(text) for text in texts]
-
-
-def _nearest(box: Box, columns: list[tuple[float, float]]) -> int:
-    def distance(index: int) -> tuple[float, float]:
-        x0, x1 = columns[index]
-        return -max(0.0, min(x1, box[2]) - max(x0, box[0])), abs((x0 + x1) / 2 - (box[0] + box[2]) / 2)
-
-    return min(range(len(columns)), key=distance)
-
-
-def _spread(row: TextRow, columns: list[tuple[float, float]]) -> list[TableCell]:
-    """A header row; titles that stand over several columns each cover them."""
-    values = columns[1:]
-    count = len(row.cells)
-    if count < len(values) and len(values) % count == 0 and row.cells[0].box[0] > columns[0][0] + 20:
-        each = len(values) // count
-        groups = [values[index * each:(index + 1) * each] for index in range(count)]
-        if all(_over(cell.box, group) for cell, group in zip(row.cells, groups, strict=True)):
-            return [TableCell(""), *(TableCell(cell.text, each) for cell in row.cells)]
-    return _placed(row, columns)
-
-
-def _over(box: Box, group: list[tuple[float, float]]) -> bool:
-    low, high = group[0][0], group[-1][1]
-    return abs((box[0] + box[2]) / 2 - (low + high) / 2) < 0.2 * (high - low)
-
-
-def _unwrapped(rows: list[list[TableCell]]) -> list[list[TableCell]]:
-    """Labels of two lines, whose numbers stand beside the second, in one row."""
-    result: list[list[TableCell]] = []
-    for row in rows:
-        above = result[-1] if result else None
-        label = row[0].text
-        if above and label[:1].islower() and above[0].text and not any(cell.text for cell in above[1:]):
-            result[-1] = [TableCell(_spaced(above[0].text, label)), *row[1:]]
-        else:
-            result.append(row)
-    return result
-
-
-def _spaced(above: str, below: str) -> str:
-    return above + below if above.endswith("-") else f"{above} {below}"
 
 
 def inside(box: Box, outer: Box) -> bool:

@@ -1,0 +1,154 @@
+"""Documents that are damaged or hostile: each is named with its reason, and the others are read."""
+from __future__ import annotations
+
+import io
+import os
+import random
+import signal
+import time
+from contextlib import closing
+from pathlib import Path
+from threading import Timer
+
+import pymupdf
+import pytest
+
+from documents import Document, DocumentError, find_sources, read_document, read_documents
+from documents.pool import Worker
+
+
+def pdf(text: str = "Some words", **options: object) -> bytes:
+    file = pymupdf.open()
+    for _ in range(3):
+        page = file.new_page()
+        if text:
+            page.insert_text((72, 72), text)
+    buffer = io.BytesIO()
+    file.save(buffer, **options)
+    return buffer.getvalue()
+
+
+def results(folder: Path, **settings: float) -> dict[str, str]:
+    """For each file its reason, or its text."""
+    read = read_documents(find_sources([folder]), **settings)  # type: ignore[arg-type]
+    return {item.source: item.reason if isinstance(item, DocumentError) else item.plain.strip() for item in read}
+
+
+def test_every_bad_document_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    whole = pdf()
+    files = {
+        "truncated.pdf": whole[:len(whole) // 2], "nearly.pdf": whole[:-30], "not.pdf": b"hello", "zero.pdf": b"",
+        "encrypted.pdf": pdf(encryption=pymupdf.PDF_ENCRYPT_AES_256, user_pw="u", owner_pw="o"),
+        "scanned.pdf": pdf(""), "zero.html": b"", "binary.html": random.Random(1).randbytes(9_000),
+        "image.html": b"\x89PNG\r\n\x1a\n\0\0", "blank.txt": b" \n\n", "empty.html": b"<script>x</script>",
+        "wrong.html": '<meta charset="utf-8"><p>한국어 문서입니다'.encode("cp949"), "good.pdf": whole,
+        "good.html": b"<p>fine"}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    assert results(tmp_path) == {
+        "truncated.pdf": "a truncated PDF: its end is missing", "nearly.pdf": "a truncated PDF: its end is missing",
+        "not.pdf": "not a PDF: it has no PDF header", "zero.pdf": "the file is empty (0 bytes)",
+        "encrypted.pdf": "encrypted: it needs a password",
+        "scanned.pdf": "no text: its pages are probably scanned, and there is no text recognition here",
+        "zero.html": "the file is empty (0 bytes)", "binary.html": "binary data, not text",
+        "image.html": "is a PNG image, not text", "blank.txt": "holds no text", "empty.html": "holds no text",
+        "wrong.html": "한국어 문서입니다", "good.pdf": "\n\n".join(["Some words"] * 3), "good.html": "fine"}
+
+
+def test_a_file_above_the_limit_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"x" * 1_001)
+    (tmp_path / "b.txt").write_bytes(b"x" * 1_000)
+    assert results(tmp_path, largest=1_000) == {"a.txt": "larger than the limit of 1,000 bytes", "b.txt": "x" * 1_000}
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="this user reads every file")
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "a.txt").chmod(0)
+    assert results(tmp_path) == {"a.txt": "cannot be read: Permission denied"}
+
+
+def test_a_document_that_takes_too_long_is_named_and_the_next_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a_slow.html").write_text("<table>" + "<tr><td>1</td><td>2</td></tr>" * 150_000)
+    (tmp_path / "b.html").write_text("<p>fine")
+    began = time.monotonic()
+    assert results(tmp_path, deadline=1.0, workers=1) == {
+        "a_slow.html": "not parsed within 1 seconds", "b.html": "fine"}
+    assert time.monotonic() - began < 10
+
+
+def test_a_pdf_that_hangs_costs_itself_only(tmp_path: Path) -> None:
+    """A page that draws a form, which draws a form, ten times at each of twelve levels."""
+    (tmp_path / "bomb.pdf").write_bytes(_form_bomb(levels=12, times=10))
+    (tmp_path / "good.html").write_text("<p>fine")
+    found = results(tmp_path, deadline=2.0)
+    assert found["good.html"] == "fine"
+    assert found["bomb.pdf"] == "not parsed within 2 seconds"
+
+
+def _form_bomb(levels: int, times: int) -> bytes:
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+               "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 4 0 R "
+               "/Resources << /XObject << /F 5 0 R >> >> >>", _stream("", "/F Do " * times)]
+    for level in range(levels):
+        inner = "(x) Tj" if level == levels - 1 else "/F Do " * times
+        objects.append(_stream("/Type /XObject /Subtype /Form /BBox [0 0 99 99] /Resources << /XObject << "
+                               f"/F {6 + level} 0 R >> >>", inner))
+    objects.append(_stream("/Type /XObject /Subtype /Form /BBox [0 0 9 9]", "0 0 m 9 9 l S"))
+    body, offsets = "%PDF-1.4\n", []
+    for number, text in enumerate(objects, 1):
+        offsets.append(len(body))
+        body += f"{number} 0 obj\n{text}\nendobj\n"
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    return (f"{body}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n"
+            f"<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n").encode()
+
+
+def _stream(entries: str, data: str) -> str:
+    return f"<< {entries} /Length {len(data)} >>\nstream\n{data}\nendstream"
+
+
+def test_a_parser_that_is_killed_is_named_and_the_next_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<p>fine")
+    (tmp_path / "b.html").write_text("<table>" + "<tr><td>1</td><td>2</td></tr>" * 150_000)
+    quick, slow = find_sources([tmp_path])
+    with closing(Worker(deadline=30, largest=100_000_000)) as worker:
+        assert isinstance(worker.parse(quick), Document)
+        assert worker.process is not None
+        Timer(0.3, os.kill, (worker.process, signal.SIGKILL)).start()
+        died = worker.parse(slow)
+        assert isinstance(died, DocumentError)
+        assert died.reason == "the parser died: signal SIGKILL"
+        assert isinstance(worker.parse(quick), Document)
+        os.kill(worker.process, signal.SIGKILL)
+        assert isinstance(worker.parse(quick), Document)
+
+
+def test_stopping_early_ends_the_workers_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<p>fine")
+    (tmp_path / "b_slow.html").write_text("<table>" + "<tr><td>1</td><td>2</td></tr>" * 150_000)
+    began = time.monotonic()
+    reading = read_documents(find_sources([tmp_path]), workers=2)
+    assert isinstance(next(reading), Document)
+    reading.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - began < 4
+
+
+def test_order_is_that_of_the_sources_however_long_each_takes(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"{number:02}.html").write_text(f"<p>{number} " + "<b>x</b> " * (3_000 if number % 7 == 0 else 1))
+    sources = find_sources([tmp_path])
+    read = list(read_documents(sources, workers=3))
+    assert [item.source for item in read] == [source.relative for source in sources]
+
+
+def test_one_document_is_read_or_raises(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Title\n\ntext")
+    (tmp_path / "b.pdf").write_bytes(b"x")
+    assert read_document(tmp_path / "a.md").title == "Title"
+    with pytest.raises(DocumentError, match=r"^b\.pdf: not a PDF: it has no PDF header$"):
+        read_document(tmp_path / "b.pdf")
+
+
+def test_no_sources_is_no_documents() -> None:
+    assert list(read_documents([])) == []

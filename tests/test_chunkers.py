@@ -1,0 +1,197 @@
+"""Properties that hold for every chunker, format and file."""
+from __future__ import annotations
+
+import bz2
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from documents import FORMATS, Chunk, ChunkerSettings, Crest, Document, Fixed, Format, Page, Sections, parse_document
+
+CHUNKERS = [Crest(), Crest(smallest=5, largest=40, seed=3), Fixed(), Fixed(size=50), Fixed(size=200, overlap=60),
+            Fixed(size=7, overlap=6), Sections(), Sections(target=60, largest=150), Sections(target=10, largest=10)]
+
+
+def document(html: str, plain: str, id: str = "d", pages: tuple[Page, ...] = ()) -> Document:
+    return Document(id, "d.html", "d", html, plain, pages)
+
+
+def checked(chunker: Crest | Fixed | Sections, source: Document, format: Format) -> list[Chunk]:
+    """The chunks, after what must hold for all of them."""
+    text = source.text(format)
+    chunks = chunker.chunk(source, format)
+    assert [chunk.content for chunk in chunks] == [chunk.prefix + text[chunk.start:chunk.end] for chunk in chunks]
+    assert all(chunk.start < chunk.end for chunk in chunks)
+    if text.strip():
+        assert all(text[chunk.start:chunk.end].strip() for chunk in chunks)
+    if getattr(chunker, "overlap", 0) == 0:
+        assert "".join(text[chunk.start:chunk.end] for chunk in chunks) == text
+    covered = 0
+    for chunk in chunks:
+        assert chunk.start <= covered < chunk.end
+        covered = chunk.end
+    assert covered == len(text)
+    assert [chunk.start for chunk in chunks] == sorted({chunk.start for chunk in chunks})
+    assert len({chunk.id for chunk in chunks}) == len(chunks)
+    return chunks
+
+
+FOR_FILES = [chunker for chunker in CHUNKERS if chunker not in (CHUNKERS[5], CHUNKERS[-1])]
+
+PIECES = ["<p>", "</p>\n", "<table>\n", "<tr>\n", "<td>", "</td>", "</tr>\n", "</table>\n", "<h2>", "</h2>\n",
+          "&amp;", "<br>", "\n\n", "\n", " ", "# Head\n\n", "| a | b |\n", "| --- | --- |\n", "한국어 문장이다. ", "word. ",
+          "<", ">", "&", "x" * 90, "</div>", '<td colspan="2">', "   \n \n"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.sampled_from(CHUNKERS), st.sampled_from(FORMATS))
+def test_any_text_is_covered_by_chunks_in_order(text: str, chunker: Crest | Fixed | Sections, format: Format) -> None:
+    checked(chunker, document(text, text), format)
+
+
+REAL = ["financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf", "korean_rag/korean_texts_two_page.pdf",
+        "korean_rag/kbo_table_text.pdf", "novels/gutenberg_863_mysterious_affair_at_styles.htm",
+        "novels/gutenberg_2852_hound_of_the_baskervilles.txt"]
+
+
+@pytest.fixture(scope="module")
+def data() -> Path:
+    folder = Path(os.environ.get("RAGBED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("the raw data is not here; RAGBED_DATA names its folder")
+    return folder
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_are_covered_and_keep_their_pages(name: str, data: Path) -> None:
+    source = parse_document((data / name).read_bytes(), Path(name).name)
+    for format in FORMATS:
+        for chunker in FOR_FILES:
+            chunks = checked(chunker, source, format)
+            assert all((chunk.pages is not None) == name.endswith(".pdf") for chunk in chunks)
+            if source.pages:
+                assert chunks[0].pages is not None
+                assert chunks[0].pages[0] == 1
+                assert chunks[-1].pages is not None
+                assert chunks[-1].pages[1] == len(source.pages)
+
+
+def test_real_web_pages_are_covered(data: Path) -> None:
+    with bz2.open(data / "crag/dev_data.jsonl.bz2", "rt") as lines:
+        results = json.loads(next(lines))["search_results"]
+    for result in results:
+        source = parse_document(result["page_result"].encode(), "page.html")
+        for format in FORMATS:
+            for chunker in FOR_FILES:
+                checked(chunker, source, format)
+
+
+def test_crest_sizes_are_between_the_limits_and_depend_on_the_id_and_the_seed_only() -> None:
+    source = document("", "가나다라 " * 40_000)
+    chunks = checked(Crest(), source, "plain")
+    sizes = [len(chunk.content) for chunk in chunks]
+    assert all(2_048 <= size <= 16_384 for size in sizes[:-1])
+    assert len(set(sizes)) > 10
+    assert Crest().chunk(document("", "x" * 200_000), "plain")[0].end == chunks[0].end
+    assert Crest(seed=1).chunk(source, "plain")[0].end != chunks[0].end
+    assert Crest().chunk(document("", source.plain, "other"), "plain")[0].end != chunks[0].end
+    assert [chunk.end for chunk in chunks[:3]] == [15513, 17854, 25547]
+
+
+def test_fixed_chunks_overlap_by_what_was_asked() -> None:
+    chunks = checked(Fixed(size=10, overlap=4), document("", "abcdefghijklmnopqrst"), "plain")
+    assert [chunk.content for chunk in chunks] == ["abcdefghij", "ghijklmnop", "mnopqrst"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["<p>", "</p>", '<td colspan="2">', "&amp;", "&lt;", "word ", "한글 "])).map("".join),
+       st.integers(1, 30), st.integers(0, 29))
+def test_fixed_and_section_chunks_never_cut_a_tag_or_an_entity(text: str, size: int, overlap: int) -> None:
+    for chunker in (Fixed(size=size, overlap=min(overlap, size - 1)), Sections(target=size, largest=size)):
+        for chunk in chunker.chunk(document(text, ""), "html"):
+            bare = chunk.content
+            assert bare.count("<") == bare.count(">")
+            assert bare.rfind("<") <= bare.rfind(">")
+            assert bare.count("&") == bare.count(";")
+
+
+PAGE = ("<h1>A</h1><p>" + "Alpha beta. " * 8 + "</p><h2>B</h2><p>short</p><h2>C</h2><p>" + "Gamma delta. " * 8 + "</p>")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_sections_begin_at_headings_and_small_ones_are_merged(format: Format) -> None:
+    source = parse_document(PAGE.encode(), "a.html")
+    chunks = checked(Sections(target=150, largest=300), source, format)
+    marks = {"html": ("<h1>A", "<h2>C"), "plain": ("# A", "## C")}[format]
+    assert [chunk.content.startswith(mark) for chunk, mark in zip(chunks, marks, strict=True)] == [True, True]
+    assert "short" in chunks[0].content
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_large_table_is_split_by_rows_with_its_header_repeated(format: Format) -> None:
+    page = ("<h2>Sales</h2><p>In millions</p><table><tr><th>Year</th><th>Total</th></tr>"
+            + "".join(f"<tr><td>{year}</td><td>{year * 3}</td></tr>" for year in range(1950, 2020))
+            + "</table><p>End.</p>")
+    source = parse_document(page.encode(), "a.html")
+    chunks = checked(Sections(target=200, largest=500), source, format)
+    header = {"html": "<table>\n<tr>\n<th>Year</th>\n<th>Total</th>\n</tr>\n",
+              "plain": "| Year | Total |\n| --- | --- |\n"}[format]
+    prefixes = [chunk.prefix for chunk in chunks]
+    assert len(prefixes) > 3
+    assert prefixes[:2] + prefixes[-2:] == ["", header, header, ""]
+    assert set(prefixes) == {"", header}
+    assert all(len(chunk.content) <= 500 for chunk in chunks)
+    for year in range(1950, 2020):
+        (holder,) = [chunk for chunk in chunks if str(year * 3) in chunk.content]
+        assert str(year) in holder.content
+        assert "Year" in holder.content
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_table_that_fits_stays_whole_with_its_heading(format: Format) -> None:
+    rows = "".join(f"<tr><td>item {number}</td><td>{number}</td></tr>" for number in range(20))
+    page = "<p>" + "Before it. " * 30 + f"</p><h2>Costs</h2><table>{rows}</table><p>" + "After it. " * 30 + "</p>"
+    source = parse_document(page.encode(), "a.html")
+    chunks = checked(Sections(target=300, largest=1_200), source, format)
+    holders = [chunk for chunk in chunks if "item" in chunk.content]
+    assert len(holders) == 1
+    assert "Costs" in holders[0].content
+
+
+def test_long_prose_is_split_at_sentences() -> None:
+    source = document("", "Eins zwei drei. " * 50 + "\n\n" + "한국어 문장이 여기에 있다. " * 50)
+    chunks = checked(Sections(target=100, largest=200), source, "plain")
+    assert all(chunk.content.rstrip().endswith(".") for chunk in chunks)
+
+
+def test_pages_reach_the_chunks() -> None:
+    pages = (Page(1, 0, 0), Page(2, 10, 10), Page(3, 10, 10), Page(4, 25, 25))
+    source = document("x" * 40, "x" * 40, pages=pages)
+    chunks = Fixed(size=20).chunk(source, "plain")
+    assert [chunk.pages for chunk in chunks] == [(1, 3), (3, 4)]
+
+
+def test_fifteen_million_characters_are_cut_in_seconds() -> None:
+    row = "<tr>\n<td>abc</td>\n<td>12,345</td>\n</tr>\n"
+    source = document("<h2>T</h2>\n<table>\n" + row * 150_000 + "</table>\n" + "<p>prose without end. " * 400_000, "")
+    for chunker in (Crest(), Fixed(), Sections()):
+        began = time.process_time()
+        chunker.chunk(source, "html")
+        assert time.process_time() - began < 6
+
+
+def test_a_typo_in_the_settings_lists_the_valid_kinds() -> None:
+    adapter: TypeAdapter[Crest | Fixed | Sections] = TypeAdapter(ChunkerSettings)
+    assert adapter.validate_python({"kind": "fixed", "size": 10}) == Fixed(size=10)
+    with pytest.raises(ValidationError, match="'crest', 'fixed', 'sections'"):
+        adapter.validate_python({"kind": "section"})
+    for bad in ({"kind": "fixed", "size": 10, "overlap": 10}, {"kind": "crest", "smallest": 9, "largest": 8},
+                {"kind": "sections", "target": 9, "largest": 8}, {"kind": "fixed", "sise": 1}):
+        with pytest.raises(ValidationError):
+            adapter.validate_python(bad)

@@ -1,0 +1,136 @@
+"""HTML pages to their two renderings."""
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from documents.parsers.html import parse_html
+
+
+def plain(page: str) -> str:
+    return parse_html(page).plain.strip()
+
+
+def html(page: str) -> str:
+    return parse_html(page).html.strip()
+
+
+def test_scripts_styles_comments_forms_and_handlers_are_gone() -> None:
+    page = """<body onload="x()"><!-- note --><script>alert(1)</script><style>p{}</style>
+      <iframe src="a">frame</iframe><form action="/"><input value="v"><select><option>o</select>
+      <p onclick="y()" style="color:red" class="c" id="i">Kept <a href="javascript:z()">link</a></p></form>"""
+    assert html(page) == "<p>Kept link</p>"
+    assert plain(page) == "Kept link"
+
+
+def test_text_that_looks_like_markup_stays_text() -> None:
+    assert html("<p>&lt;script&gt;alert(1)&lt;/script&gt; &amp;amp; a &lt; b</p>") == (
+        "<p>&lt;script&gt;alert(1)&lt;/script&gt; &amp;amp; a &lt; b</p>")
+    assert html('<img alt="&quot;&gt;&lt;script&gt;">') == '<p><img alt="&quot;&gt;&lt;script&gt;"></p>'
+
+
+def test_headings_lists_and_emphasis() -> None:
+    page = """<h1>One <i>two</i></h1><p>A <b>bold</b>&nbsp;word<br>next line</p>
+      <ul><li>a</li><li>b<ol start=3><li>c<li>d</ol></li></ul><dl><dt>Term<dd>Meaning</dl>
+      <blockquote><p>Said</p><p>so</p></blockquote>"""
+    assert plain(page) == ("# One two\n\nA bold word\nnext line\n\n- a\n- b\n  3. c\n  4. d\n\n"
+                           "Term\n    Meaning\n\n> Said\n>\n> so")
+    assert html(page).startswith("<h1>One <em>two</em></h1>\n<p>A <strong>bold</strong> word<br>next line</p>\n<ul>")
+
+
+def test_preformatted_text_keeps_its_spaces() -> None:
+    assert plain("<pre>a   b\n\tc</pre>") == "```\na   b\n    c\n```"
+    assert html("<pre>a   b\n  c</pre>") == "<pre>a   b\n  c</pre>"
+
+
+def test_a_table_is_a_pipe_table_with_a_header_rule() -> None:
+    page = """<table><caption>Sales</caption><thead><tr><th>Year</th><th>Total</th></tr></thead>
+      <tr><td>2021</td><td>1|2</td></tr><tr><td>2022</td><td><p>3</p><p>4</p></td></tr></table>"""
+    assert plain(page) == "Sales\n\n| Year | Total |\n| --- | --- |\n| 2021 | 1\\|2 |\n| 2022 | 3 4 |"
+
+
+def test_spans_keep_the_columns_aligned() -> None:
+    page = """<table><tr><th></th><th colspan=2>2022</th></tr><tr><th>Item</th><th>Q1</th><th>Q2</th></tr>
+      <tr><td rowspan=2>Sales</td><td>1</td><td>2</td></tr><tr><td>3</td><td>4</td></tr>
+      <tr><td colspan=3>Unaudited</td></tr></table>"""
+    assert plain(page) == ("|  | 2022 | 2022 |\n| Item | Q1 | Q2 |\n| --- | --- | --- |\n| Sales | 1 | 2 |\n"
+                           "| Sales | 3 | 4 |\n| Unaudited |  |  |")
+    assert '<th colspan="2">2022</th>' in html(page)
+    assert '<td rowspan="2">Sales</td>' in html(page)
+
+
+def test_signs_in_cells_of_their_own_join_their_number() -> None:
+    page = "<table><tr><td>Net</td><td>$</td><td>5</td><td></td><td>(3</td><td>)</td></tr></table>"
+    assert plain(page) == "| Net | $5 | (3) |\n| --- | --- | --- |"
+
+
+def test_a_layout_table_is_written_as_its_contents() -> None:
+    page = "<table><tr><td><p>Menu</p></td><td><table><tr><td>1</td><td>2</td></tr></table></td></tr></table>"
+    assert plain(page) == "Menu\n\n| 1 | 2 |\n| --- | --- |"
+    assert plain("<table><tr><td>Only</td></tr><tr><td>column</td></tr></table>") == "Only\n\ncolumn"
+
+
+def test_neighbouring_links_and_buttons_are_separate_words() -> None:
+    assert plain("<nav><a>Home</a><a>News</a><button>Go</button></nav>") == "Home News Go"
+    assert plain("<p>un<a>link</a>ed</p>") == "unlinked"
+
+
+def test_the_title_is_the_pages_own_else_its_first_heading() -> None:
+    assert parse_html("<title> A \n page</title><h1>Head</h1>").title == "A page"
+    assert parse_html("<h2>Head</h2>").title == "Head"
+    assert parse_html("<p>text</p>").title == ""
+
+
+def test_hangul_is_composed_and_invisible_characters_are_dropped() -> None:
+    assert plain("<p>\u1112\u1161\u11ab\u200b글\u00ad\ufeff x²\u2028y</p>") == "한글 x² y"
+
+
+def test_a_huge_span_does_not_blow_up() -> None:
+    page = "<table>" + "<tr>" + "<td colspan=99999 rowspan=99999>x</td>" * 20 + "</tr>" + "<tr><td>y</td></tr></table>"
+    assert len(plain(page)) < 10_000
+
+
+def test_ten_thousand_nested_tags_lose_nothing() -> None:
+    for tag in ("div", "b", "ul><li", "table><tr><td", "blockquote", "p"):
+        words = [f"w{index}" for index in range(10_000)]
+        page = "".join(f"<{tag}>{word} " for word in words)
+        assert re.findall(r"w\d+", plain(page)) == words
+        assert re.findall(r"w\d+", html(page)) == words
+
+
+class Balanced(HTMLParser):
+    """Checks that every tag is closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("br", "hr", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+TAGS = ["p", "div", "h2", "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tr", "td", "th", "caption", "pre", "b",
+        "i", "a", "span", "sup", "blockquote", "section", "br", "button", "form", "unknown"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(TAGS), st.booleans()), max_size=40))
+def test_whatever_the_nesting_every_word_is_in_both_renderings_once(
+        tags: list[tuple[bool, str, bool]]) -> None:
+    page = "".join(f"<{'/' if closing else ''}{tag}>" + (f"w{index};" if word else "")
+                   for index, (closing, tag, word) in enumerate(tags))
+    words = [f"w{index};" for index, (_, _, word) in enumerate(tags) if word]
+    parsed = parse_html(f"<body>{page}")
+    checker = Balanced()
+    checker.feed(parsed.html)
+    checker.close()
+    assert checker.open == []
+    assert sorted(re.findall(r"w\d+;", parsed.html)) == sorted(words)
+    assert sorted(re.findall(r"w\d+;", parsed.plain)) == sorted(words)

@@ -1,0 +1,111 @@
+"""PDF pages: reading order, headings, tables, pages."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pymupdf
+import pytest
+
+from documents import Document, Fixed, parse_document
+
+Text = tuple[float, float, str, float, str]
+
+
+def real(name: str) -> Document:
+    folder = Path(os.environ.get("RAGBED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+    if not (folder / name).is_file():
+        pytest.skip("the raw data is not here; RAGBED_DATA names its folder")
+    return parse_document((folder / name).read_bytes(), Path(name).name)
+
+
+def pdf(*pages: list[Text]) -> bytes:
+    """Pages of texts: x, y, text, size, font."""
+    file = pymupdf.open()
+    for texts in pages:
+        page = file.new_page()
+        for x, y, text, size, font in texts:
+            page.insert_text((x, y), text, fontsize=size, fontname=font)
+    data: bytes = file.tobytes()
+    return data
+
+
+def line(y: float, text: str, size: float = 11, font: str = "helv", x: float = 72) -> Text:
+    return x, y, text, size, font
+
+
+PROSE = [line(120 + 14 * index, f"Line {index} of a paragraph that is long enough to be prose") for index in range(8)]
+
+
+def test_pages_begin_where_their_text_does() -> None:
+    document = parse_document(pdf([line(200, "First page")], [line(200, "Second page")]), "a.pdf")
+    assert [page.number for page in document.pages] == [1, 2]
+    assert document.plain[document.pages[1].plain:] == "Second page\n\n"
+    assert document.html[document.pages[1].html:].startswith('<p class="paragraph" data-page="2" data-size="11.0"')
+    chunks = Fixed(size=13).chunk(document, "plain")
+    assert [(chunk.content, chunk.pages) for chunk in chunks] == [
+        ("First page\n\nS", (1, 2)), ("econd page\n\n", (2, 2))]
+
+
+def test_headings_are_told_by_size_and_weight() -> None:
+    document = parse_document(pdf([line(80, "Big title", 20), line(100, "Part", 14, "hebo"), *PROSE,
+                                   line(300, "Bold words", 11, "hebo"), line(316, "Text below.")]), "a.pdf")
+    assert document.title == "Big title"
+    assert document.plain.startswith("# Big title\n\n## Part\n\nLine 0 of")
+    assert "### Bold words\n\nText below." in document.plain
+    assert '<h1 class="heading1" data-page="1" data-size="20.0" data-box="72 ' in document.html
+
+
+def test_lines_of_a_paragraph_are_joined_and_only_known_words_are_dehyphenated() -> None:
+    texts = [line(120, "The government said that the govern-"), line(134, "ment would keep its long-"),
+             line(148, "term plan.")]
+    document = parse_document(pdf(texts), "a.pdf")
+    assert document.plain == "The government said that the government would keep its long-term plan.\n\n"
+
+
+def test_aligned_numbers_without_rules_are_a_table() -> None:
+    rows = [("Revenue", "$ 1,234", "$ 987"), ("Cost of sales", "(1,000)", "(800)"), ("Net income", "$ 234", "$ 187")]
+    texts = [*PROSE, line(300, "Years ended", x=330), line(314, "2022", x=310), line(314, "2021", x=410)]
+    for index, (label, *values) in enumerate(rows):
+        texts += [line(330 + 14 * index, label), *(line(330 + 14 * index, value, x=300 + 100 * column)
+                                                   for column, value in enumerate(values))]
+    document = parse_document(pdf(texts), "a.pdf")
+    assert ("| Revenue | $ 1,234 | $ 987 |\n| Cost of sales | (1,000) | (800) |\n| Net income | $ 234 | $ 187 |"
+            in document.plain)
+    assert document.plain.index("|  | 2022 | 2021 |") < document.plain.index("| Revenue")
+
+
+def test_two_columns_of_prose_are_no_table() -> None:
+    texts = [line(120 + 14 * index, f"words of the {side} column, number {index}, in prose", x=x)
+             for index in range(10) for side, x in (("left", 50.0), ("right", 330.0))]
+    assert "|" not in parse_document(pdf(texts), "a.pdf").plain
+
+
+def test_running_headers_and_page_numbers_are_classed() -> None:
+    pages = [[line(30, "Annual report"), *PROSE, line(820, str(number))] for number in (1, 2, 3)]
+    document = parse_document(pdf(*pages), "a.pdf")
+    assert document.html.count('<p class="header"') == 3
+    assert document.html.count('<p class="footer"') == 3
+
+
+def test_an_income_statement_of_a_filing_reads_as_a_table() -> None:
+    document = real("financebench/pdfs/ADOBE_2022_10K.pdf")
+    assert "|  | Years Ended | Years Ended | Years Ended |\n" in document.plain
+    assert ("| Revenue: |  |  |  |\n| Subscription | $16,388 | $14,573 | $11,626 |\n| Product | 532 | 555 | 507 |\n"
+            in document.plain)
+    start = document.plain.index("| Subscription | $16,388")
+    assert document.pages_of("plain", start, start + 10) == (54, 54)
+    assert len(document.pages) == 99
+
+
+def test_a_ruled_korean_table_keeps_its_spans_and_its_spaces() -> None:
+    document = real("korean_rag/kbo_table_text.pdf")
+    assert ("| 구분 | 토요일 | 일요일/공휴일 | 평일 |\n| --- | --- | --- | --- |\n| 3월 | 17:00 | 14:00 | 18:30 |"
+            in document.plain)
+    assert 'rowspan="' in document.html
+    changes = real("korean_rag/kbo_only_table.pdf")
+    assert "심판판정의 공정성, 일관성, 정확성 향상을 위해 자동 투구 판정 시스템(ABS)을 도입하고," in changes.plain
+
+
+def test_korean_words_broken_at_the_end_of_a_line_are_whole() -> None:
+    assert "서스펜디드 경기로 한다." in real("korean_rag/kbo_table_text.pdf").plain

@@ -1,0 +1,107 @@
+"""What `find_sources` lists, skips and names."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from documents import DocumentError, digest, find_sources, read_documents
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"text of {name}", encoding="utf-8")
+
+
+def relatives(*given: str | Path) -> list[str]:
+    return [source.relative for source in find_sources(given)]
+
+
+def test_a_folder_is_searched_recursively_in_sorted_order(tmp_path: Path) -> None:
+    write(tmp_path, "b.txt", "a/z.html", "a/a.MD", "c.pdf")
+    assert relatives(tmp_path) == ["a/a.MD", "a/z.html", "b.txt", "c.pdf"]
+
+
+def test_hidden_entries_and_unknown_suffixes_in_a_folder_are_skipped(tmp_path: Path) -> None:
+    write(tmp_path, ".hidden.txt", ".git/x.txt", "seen.txt", "data.csv", "noise")
+    assert relatives(tmp_path) == ["seen.txt"]
+
+
+def test_a_file_of_unknown_type_that_is_named_itself_is_reported(tmp_path: Path) -> None:
+    write(tmp_path, "report.docx")
+    (source,) = find_sources([tmp_path / "report.docx"])
+    (error,) = read_documents([source])
+    assert isinstance(error, DocumentError)
+    assert str(error).startswith("report.docx: unknown type .docx; known are .html")
+
+
+def test_a_missing_path_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match=r"^\S*nothing: no such file or folder$"):
+        find_sources([tmp_path / "nothing"])
+
+
+def test_a_glob_is_relative_to_its_fixed_part(tmp_path: Path) -> None:
+    write(tmp_path, "x/1.txt", "x/deep/2.txt", "x/3.html", "y/4.txt")
+    assert relatives(f"{tmp_path}/x/**/*.txt") == ["1.txt", "deep/2.txt"]
+    assert relatives(f"{tmp_path}/*/*.txt") == ["x/1.txt", "y/4.txt"]
+
+
+def test_a_glob_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="matches no file"):
+        find_sources([f"{tmp_path}/*.txt"])
+
+
+def test_an_existing_name_with_brackets_is_no_glob(tmp_path: Path) -> None:
+    write(tmp_path, "a[1].txt", "a1.txt")
+    assert relatives(tmp_path / "a[1].txt") == ["a[1].txt"]
+
+
+def test_equal_names_in_two_folders_get_distinct_relative_paths(tmp_path: Path) -> None:
+    write(tmp_path, "p/docs/a.txt", "q/docs/a.txt", "q/docs/b.txt")
+    assert relatives(tmp_path / "p/docs", tmp_path / "q/docs") == ["b.txt", "p/docs/a.txt", "q/docs/a.txt"]
+
+
+def test_a_file_given_twice_is_listed_once(tmp_path: Path) -> None:
+    write(tmp_path, "a.txt")
+    assert relatives(tmp_path, tmp_path / "a.txt") == ["a.txt"]
+
+
+def test_links_that_lead_outside_are_named_and_not_followed(tmp_path: Path) -> None:
+    write(tmp_path, "secret/s.txt", "docs/a.txt")
+    (tmp_path / "docs/out.txt").symlink_to(tmp_path / "secret/s.txt")
+    (tmp_path / "docs/folder").symlink_to(tmp_path / "secret")
+    (tmp_path / "docs/same.txt").symlink_to(tmp_path / "docs/a.txt")
+    (tmp_path / "docs/broken.txt").symlink_to(tmp_path / "docs/gone.txt")
+    problems = {source.relative: source.problem for source in find_sources([tmp_path / "docs"])}
+    assert problems == {
+        "a.txt": None, "same.txt": None,
+        "broken.txt": "a link to a file that does not exist",
+        "folder": "a link to a folder, which is not followed",
+        "out.txt": "a link that leads outside the folder, which is not followed"}
+
+
+def test_names_are_composed_so_that_ids_agree_across_machines(tmp_path: Path) -> None:
+    write(tmp_path, "\u1112\u1161\u11ab.txt")
+    (document,) = read_documents(find_sources([tmp_path]))
+    assert not isinstance(document, DocumentError)
+    assert document.source == "한.txt"
+    assert document.id == digest("한.txt")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows names are Unicode")
+def test_a_name_that_is_not_utf8_is_shown_escaped(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("coffee")
+    (document,) = read_documents(find_sources([tmp_path]))
+    assert not isinstance(document, DocumentError)
+    assert document.source == "caf\\xe9.txt"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_named_pipe_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    (source,) = find_sources([tmp_path / "pipe.txt"])
+    assert source.problem == "not a regular file"
+    assert find_sources([tmp_path]) == []
