@@ -45,8 +45,8 @@ def checked(chunker: Crest | Fixed | Sections, source: Document, format: Format)
 FOR_FILES = [chunker for chunker in CHUNKERS if chunker not in (CHUNKERS[5], CHUNKERS[-1])]
 
 PIECES = ["<p>", "</p>\n", "<table>\n", "<tr>\n", "<td>", "</td>", "</tr>\n", "</table>\n", "<h2>", "</h2>\n",
-          "&amp;", "<br>", "\n\n", "\n", " ", "# Head\n\n", "| a | b |\n", "| --- | --- |\n", "한국어 문장이다. ", "word. ",
-          "<", ">", "&", "x" * 90, "</div>", '<td colspan="2">', "   \n \n"]
+          "&amp;", "<br>", "\n\n", "\n", " ", "# Head\n\n", "| a | b |\n", "| --- | --- |\n", "한국어 문장이다. ",
+          "word. ", "<", ">", "&", "x" * 90, "</div>", '<td colspan="2">', "   \n \n"]
 
 
 @settings(max_examples=300, deadline=None)

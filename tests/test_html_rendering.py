@@ -62,6 +62,12 @@ def test_spans_keep_the_columns_aligned() -> None:
     assert '<td rowspan="2">Sales</td>' in html(page)
 
 
+def test_a_title_over_an_empty_column_is_not_lost() -> None:
+    page = """<table><tr><th>Item</th><th>Notes</th><th colspan=3>2022</th></tr>
+      <tr><td>Sales</td><td></td><td></td><td>5</td><td></td></tr></table>"""
+    assert plain(page) == "| Item | Notes | 2022 |\n| --- | --- | --- |\n| Sales |  | 5 |"
+
+
 def test_signs_in_cells_of_their_own_join_their_number() -> None:
     page = "<table><tr><td>Net</td><td>$</td><td>5</td><td></td><td>(3</td><td>)</td></tr></table>"
     assert plain(page) == "| Net | $5 | (3) |\n| --- | --- | --- |"

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pymupdf
@@ -12,11 +13,15 @@ from documents import Document, Fixed, parse_document
 Text = tuple[float, float, str, float, str]
 
 
-def real(name: str) -> Document:
+def _data(name: str) -> bytes:
     folder = Path(os.environ.get("RAGBED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
     if not (folder / name).is_file():
         pytest.skip("the raw data is not here; RAGBED_DATA names its folder")
-    return parse_document((folder / name).read_bytes(), Path(name).name)
+    return (folder / name).read_bytes()
+
+
+def real(name: str) -> Document:
+    return parse_document(_data(name), Path(name).name)
 
 
 def pdf(*pages: list[Text]) -> bytes:
@@ -109,3 +114,10 @@ def test_a_ruled_korean_table_keeps_its_spans_and_its_spaces() -> None:
 
 def test_korean_words_broken_at_the_end_of_a_line_are_whole() -> None:
     assert "서스펜디드 경기로 한다." in real("korean_rag/kbo_table_text.pdf").plain
+
+
+def test_no_character_of_a_filing_is_lost() -> None:
+    document = real("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf")
+    data = pymupdf.open(stream=_data("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf"), filetype="pdf")
+    raw = Counter("".join("".join(page.get_text() for page in data).split()))
+    assert raw - Counter("".join(document.plain.split())) == Counter()

@@ -80,8 +80,9 @@ def _layout(page: Any) -> tuple[float, list[Line], list[Grid]]:
     import pymupdf
 
     flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES & ~pymupdf.TEXT_PRESERVE_LIGATURES
-    blocks = page.get_text("dict", flags=flags)["blocks"]
-    return page.rect.height, lines_of(blocks), drawn_grids(page)
+    text = page.get_textpage(flags=flags)
+    lines = lines_of(page.get_text("dict", textpage=text)["blocks"], page.get_text("words", textpage=text))
+    return page.rect.height, lines, drawn_grids(page)
 
 
 Block = Table | Paragraph

@@ -1,17 +1,21 @@
 """A page's lines of text, with their place and type."""
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from documents.renderings.events import normalised, plain_spaces
 
 Box = tuple[float, float, float, float]
+Word = tuple[float, float, float, float, str, int, int, int]
 
 _BOLD = 16
-_SIGN_AFTER = re.compile(r"^(.*\S)\s+([$€£¥₩])\s*$")
+_GAP = 1.2
+_SIGNS = frozenset("$€£¥₩")
+_NUMBER_ENDS = frozenset("0123456789)%—–-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,32 +42,40 @@ class Line:
         return self.box[3] - self.box[1]
 
 
-def lines_of(blocks: Iterable[dict[str, Any]]) -> list[Line]:
-    """The lines of `page.get_text("dict")["blocks"]`; those without a visible character are left out."""
-    found: list[Line] = []
-    for number, block in enumerate(blocks):
-        for raw in block.get("lines", ()):
-            spans = [span for span in raw["spans"] if span["text"].strip()]
-            if not spans:
-                continue
-            text = plain_spaces(normalised("".join(span["text"] for span in raw["spans"]))).replace("\n", " ")
-            widest = max(spans, key=lambda span: len(span["text"]))
-            bold = all(span["flags"] & _BOLD or "bold" in span["font"].lower() for span in spans)
-            box = (min(span["bbox"][0] for span in spans), raw["bbox"][1],
-                   max(span["bbox"][2] for span in spans), raw["bbox"][3])
-            found.append(Line(text.strip(), box, widest["size"], bold, number, text.endswith(" ")))
-    return [part for line in found if line.text for part in _parts(line)]
+def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[Line]:
+    """The lines of a page; those without a visible character are left out.
+
+    Args:
+        blocks: `page.get_text("dict")["blocks"]`.
+        words: `page.get_text("words")`, with the same flags: x0, y0, x1, y1, text, block, line, position.
+    """
+    placed: dict[tuple[int, int], list[Word]] = defaultdict(list)
+    for word in words:
+        placed[word[5], word[6]].append(word)
+    return [part for number, block in enumerate(blocks) for index, raw in enumerate(block.get("lines", ()))
+            for part in _parts(raw, placed[number, index], number)]
 
 
-def _parts(line: Line) -> list[Line]:
-    """A currency sign at the end of a number belongs to the number in the next column."""
-    match = _SIGN_AFTER.match(line.text)
-    if not match or (not line.text[0].isdigit() and line.text[0] not in "(—–-$"):
-        return [line]
-    x0, y0, x1, y1 = line.box
-    edge = x1 - line.size * 0.6
-    return [replace(line, text=match[1], box=(x0, y0, edge - line.size * 0.3, y1)),
-            replace(line, text=match[2], box=(edge, y0, x1, y1))]
+def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[Line]:
+    """A line, cut where a wide gap or a currency sign after a number shows that the next column begins."""
+    spans = [span for span in raw["spans"] if span["text"].strip()]
+    if not spans or not words:
+        return []
+    size = max(spans, key=lambda span: len(span["text"]))["size"]
+    bold = all(span["flags"] & _BOLD or "bold" in span["font"].lower() for span in spans)
+    groups = [[words[0]]]
+    for before, word in pairwise(words):
+        if word[0] - before[2] > _GAP * size or (word[4] in _SIGNS and before[4][-1] in _NUMBER_ENDS):
+            groups.append([])
+        groups[-1].append(word)
+    spaced = not raw["spans"][-1]["text"][-1:].strip()
+    lines = [Line(_text(group), (group[0][0], raw["bbox"][1], max(word[2] for word in group), raw["bbox"][3]), size,
+                  bold, block, spaced) for group in groups]
+    return [line for line in lines if line.text]
+
+
+def _text(words: list[Word]) -> str:
+    return " ".join(plain_spaces(normalised(" ".join(word[4] for word in words))).split())
 
 
 def bounds(boxes: Iterable[Box]) -> Box:

@@ -117,9 +117,20 @@ def _joined(line: list[str]) -> list[str]:
 def _without_empty(rows: list[tuple[bool, list[str]]]) -> list[tuple[bool, list[str]]]:
     width = max((len(line) for _, line in rows), default=0)
     padded = [(head, line + [""] * (width - len(line))) for head, line in rows]
-    kept = [column for column in range(width)
-            if any(line[column] for head, line in padded if not head) or all(head for head, _ in padded)]
+    kept: list[int] = []
+    for column in range(width):
+        beside = [other for other in [*kept[-1:], column + 1] if other < width]
+        if not _redundant(padded, column, beside):
+            kept.append(column)
     return [(head, [line[column] for column in kept]) for head, line in padded]
+
+
+def _redundant(rows: list[tuple[bool, list[str]]], column: int, beside: list[int]) -> bool:
+    """Whether a column has no text but a title that a neighbour repeats."""
+    if any(line[column] for head, line in rows if not head):
+        return False
+    titles = [line for head, line in rows if head and line[column]]
+    return not titles or any(all(line[other] == line[column] for line in titles) for other in beside)
 
 
 def _lines(rows: list[tuple[bool, list[str]]]) -> list[str]:
