@@ -1,6 +1,7 @@
 """Building an index: parse, chunk, embed, write; what was done before is not done again."""
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 TITLE_CHARACTERS = 120
 """Of a title, what is embedded in front of each chunk: some web pages put a paragraph there."""
+
+NAME_CHARACTERS = 60
 
 
 class Progress(Protocol):
@@ -126,7 +129,7 @@ def _nothing(skipped: Sequence[DocumentError]) -> str:
 def _cut(documents: Sequence[Document], settings: IndexSettings, embedder: Embedder, progress: Progress) -> Cut:
     cut = Cut([], [], [])
     for done, document in enumerate(documents, 1):
-        header = document.title[:TITLE_CHARACTERS] + "\n" if settings.titled else ""
+        header = _header(document) if settings.titled else ""
         chunks = [chunk for format in settings.formats for chunk in settings.chunker.chunk(document, format)]
         contents = [chunk.content for chunk in chunks]
         spans = embedder.windows(contents, header)
@@ -136,6 +139,13 @@ def _cut(documents: Sequence[Document], settings: IndexSettings, embedder: Embed
                          for start, end in windows)
         progress("chunk", done, len(documents))
     return cut
+
+
+def _header(document: Document) -> str:
+    """The file's name, as words, and the title: of many filings the title is a mere number."""
+    name = re.sub(r"[\W_]+", " ", Path(document.source).stem)[:NAME_CHARACTERS].strip()
+    title = document.title[:TITLE_CHARACTERS].strip()
+    return f"{title}\n" if name.casefold() in title.casefold() else f"{name}: {title}\n"
 
 
 def _embed(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:

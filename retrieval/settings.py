@@ -17,8 +17,8 @@ class IndexSettings(BaseModel):
         embedder: a folder, or the hub's name of a sentence-transformers model.
         formats: the renderings whose chunks are indexed.
         vectors: how vectors are searched; `auto` goes by their number.
-        titled: whether the document's title is embedded in front of each chunk (it is not shown): a page
-            of a report seldom says whose report it is.
+        titled: whether the file's name and the document's title are embedded in front of each chunk (they
+            are not shown): a page of a report seldom says whose report it is.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
