@@ -15,7 +15,8 @@ from documents.errors import RunError
 from documents.types import digest
 
 _WINDOW = 0.005  # seconds: many replies of one moment share one commit, and none waits noticeably
-_TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID"
+# Not WITHOUT ROWID, which is for small rows: texts in the key's own tree make every insertion three times as dear.
+_TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)"
 
 text_hash = lru_cache(maxsize=512)(digest)  # the parts of prompts repeat, and are the same objects
 

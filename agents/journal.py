@@ -17,7 +17,7 @@ from strategies.types import Failure, Message, Reply
 
 Mode = Literal["live", "record", "replay"]
 SCHEMA = ("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, messages TEXT NOT NULL, parameters TEXT NOT NULL,"
-          " reply TEXT, failure TEXT) WITHOUT ROWID",)
+          " reply TEXT, failure TEXT)",)
 _KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)"
 _NEAREST_OF = 2000  # recorded calls looked at for the nearest prompt of a miss
 

@@ -21,8 +21,8 @@ from experiments.question import Question
 from experiments.record import Record, Result, Timing
 
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
-            " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question)) WITHOUT ROWID")
-_QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT) WITHOUT ROWID"
+            " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
+_QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
 _QUESTION = TypeAdapter(Question)
 
 
