@@ -61,7 +61,7 @@ def build_graph(player: Player, checkpointer: Any = None) -> Graph:
     async def finish(state: State) -> State:
         return {"answer": answer_to_json(player.playback(state).answer())}
 
-    def first(state: State) -> Node:
+    async def first(state: State) -> Node:  # LangGraph would hand a plain function to a thread
         return player.playback(state).node
 
     graph = StateGraph(State)
