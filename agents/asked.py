@@ -38,7 +38,8 @@ class Asked:
 
 def outcome_to_json(outcome: Reply | Failure) -> dict[str, Any]:
     """A reply or failure as plain JSON."""
-    return asdict(outcome)
+    fields = asdict(outcome)
+    return {**fields, "tool_calls": list(outcome.tool_calls)} if isinstance(outcome, Reply) else fields
 
 
 def reply_from_json(fields: Mapping[str, Any]) -> Reply:

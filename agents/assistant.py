@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.client import ModelClient
@@ -18,6 +19,7 @@ from agents.playback import Means, Playback
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer
+from documents.types import digest
 from retrieval.index import Index
 from strategies.catalogue import reasoning, retrieval
 from strategies.types import Rules, Task
@@ -56,7 +58,6 @@ class Assistant:
         self._reasoning = reasoning(settings.reasoning)
         self._retrieval = retrieval(settings.retrieval)
         self._live: dict[str, Playback] = {}
-        self._ids = map(str, itertools.count(1))
         self.graph = build_graph(self, checkpointer)
 
     @classmethod
@@ -84,33 +85,35 @@ class Assistant:
         assert isinstance(answer, Answer)
         return answer
 
-    async def stream(self, question: str, options: Options = ()) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, question: str, options: Options = ()) -> AsyncGenerator[dict[str, Any]]:
         """Events `search` and `reply` as they happen, and last `answer`."""
-        async for event in self._play(question, options):
-            yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
+        async with contextlib.aclosing(self._play(question, options)) as events:
+            async for event in events:
+                yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
 
     def playback(self, state: State) -> Playback:
         """The live playback of a state, or one restored from its results."""
         live = self._live.get(state.get("id", ""))
         if live is not None:
             return live
-        play = self._begin(state.get("id", ""), state["question"],
-                           tuple((label, text) for label, text in state.get("options", ())))
+        play = self._begin(state["question"], tuple((label, text) for label, text in state.get("options", ())))
         play.restore(state.get("results", ()))
         return play
 
-    async def _play(self, question: str, options: Options) -> AsyncIterator[dict[str, Any] | Answer]:
-        id = next(self._ids)
-        play = self._live[id] = self._begin(id, question, options)
+    async def _play(self, question: str, options: Options) -> AsyncGenerator[dict[str, Any] | Answer]:
+        id = uuid4().hex  # a checkpointer's store may outlive this process
+        play = self._live[id] = self._begin(question, options)
         state: State = {"id": id, "question": question, "options": [list(option) for option in options]}
+        config: RunnableConfig = {**recursion_limit(self.settings.limits), "configurable": {"thread_id": id}}
         try:
-            async for event in self.graph.astream(state, recursion_limit(self.settings.limits), stream_mode="custom"):
+            async for event in self.graph.astream(state, config, stream_mode="custom"):
                 yield event
         finally:
             del self._live[id]
         yield play.answer()
 
-    def _begin(self, id: str, question: str, options: Options) -> Playback:
-        task = Task(id=id, question=question, retrieval=self._retrieval, rules=self.settings.rules, options=options)
+    def _begin(self, question: str, options: Options) -> Playback:
+        task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,
+                    options=options)
         means = Means(self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits)
         return Playback(task, self._reasoning, means)

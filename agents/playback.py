@@ -133,6 +133,8 @@ class Playback:
 
     def answer(self) -> Answer:
         """The end of the question, its cited numbers split into shown and never shown."""
+        if self.node != "finish":
+            self.stop_over_budget()  # restored from its results, which do not say that the budget ended it
         seconds = time.monotonic() - self.started
         common: dict[str, Any] = {"evidence": tuple(self._passages.values()), "trace": tuple(self.trace),
                                   "usage": self.usage, "cost": replace(self.cost, seconds=seconds)}
@@ -151,13 +153,21 @@ class Playback:
         self._recipe.close()
 
     def _send(self, value: Any) -> None:
+        """Run the recipe up to what it asks for next; TypeError where it breaks the protocol of recipes."""
         try:
             action = self._recipe.send(value)
+            while action == []:  # nothing to perform, such as the sub-questions of a question that has none
+                action = self._recipe.send([])
         except StopIteration as end:
+            if not isinstance(end.value, Draft):
+                raise TypeError(f"the strategy returned {type(end.value).__name__}, not a Draft") from None
             self.draft, self.pending = end.value, []
             return
         self._listed = isinstance(action, list)
         self.pending = action if isinstance(action, list) else [action]
+        if {type(one) for one in self.pending} not in ({Search}, {Generate}):
+            raise TypeError("the strategy yielded something other than searches or calls, or searches and calls in "
+                            "one list")
 
     def _number(self, chunk: Chunk) -> Passage:
         return self._passages.setdefault(chunk.id, Passage(len(self._passages) + 1, chunk))

@@ -1,0 +1,117 @@
+"""The served form of the graph: asks, streams, and keeps its states where a checkpointer is given."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from agents.assistant import Assistant, AssistantSettings
+from agents.models import open_model
+from agents.settings import Limits, ModelSettings
+from documents.chunkers import Crest
+from documents.errors import SettingsError
+from retrieval.build import build_index
+from retrieval.index import Index
+from retrieval.settings import IndexSettings
+
+PLAN = "1. Which country?\n2. Which continent?"
+LINES = [PLAN, "Norway [1].", "Europe [2].", "<Answer>Norway [1] [8]</Answer>"]
+
+
+class Letters:
+    """Counts letters."""
+
+    name, identity, dimension, window = "letters", "letters-1", 128, 10_000
+
+    def windows(self, texts: Sequence[str], header: str = ""):
+        return [[(0, len(text))] for text in texts]
+
+    def embed_queries(self, texts: Sequence[str]):
+        return self.embed_passages(texts)
+
+    def embed_passages(self, texts: Sequence[str], *_):
+        vectors = np.array([np.bincount([ord(c) % 128 for c in text], minlength=128) + 1 for text in texts], np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "oslo.txt").write_text("Oslo is the capital of Norway.")
+    (tmp_path / "rome.txt").write_text("Rome is the capital of Italy.")
+    build_index([tmp_path / "oslo.txt", tmp_path / "rome.txt"], tmp_path / "index",
+                IndexSettings(chunker=Crest(smallest=500, largest=500), titled=False), embedder=Letters())
+    return Index.open(tmp_path / "index", Letters())
+
+
+def settings(index: Index, **changes) -> AssistantSettings:
+    return AssistantSettings(index=index.folder, reasoning="least_to_most", **changes)
+
+
+async def test_events_come_in_the_order_of_the_steps_and_the_answer_is_last(serve, index):
+    server = serve(LINES)
+    async with open_model(f"{server.url}#m", ModelSettings()) as client:
+        assistant = Assistant(settings(index), index, client)
+        events = [event async for event in assistant.stream("Oslo: where is it?")]
+        assistant.searcher.close()
+    assert [event["event"] for event in events] == ["search", *["reply"] * 4, "answer"]
+    assert [event.get("purpose") for event in events[1:5]] == ["decompose", "solve", "solve", "answer"]
+    assert events[0]["found"] == [1, 2]
+    last = events[-1]
+    assert (last["outcome"], last["text"], last["invalid_citations"]) == ("answered", "Norway [1] [8]", [8])
+    assert [one["number"] for one in last["citations"]] == [1]
+
+
+async def test_a_consumer_that_leaves_early_leaves_nothing_behind(serve, index):
+    server = serve(LINES + LINES)
+    async with open_model(f"{server.url}#m", ModelSettings()) as client:
+        assistant = Assistant(settings(index), index, client)
+        stream = assistant.stream("Where is Oslo?")
+        assert (await anext(stream))["event"] == "search"
+        await stream.aclose()
+        assert assistant._live == {}
+        assistant.searcher.close()
+
+
+async def test_the_same_question_twice_shares_nothing_of_its_state_under_a_checkpointer(serve, index):
+    server = serve(LINES + LINES)
+    saver = InMemorySaver()
+    async with open_model(f"{server.url}#m", ModelSettings()) as client:
+        for _ in range(2):  # as two processes over one store: each counts its questions from one
+            assistant = Assistant(settings(index), index, client, saver)
+            answer = await assistant.ask("Where is Oslo?")
+            assistant.searcher.close()
+            assert (answer.outcome, answer.cited, answer.invalid_citations) == ("answered", (1,), (8,))
+            assert len(answer.trace) == 5
+    states = [saved.checkpoint["channel_values"] for saved in saver.list(None)]
+    assert max(len(state.get("results", ())) for state in states) == 5
+
+
+async def test_the_graph_plays_a_state_that_nobody_began_as_the_studio_does(serve, index):
+    server = serve([*LINES, "<Answer>Norway</Answer>"])
+    async with open_model(f"{server.url}#m", ModelSettings()) as client:
+        assistant = Assistant(settings(index), index, client)
+        state = await assistant.graph.ainvoke({"question": "Where is Oslo?"})
+        assert state["answer"]["text"] == "Norway [1] [8]"
+        short = Assistant(settings(index, limits=Limits(calls=1)), index, client)
+        assert (await short.graph.ainvoke({"question": "Where is Oslo?"}))["answer"]["outcome"] == "budget"
+        assistant.searcher.close()
+        short.searcher.close()
+
+
+async def test_an_unknown_strategy_is_named_before_anything_is_opened(index):
+    with pytest.raises(SettingsError, match="there are: direct"):
+        async with Assistant.open(AssistantSettings(index=index.folder, reasoning="guess")):
+            pass
+
+
+async def test_the_studio_says_which_variable_is_missing(monkeypatch):
+    from agents.studio import open_graph
+
+    monkeypatch.delenv("RAGBED_INDEX", raising=False)
+    with pytest.raises(SettingsError, match="set RAGBED_INDEX"):
+        async with open_graph():
+            pass

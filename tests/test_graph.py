@@ -1,0 +1,281 @@
+"""The state machine: how questions end, how evidence is numbered, how a saved question goes on, what is streamed."""
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.graph import State, answer_to_json, build_graph, recursion_limit
+from agents.journal import Journal
+from agents.model import Model
+from agents.models import open_model
+from agents.playback import Means, Playback
+from agents.search import Searcher
+from agents.settings import CallLimits, Limits, ModelSettings
+from agents.types import Answer, GenerateStep, SearchStep
+from documents.errors import RecipeMismatch
+from documents.types import Chunk, Document
+from retrieval.types import Hit
+from strategies.catalogue import reasoning, retrieval
+from strategies.prompting import numbers, prompt
+from strategies.reading import REFUSAL
+from strategies.types import Draft, Failure, Generate, Recipe, Reply, Search, Task
+
+PAGES = [Document(name, f"{name}.txt", name, "", text) for name, text in
+         (("oslo", "Oslo is the capital of Norway."), ("bergen", "Bergen is a port."), ("rome", "Rome is in Italy."))]
+CHUNKS = {page.id: Chunk.of(page, "plain", 0, len(page.plain)) for page in PAGES}
+FOUND = {"first": ["oslo", "bergen"], "second": ["rome", "oslo"], "Where is Oslo?": ["oslo", "rome"]}
+BY_ID = {chunk.id: chunk for chunk in CHUNKS.values()}
+
+
+def two_searches(task: Task) -> Recipe:
+    """Searches, asks, searches again, and asks over both findings."""
+    first = yield Search("first")
+    yield Generate(prompt("direct", task, first), "look", numbers(first))
+    second = yield Search("second")
+    reply: Reply = yield Generate(prompt("direct", task, second), "answer", numbers(second))
+    return Draft.from_reply(reply)
+
+
+def many_at_once(task: Task) -> Recipe:
+    """Two searches at once, three calls at once, none at all, and an answer made of what came back, in order."""
+    left, right = yield [Search("first"), Search("second")]
+    evidence = left + right
+    replies = yield [Generate(prompt("direct", replace(task, question=f"slow {n}"), evidence), "solve",
+                              numbers(evidence)) for n in (3, 2, 1)]
+    none = yield []
+    return Draft.from_reply(Reply(" ".join(reply.text for reply in replies) + f" {none} [1] [3]"))
+
+
+def sees_failure(task: Task) -> Recipe:
+    """Answers with the kind of the failure that it asked to see."""
+    seen = yield Generate(prompt("direct", task, ()), "answer", see_failure=True)
+    return Draft.from_reply(Reply(f"saw {seen.kind}" if isinstance(seen, Failure) else seen.text))
+
+
+class Player:
+    """Plays every state anew from its results, as LangGraph's Studio does."""
+
+    def __init__(self, means: Means, recipe) -> None:
+        self.means = means
+        self.recipe = recipe
+
+    def playback(self, state: State) -> Playback:
+        task = Task(state["id"], state["question"], retrieval("once"))
+        play = Playback(task, self.recipe, self.means)
+        play.restore(state.get("results", ()))
+        return play
+
+
+async def find(search: Search) -> list[Chunk]:
+    return [CHUNKS[name] for name in FOUND[search.query]]
+
+
+async def state_of(server, recipe, limits: Limits | None = None, calls: CallLimits | None = None, results=()) -> State:
+    """The graph's last state."""
+    limits = limits or Limits()
+    async with open_model(f"{server.url}#m", ModelSettings(calls=calls or CallLimits(attempts=1))) as client:
+        await client.ready()
+        model = Model(client, Journal(None), 64)
+        means = Means(find, model.ask, model.key, BY_ID.__getitem__, limits)
+        start: State = {"id": "q", "question": "Where is Oslo?", "results": list(results)}
+        return await build_graph(Player(means, recipe)).ainvoke(start, recursion_limit(limits))
+
+
+async def answer_of(server, recipe, *args, **more) -> dict:
+    return (await state_of(server, recipe, *args, **more))["answer"]
+
+
+@pytest.mark.parametrize(("line", "outcome", "text"), [
+    ("<Answer>Norway [1]</Answer>", "answered", "Norway [1]"), (f"<Answer>{REFUSAL}</Answer>", "refused", REFUSAL),
+    ("", "malformed", ""), ("<Answer></Answer>", "malformed", ""), ("[1]", "malformed", "[1]"),
+    ({"status": 500}, "error", ""),
+    ({"status": 400, "error": {"code": "context_length_exceeded", "message": "too long"}}, "too_long", ""),
+    ({"text": "late", "delay": 2}, "timeout", "")])
+async def test_a_question_ends_with_the_outcome_of_what_happened(serve, line, outcome, text):
+    answer = await answer_of(serve([line]), reasoning("direct"), calls=CallLimits(attempts=1, seconds=0.4))
+    assert (answer["outcome"], answer["text"], answer["refused"]) == (outcome, text, outcome == "refused")
+    assert bool(answer["failure"]) == (outcome in ("error", "too_long", "timeout"))
+
+
+@pytest.mark.parametrize("limits", [Limits(calls=1), Limits(searches=1), Limits(tokens=500)])
+async def test_a_question_over_its_budget_says_so_even_when_it_was_resumed_at_every_step(serve, limits):
+    server = serve(["<Answer>Norway</Answer>"] * 2)
+    answer = await answer_of(server, two_searches, limits)
+    assert answer["outcome"] == "budget"
+    assert answer["failure"].startswith("the question may ")
+    assert len(server.requests) == 1
+
+
+async def test_the_questions_deadline_ends_it(serve):
+    started = time.monotonic()
+    answer = await answer_of(serve([{"text": "late", "delay": 3}]), reasoning("direct"), Limits(seconds=0.3))
+    assert answer["outcome"] == "timeout"
+    assert time.monotonic() - started < 2
+
+
+async def test_a_chunk_keeps_its_number_over_two_searches(serve):
+    server = serve(["looked", "<Answer>[3] [1] [2] [9]</Answer> Norway"])
+    state = await state_of(server, two_searches)
+    assert state["answer"]["evidence"] == [{"number": n, "chunk": CHUNKS[name].id}
+                                           for n, name in ((1, "oslo"), (2, "bergen"), (3, "rome"))]
+    second = server.requests[1][0]["messages"][1]["content"]
+    assert second.startswith("Documents:\n\n[3]\nRome is in Italy.\n\n[1]\nOslo is the capital of Norway.\n\n")
+    assert "[2]" not in second.split("Rules")[0]
+
+
+async def test_only_numbers_that_some_prompt_showed_count_as_cited(serve):
+    server = serve(["looked", "<Answer>Norway [3] [9] [1] [2]</Answer>"])
+    answer = await answer_of(server, two_searches)
+    assert [one["number"] for one in answer["citations"]] == [3, 1, 2]
+    assert answer["invalid_citations"] == [9]
+
+
+async def test_actions_of_a_list_are_performed_at_once_and_come_back_in_order(serve):
+    server = serve(lambda body: {"text": (n := body["messages"][1]["content"].split("slow ")[1][0]),
+                                 "delay": 0.1 * int(n)})
+    state = await state_of(server, many_at_once)
+    assert state["answer"]["text"] == "3 2 1 [] [1] [3]"
+    assert [one["number"] for one in state["answer"]["evidence"]] == [1, 2, 3]
+    assert server.busiest == 3
+
+
+async def test_one_failed_call_of_a_list_ends_the_question(serve):
+    server = serve(lambda body: {"status": 500} if "slow 2" in body["messages"][1]["content"] else "fine")
+    answer = await answer_of(server, many_at_once)
+    assert (answer["outcome"], answer["failure"][-8:]) == ("error", "HTTP 500")
+
+
+async def test_a_recipe_that_wants_to_see_a_failure_is_sent_it(serve):
+    assert (await answer_of(serve([{"status": 500}]), sees_failure))["text"] == "saw http_500"
+    assert (await answer_of(serve([{"drop": True}]), sees_failure))["text"] == "saw connection"
+
+
+async def test_the_state_is_json_and_holds_neither_prompts_nor_chunk_texts(serve):
+    state = await state_of(serve(["looked", "<Answer>Norway [1]</Answer>"]), two_searches)
+    text = json.dumps(state)
+    assert json.loads(text) == state
+    assert "capital of Norway" not in text
+    assert "Documents" not in text
+
+
+async def test_a_saved_question_goes_on_where_it_was_and_ends_the_same(serve):
+    lines = ["looked", "<Answer>Norway [1] [7]</Answer>"]
+    whole = await state_of(serve(lines), two_searches)
+    for done in range(5):
+        server = serve(lines[done // 2:])
+        resumed = await state_of(server, two_searches, results=whole["results"][:done])
+        assert len(server.requests) == 2 - done // 2
+        assert resumed["answer"] == whole["answer"]
+        assert [entry["actions"] for entry in resumed["results"]] == [entry["actions"] for entry in whole["results"]]
+
+
+RESUME = """
+import json, sys
+from agents.playback import Playback, Means
+from agents.settings import Limits
+sys.path.insert(0, sys.argv[1])
+import test_graph as t
+from agents.client import ModelClient
+from agents.journal import Journal
+from agents.model import Model
+from agents.settings import CallLimits
+from dataclasses import asdict
+client = ModelClient("m", "m", "m", None, None, CallLimits())
+model = Model(client, Journal(None), 64)
+play = t.Player(Means(None, None, model.key, t.BY_ID.__getitem__, Limits()), t.two_searches).playback(
+    json.load(sys.stdin))
+answer = play.answer()
+print(json.dumps([answer.outcome, answer.text, [asdict(step) for step in answer.trace]]))
+"""
+
+
+async def test_another_process_reads_the_same_answer_and_trace_from_the_saved_results(serve):
+    state = await state_of(serve(["looked", "<Answer>Norway [1]</Answer>"]), two_searches)
+    outputs = [subprocess.run([sys.executable, "-c", RESUME, str(Path(__file__).parent)], input=json.dumps(state),
+                              capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}).stdout
+               for seed in ("1", "2")]
+    outcome, text, trace = json.loads(outputs[0])
+    assert outputs[0] == outputs[1]
+    assert (outcome, text) == ("answered", "Norway [1]")
+    assert [step.get("query") or step["text"] for step in trace] == [
+        "first", "looked", "second", "<Answer>Norway [1]</Answer>"]
+    assert trace[3]["shown"] == [3, 1]
+
+
+async def test_results_of_another_prompt_are_refused(serve):
+    state = await state_of(serve(["looked", "<Answer>Norway</Answer>"]), two_searches)
+    with pytest.raises(RecipeMismatch, match="step 1 of the strategy differs"):
+        await state_of(serve([]), reasoning("direct"), results=state["results"])
+    with pytest.raises(RecipeMismatch, match="its prompts have changed"):
+        await state_of(serve([]), two_searches, results=[state["results"][0], {
+            **state["results"][1], "actions": ["of another prompt"]}])
+
+
+def test_a_recipe_that_breaks_the_protocol_is_named():
+    def mixes(task: Task) -> Recipe:
+        yield [Search("first"), Generate((), "answer")]
+        return Draft("", (), False, False, False)
+
+    def returns_text(task: Task) -> Recipe:
+        yield from ()
+        return "Norway"  # type: ignore[return-value]
+
+    for recipe, message in ((mixes, "searches and calls in one list"), (returns_text, "returned str")):
+        with pytest.raises(TypeError, match=message):
+            Player(Means(None, None, None, None, Limits()), recipe).playback({"id": "q", "question": "?"})
+
+
+class Pages:
+    """A retriever that keeps count."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[tuple[str, ...], int]] = []
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        self.batches.append((tuple(queries), k))
+        time.sleep(0.05)
+        return [[Hit(CHUNKS["oslo"], 1.0, 1, "toy")] for _ in queries]
+
+
+async def test_searches_of_many_questions_go_together_and_equal_ones_once():
+    pages = Pages()
+    searcher = Searcher(pages, 5)
+    queries = ["a", "b", "c", "a", "b", "d"] * 20
+    found = await asyncio.gather(*(searcher(Search(query)) for query in queries))
+    assert found == [[CHUNKS["oslo"]]] * 120
+    await searcher(Search("a"))
+    await searcher(Search("a", k=2))
+    searcher.close()
+    asked = [query for queries, k in pages.batches if k == 5 for query in queries]
+    assert sorted(asked) == ["a", "b", "c", "d"]
+    assert len(pages.batches) <= 3
+
+
+async def test_playing_live_and_resuming_give_equal_traces(serve):
+    """The live playback that a run uses, beside the one restored at each step."""
+    server = serve(["looked", "<Answer>Norway [1]</Answer>"] * 2)
+    async with open_model(f"{server.url}#m", ModelSettings()) as client:
+        model = Model(client, Journal(None), 64)
+        means = Means(find, model.ask, model.key, BY_ID.__getitem__, Limits())
+        play = Playback(Task("q", "Where is Oslo?", retrieval("once")), two_searches, means)
+
+        class Live:
+            def playback(self, state: State) -> Playback:
+                return play
+
+        state = await build_graph(Live()).ainvoke({"id": "q", "question": "Where is Oslo?"}, recursion_limit(Limits()))
+        restored = Player(means, two_searches).playback(state)
+    live: Answer = play.answer()
+    assert live.trace == restored.answer().trace
+    assert [type(step) for step in live.trace] == [SearchStep, GenerateStep] * 2
+    assert answer_to_json(live) == state["answer"]
+    assert live.usage.calls == 2
+    assert live.cost.attempts == 2
