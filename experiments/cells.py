@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 from documents.types import Format, digest
 from experiments.settings import RunSettings
@@ -34,7 +35,12 @@ class Cell:
     @property
     def id(self) -> str:
         """Short hash of the factors, equal in every run."""
-        return digest(*(f"{name}={value}" for name, value in asdict(self).items()))[:12]
+        return _id(self)
+
+
+@lru_cache(maxsize=4096)
+def _id(cell: Cell) -> str:
+    return digest(*(f"{name}={value}" for name, value in asdict(cell).items()))[:12]
 
 
 def cells_of(settings: RunSettings) -> list[Cell]:
