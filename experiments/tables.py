@@ -14,31 +14,30 @@ def run_table(cells: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[
     """Header and rows: the factors that vary, figures with their 95 % intervals, outcomes, cost."""
     factors = [name for name in _FACTORS if len({str(cell[name]) for cell in cells}) > 1] or ["reasoning"]
     judge = cells[0]["judge"] if cells else None
-    header = [*factors, "n", f"{shown_name('unified', judge)} [95 %]", "C/P/W", "refused when it should",
+    header = [*factors, "n", shown_name("unified", judge), "correct / partial / wrong", "refusal accuracy",
               "citation F1", "outcomes", "calls", "tokens", "price"]
     return header, [_row(cell, factors) for cell in cells]
 
 
 def _row(cell: Mapping[str, Any], factors: Sequence[str]) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
-    grades = "/".join(_number(metrics.get(name), 2) for name in ("correct", "partial", "wrong"))
-    price = "?" if usage["price"] is None else f"${usage['price']:.4f}"
+    grades = " / ".join(_number(metrics.get(name)) for name in ("correct", "partial", "wrong"))
+    price = "?" if usage["price"] is None else f"${usage['price']:.4f}" if usage["price"] else "0"
     return [*("-" if cell[name] is None else str(cell[name]) for name in factors), str(cell["n"]),
             _interval(metrics.get("unified")), grades, *(_interval(metrics.get(name)) for name in _SHARES),
             _outcomes(cell["outcomes"]), str(usage["calls"]),
             str(usage["prompt_tokens"] + usage["completion_tokens"]), price]
 
 
-def _number(metric: Mapping[str, Any] | None, digits: int) -> str:
-    return "-" if metric is None or metric["mean"] is None else f"{metric['mean']:.{digits}f}"
+def _number(metric: Mapping[str, Any] | None) -> str:
+    return "-" if metric is None or metric["mean"] is None else f"{metric['mean']:.2f}"
 
 
 def _interval(metric: Mapping[str, Any] | None) -> str:
-    mean = _number(metric, 2)
     if metric is None or metric["low"] is None:
-        return mean
-    return f"{mean} [{metric['low']:.2f}, {metric['high']:.2f}]"
+        return _number(metric)
+    return f"{_number(metric)} [{metric['low']:.2f}, {metric['high']:.2f}]"
 
 
 def _outcomes(counts: Mapping[str, int]) -> str:
-    return " ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return "\n".join(f"{count} {name}" for name, count in counts.items() if count)

