@@ -1,6 +1,7 @@
 """Assistant: the measured graph, served. Asks one question at a time of an index of documents."""
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from agents.types import Answer
 from documents.types import digest
 from retrieval.index import Index
 from strategies.catalogue import reasoning, retrieval
+from strategies.prompting import prompts_hash
 from strategies.types import Rules, Task
 
 Options = tuple[tuple[str, str], ...]
@@ -71,7 +73,9 @@ class Assistant:
         Raises:
             UserError: the index or model cannot be opened, or a strategy is unknown.
         """
-        index = Index.open(settings.index)
+        # Files are read here, once, and in a thread: a server's event loop must not wait for them.
+        index = await asyncio.to_thread(Index.open, settings.index)
+        await asyncio.to_thread(prompts_hash)
         async with open_model(settings.model, settings.calls) as client:
             assistant = cls(settings, index, client, checkpointer)
             try:

@@ -62,6 +62,7 @@ class ModelClient:
         self._endpoint = endpoint
         self._price = price
         self._places = asyncio.Semaphore(limits.concurrency)
+        self._connecting = asyncio.Lock()
         self._chat: Chat | None = None
         self._at: Address | None = None
 
@@ -176,11 +177,19 @@ class ModelClient:
     async def _connected(self) -> tuple[Chat, Address]:
         at = await self._endpoint.address()
         if self._chat is None or at != self._at:
-            from agents.openai_chat import connect
-            stale, self._chat, self._at = self._chat, connect(at, self._served, self.limits.concurrency), at
-            if stale is not None:
-                await stale.aclose()
+            async with self._connecting:
+                if self._chat is None or at != self._at:
+                    fresh = await asyncio.to_thread(_connect, at, self._served, self.limits.concurrency)
+                    stale, self._chat, self._at = self._chat, fresh, at
+                    if stale is not None:
+                        await stale.aclose()
         return self._chat, at
+
+
+def _connect(at: Address, served: str, connections: int) -> Chat:
+    """A chat client; the first one loads its library, which takes a second and has no place on an event loop."""
+    from agents.openai_chat import connect
+    return connect(at, served, connections)
 
 
 def _late(question: float | None, now: float, seconds: float, progress: _Progress) -> NoReturn:

@@ -64,7 +64,7 @@ class LocalServer:
 
     async def _start(self) -> Address:
         key = secrets.token_urlsafe(32)
-        self._log = tempfile.TemporaryFile(prefix="ragbed-llama-")  # noqa: SIM115 - lives as long as the child
+        self._log = await asyncio.to_thread(tempfile.TemporaryFile, prefix="ragbed-llama-")
         self._child = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "agents.local_child", stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE, stderr=self._log, env=_environment(),

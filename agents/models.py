@@ -1,6 +1,7 @@
 """From what the user writes after `--model` to a client that can be called."""
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
@@ -80,7 +81,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True) 
         ModelError: as `resolve`.
         MissingExtra: a local model, and llama.cpp is not installed.
     """
-    target = resolve(spec, calls=calls)
+    target = await asyncio.to_thread(resolve, spec, calls=calls)  # may hash a large file
     limits = settings.calls
     price: Pricer = free
     if not calls:
