@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from strategies.types import Failure, Reply, Usage
@@ -38,8 +38,14 @@ class Asked:
 
 def outcome_to_json(outcome: Reply | Failure) -> dict[str, Any]:
     """A reply or failure as plain JSON."""
-    fields = asdict(outcome)
-    return {**fields, "tool_calls": list(outcome.tool_calls)} if isinstance(outcome, Reply) else fields
+    if isinstance(outcome, Failure):
+        return _fields(outcome)
+    return {**_fields(outcome), "usage": _fields(outcome.usage), "tool_calls": list(outcome.tool_calls)}
+
+
+def _fields(value: Reply | Failure | Usage) -> dict[str, Any]:
+    """By name, as they are: `asdict` would copy whatever is below them."""
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def reply_from_json(fields: Mapping[str, Any]) -> Reply:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from typing import Annotated, Any, Protocol, TypedDict
+from collections.abc import Awaitable, Sequence
+from typing import Annotated, Any, Protocol, TypedDict, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
@@ -18,6 +19,8 @@ from langgraph.types import Command, StreamWriter
 from agents.playback import Node, Playback, evidence_of
 from agents.settings import Limits
 from agents.types import Answer, SearchStep, Step
+
+Result = TypeVar("Result")
 
 
 class State(TypedDict, total=False):
@@ -46,7 +49,7 @@ def build_graph(player: Player, checkpointer: Any = None) -> Graph:
         play = player.playback(state)
         if play.stop_over_budget():
             return Command(goto="finish")
-        found = await asyncio.gather(*map(play.means.search, play.searches()))
+        found = await _together([play.means.search(search) for search in play.searches()])
         entry = play.take_found(found)
         return _go_on(play, entry, len(found), writer)
 
@@ -54,7 +57,7 @@ def build_graph(player: Player, checkpointer: Any = None) -> Graph:
         play = player.playback(state)
         if play.stop_over_budget():
             return Command(goto="finish")
-        asked = await asyncio.gather(*(play.means.ask(call, play.deadline) for call in play.calls()))
+        asked = await _together([play.means.ask(call, play.deadline) for call in play.calls()])
         entry = play.take_asked(asked)
         return _go_on(play, entry, len(asked), writer)
 
@@ -76,6 +79,11 @@ def build_graph(player: Player, checkpointer: Any = None) -> Graph:
 def recursion_limit(limits: Limits) -> RunnableConfig:
     """LangGraph's own bound on steps, above what the question's limits allow, so that those speak first."""
     return {"recursion_limit": limits.calls + limits.searches + 10}
+
+
+async def _together(work: Sequence[Awaitable[Result]]) -> list[Result]:
+    """The results in order; the usual lone one without a task of its own."""
+    return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
 
 
 def _go_on(play: Playback, entry: dict[str, Any], steps: int, writer: StreamWriter) -> Command[Node]:
