@@ -46,7 +46,7 @@ class CellPlayer:
         self._live[question.id] = play
         try:
             await self._graph.ainvoke({"id": question.id, "question": question.text},
-                                      recursion_limit(self.settings.limits))
+                                      recursion_limit(self.settings.limits), output_keys="answer")
         finally:
             del self._live[question.id]
         return play.answer()

@@ -47,12 +47,20 @@ class Resources:
                 return index.source_of(document)
         return document
 
+    def known_documents(self) -> set[str]:
+        """Ids and source paths of the documents that the questions are asked over."""
+        known = {name for id, document in self.benchmark.documents.items() for name in (id, document.source)}
+        for index in self.indexes.values():
+            known |= {name for source, entry in index.manifest.sources.items() for name in (source, entry.document)}
+        return known
+
     def search(self, cell: Cell, question: Question) -> SearchFunction:
         """What a search returns under the cell's condition."""
         if cell.condition == "retrieved":
             return self.searchers[cell.retriever, cell.format]
-        chunks = {"closed-book": (), "given": question.given, "evidence": self.gold_chunks(question)}[cell.condition]
-        return instant(Placed(chunks, cell.condition))
+        if cell.condition == "evidence":
+            return instant(Placed(self.gold_chunks(question), "evidence"))
+        return instant(Placed(question.given if cell.condition == "given" else (), cell.condition))
 
     def gold_chunks(self, question: Question) -> tuple[Chunk, ...]:
         """The gold among the question's own chunks, else among the indexed ones, in order."""
@@ -67,10 +75,9 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
     """Open what the cells need; closed at the end.
 
     Raises:
-        SettingsError: a condition asks for chunks that the benchmark does not have.
+        SettingsError: an index is of another format.
         ModelError, IndexFolderError: see `open_model`, `Index.open`.
     """
-    _check_conditions(settings, benchmark)
     resources = Resources(benchmark)
     async with contextlib.AsyncExitStack() as stack:
         for name in settings.models:
@@ -90,7 +97,12 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
         yield resources
 
 
-def _check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
+def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
+    """Make sure that the benchmark has what the conditions show.
+
+    Raises:
+        SettingsError: it gives no chunks, or has no corpus to search.
+    """
     if "given" in settings.conditions and not benchmark.gives_chunks:
         raise SettingsError(f"conditions: {benchmark.name} gives no chunks with its questions; use retrieved")
     if "retrieved" in settings.conditions and benchmark.corpus is None \

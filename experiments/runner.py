@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from agents.journal import Journal, Mode
 from agents.model import Model
 from experiments.cells import Cell, cells_of
+from experiments.gold import missing_documents
 from experiments.manifest import begin_run
 from experiments.play import CellPlayer, ask_judge
-from experiments.question import Question
+from experiments.question import Benchmark, Question
 from experiments.record import Record
-from experiments.resources import Resources, open_resources
+from experiments.resources import Resources, check_conditions, open_resources
 from experiments.results import make_record
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
@@ -40,19 +41,23 @@ class Watch:
         stage: called while an index is built.
         begun: called once with the number of records that exist and the number expected.
         record: called after each record.
+        note: told what looks like a mistake in the questions.
     """
 
     stage: Progress
     begun: Callable[[int, int], None]
     record: Callable[[Record], None]
+    note: Callable[[str], None] = lambda text: None
 
 
-async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again: bool = False) -> RunFolder:
+async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again: bool = False,
+              fresh: bool = False) -> RunFolder:
     """Carry out or continue a run, and write its summary.
 
     Args:
         mode: of the journal.
         again: make the records of a run anew from its journal.
+        fresh: remove what an earlier run left, its journal too.
 
     Returns:
         the finished run's folder, open.
@@ -62,7 +67,8 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         UserError: what the user can mend; records made so far are kept.
     """
     benchmark = settings.benchmark.load()
-    folder = begin_run(settings, benchmark)
+    check_conditions(settings, benchmark)
+    folder = begin_run(settings, benchmark, fresh)
     try:
         if again:
             folder.clear_records()
@@ -72,9 +78,11 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         if jobs:
             async with open_resources(settings, benchmark, mode, watch.stage) as resources:
                 watch.begun(len(done), len(done) + len(jobs))
+                _note_missing(benchmark, resources, watch)
                 with _start_up_kept():
                     await _play(jobs, settings, folder, resources, Journal(folder.database, mode), watch)
-        folder.finish(summarise(settings, cells, folder))
+        with _start_up_kept():
+            folder.finish(summarise(settings, cells, folder))
     except BaseException:
         folder.close()
         raise
@@ -83,9 +91,9 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
 
 @contextmanager
 def _start_up_kept() -> Iterator[None]:
-    """What start-up made (libraries, the benchmark) lives to the run's end.
+    """Full garbage collections walk what is new only: what exists by now (libraries, the benchmark) lives on anyway.
 
-    Walking it in every full collection took a sixth of the processor time of a question.
+    Walking that too took a sixth of a question's processor time.
     """
     gc.freeze()
     try:
@@ -104,13 +112,26 @@ def _jobs(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]
 async def _play(jobs: Sequence[Job], settings: RunSettings, folder: RunFolder, resources: Resources,
                 journal: Journal, watch: Watch) -> None:
     """Each model has its own window, so that a slow one does not hold up the others."""
-    async with asyncio.TaskGroup() as group:
-        for name in dict.fromkeys(job.cell.model for job in jobs):
-            own = iter([job for job in jobs if job.cell.model == name])
-            window = min(settings.concurrency, resources.clients[name].limits.concurrency)
-            work = _Work(settings, folder, resources, journal, watch)
-            for _ in range(window):
-                group.create_task(work.drain(own))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for name in dict.fromkeys(job.cell.model for job in jobs):
+                own = iter([job for job in jobs if job.cell.model == name])
+                window = min(settings.concurrency, resources.clients[name].limits.concurrency)
+                work = _Work(settings, folder, resources, journal, watch)
+                for _ in range(window):
+                    group.create_task(work.drain(own))
+    except ExceptionGroup as failed:  # what ends one window ends them all, each with an error of its own
+        raise failed.exceptions[0] from None
+
+
+def _note_missing(benchmark: Benchmark, resources: Resources, watch: Watch) -> None:
+    """A gold document that is nowhere can never be found, and every figure would say so of the strategies."""
+    known = resources.known_documents()
+    missing = missing_documents((one for one in benchmark.questions if one.answerable), known) if known else ()
+    if missing:
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        watch.note(f"gold documents that are not among the documents asked over, so never found: "
+                   f"{', '.join(missing[:5])}{more}; are they mistyped?")
 
 
 class _Work:
