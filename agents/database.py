@@ -100,5 +100,7 @@ class Database:
 
     def close(self) -> None:
         """Commit and close."""
-        self.flush()
-        self._connection.close()
+        try:
+            self.flush()
+        finally:
+            self._connection.close()

@@ -5,10 +5,13 @@ never a host or path. A failure is kept too: a replay gives it again, a live run
 """
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 from agents.asked import outcome_to_json, reply_from_json
 from agents.database import Database
@@ -40,9 +43,20 @@ class Journal:
     def __init__(self, database: Database | None, mode: Mode = "record") -> None:
         self.database = database
         self.mode = mode
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._failed: dict[str, Failure] = {}
+
+    def turn(self, key: str) -> AbstractAsyncContextManager[None]:
+        """Held while a call is made, so that an equal one of another cell waits and gets the same outcome.
+
+        Else the later of two outcomes would stand in the journal, and a replay would differ from the run.
+        """
+        if self.database is None or self.mode == "live":
+            return nullcontext()
+        return self._turns.setdefault(key, asyncio.Lock())
 
     def find(self, key: str) -> Reply | Failure | None:
-        """The recorded outcome of a call. Failures are given in mode `replay` only."""
+        """The recorded outcome of a call. Failures of an earlier process are given in mode `replay` only."""
         if self.database is None or self.mode == "live":
             return None
         rows = self.database.read("SELECT reply, failure FROM calls WHERE key = ?", (key,))
@@ -51,13 +65,15 @@ class Journal:
         reply, failure = rows[0]
         if reply is not None:
             return reply_from_json(json.loads(reply))
-        return Failure(**json.loads(failure)) if self.mode == "replay" else None
+        return Failure(**json.loads(failure)) if self.mode == "replay" else self._failed.get(key)
 
     async def keep(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any],
                    outcome: Reply | Failure) -> None:
         """Write the outcome of a call and return when it is durable."""
         if self.database is None:
             return
+        if isinstance(outcome, Failure):
+            self._failed[key] = outcome
         reply, failure = (json.dumps(outcome_to_json(outcome)), None) if isinstance(outcome, Reply) else \
             (None, json.dumps(outcome_to_json(outcome)))
         shown = json.dumps([[message.role, [self.database.put_text(part) for part in message.parts]]

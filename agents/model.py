@@ -47,18 +47,23 @@ class Model:
         """
         parameters = self._parameters(action)
         key = call_key(self.client.identity, action.messages, parameters, self.repeat, action.sample)
-        if (known := self.journal.find(key)) is not None:
-            return Asked(key, known, replayed=True)
+        async with self.journal.turn(key):
+            if (known := self.journal.find(key)) is not None:
+                return Asked(key, known, replayed=True)
+            asked = await self._made(key, action, deadline)
+            await self.journal.keep(key, action.messages, parameters, asked.outcome)
+        return asked
+
+    async def _made(self, key: str, action: Generate, deadline: float) -> Asked:
+        """The outcome of a call that the journal does not hold."""
         try:
             if self.journal.mode == "replay":
                 raise self.journal.miss(key, action.messages)
             done = await self.client.complete(action, max_tokens=self._limit(action), repeat=self.repeat,
                                               deadline=deadline)
-            asked = Asked(key, done.reply, done.attempts)
         except CallError as error:
-            asked = Asked(key, Failure(_kind(error), str(error)), error.attempts)
-        await self.journal.keep(key, action.messages, parameters, asked.outcome)
-        return asked
+            return Asked(key, Failure(_kind(error), str(error)), error.attempts)
+        return Asked(key, done.reply, done.attempts)
 
     def _limit(self, action: Generate) -> int:
         return action.max_tokens or self.max_tokens

@@ -15,12 +15,21 @@ from experiments.store import RunFolder
 from experiments.tables import run_table
 
 
-def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, json: bool = False) -> None:
+def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
+              json: bool = False) -> None:
     """Run or continue, write the report, and show the figures."""
     started = time.monotonic()
-    with Bars() as bars:
-        tally = _Tally(bars)
-        folder = asyncio.run(run(settings, Watch(bars, tally.begin, tally.add), mode, again))
+    notes: list[str] = []
+    try:
+        with Bars() as bars:
+            tally = _Tally(bars)
+            folder = asyncio.run(run(settings, Watch(bars, tally.begin, tally.add, notes.append), mode, again, fresh))
+    except KeyboardInterrupt:
+        note("interrupted; what was answered is kept, and the same command continues")
+        raise
+    finally:
+        for text in notes:
+            note(text)
     try:
         report = report_run(folder)
         if json:

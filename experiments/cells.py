@@ -48,11 +48,17 @@ def cells_of(settings: RunSettings) -> list[Cell]:
     return list(dict.fromkeys(_product(settings)))
 
 
+def combinations(settings: RunSettings) -> int:
+    """How many combinations the settings name; those that are one cell by construction are counted each."""
+    return sum(1 for _ in _product(settings))
+
+
 def _product(settings: RunSettings) -> Iterator[Cell]:
     for repeat, model, condition, format, retriever, rules, retrieval, reasoning in itertools.product(
             range(settings.repeats), settings.models, settings.conditions, settings.formats,
             settings.retriever, settings.rules, settings.retrieval, settings.reasoning):
-        closed, searched = condition == "closed-book", condition == "retrieved"
+        closed = condition == "closed-book"
+        searched = condition == "retrieved" and retrieval != "none"
         yield Cell(model, None if closed else retrieval, retriever.name if searched else None, reasoning,
                    "closed-book" if closed else rules, condition, None, format if searched else None,
                    settings.benchmark.kind, repeat)

@@ -70,7 +70,8 @@ class Bars:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        self._bars.stop()
+        if self._console.is_terminal:
+            self._bars.stop()
 
     def __call__(self, stage: str, done: int, total: int | None, more: str = "") -> None:
         if self._console.is_terminal:

@@ -1,54 +1,99 @@
 """Beginning a run: its folder, and a manifest that says what it was made of."""
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
 from agents.models import resolve
-from documents.errors import RunError
+from documents.errors import BenchmarkError, RunError
 from documents.types import digest
 from experiments.judges.model import prompt as judge_prompt
+from experiments.lock import hold
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
-from experiments.store import RunFolder, question_json
+from experiments.store import RunFolder, question_json, remove
 from strategies.prompting import prompts_hash
 
 _PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
              "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")
-_OWN_FILES = ("config.yaml", "manifest.json", "records.sqlite", "records.sqlite-wal", "records.sqlite-shm",
-              "summary.json", "report.html")
+# In the order of their removal: a kill in between leaves settings without records, never records without settings.
+_OWN_FILES = ("summary.json", "report.html", "records.sqlite-wal", "records.sqlite-shm", "records.sqlite",
+              "manifest.json", "config.yaml")
 
 
-def begin_run(settings: RunSettings, benchmark: Benchmark) -> RunFolder:
+class _Made(BaseModel):
+    """What of an earlier manifest has to be the same for a run to go on."""
+
+    benchmark: dict[str, str | int]
+    prompts: str
+    judge_prompt: str
+    models: dict[str, str]
+
+
+def begin_run(settings: RunSettings, benchmark: Benchmark, fresh: bool = False) -> RunFolder:
     """The folder of a new run, or of one with equal settings and questions that can be continued.
 
+    Args:
+        fresh: remove what an earlier run left.
+
     Raises:
-        RunError: the folder holds another run.
+        RunError: the folder holds another run, or another process works on it.
+        BenchmarkError: two questions have one id.
+        ModelError: a model is unknown.
     """
-    folder = RunFolder(settings.folder)
+    _check_ids(benchmark)
     config, manifest = settings.resolved(), _manifest(settings, benchmark)
-    known = folder.config()
-    try:
-        if known is not None and known != config:
-            raise RunError(_other_run(settings.folder, f"other settings: {_difference(known, config)}"))
-        if known is not None and _questions_hash_of(settings.folder) != manifest["benchmark"]["hash"]:
-            raise RunError(_other_run(settings.folder, "other questions: the benchmark's files have changed"))
+    with contextlib.ExitStack() as opened:
+        lock = hold(settings.folder)
+        opened.callback(lock.close)
+        if fresh:
+            remove_run(settings.folder)
+        folder = RunFolder(settings.folder, lock)
+        opened.callback(folder.close)
+        _check_same(folder, config, manifest)
         folder.begin(config, manifest, benchmark.questions)
-    except RunError:
-        folder.close()
-        raise
+        opened.pop_all()
     return folder
 
 
 def remove_run(path: Path) -> None:
     """Remove the files of a run; its index and anything else stays."""
     for name in _OWN_FILES:
-        (path / name).unlink(missing_ok=True)
+        remove(path / name)
+
+
+def _check_ids(benchmark: Benchmark) -> None:
+    seen: set[str] = set()
+    for question in benchmark.questions:
+        if question.id in seen:
+            raise BenchmarkError(f"{benchmark.name}: two questions have the id {question.id!r}; give each its own")
+        seen.add(question.id)
+
+
+def _check_same(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> None:
+    """Refuse to mix two runs. Settings under which nothing was made yet may still be mended."""
+    known = folder.config()
+    if known is None or folder.is_empty():
+        folder.clear_records()
+        return
+    if known != config:
+        raise RunError(_other_run(folder.path, f"other settings: {_difference(known, config)}"))
+    made = _manifest_of(folder.path)
+    if made.benchmark.get("hash") != manifest["benchmark"]["hash"]:
+        raise RunError(_other_run(folder.path, "other questions: the benchmark's files have changed"))
+    if (made.prompts, made.judge_prompt) != (manifest["prompts"], manifest["judge_prompt"]):
+        raise RunError(_other_run(folder.path, "other prompts: those of ragbed have changed since"))
+    for name, identity in manifest["models"].items():
+        if made.models.get(name) != identity:
+            raise RunError(_other_run(folder.path, f"another model under the name {name}: its weights have changed"))
 
 
 def _manifest(settings: RunSettings, benchmark: Benchmark) -> dict[str, Any]:
@@ -67,11 +112,10 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _questions_hash_of(path: Path) -> str:
+def _manifest_of(path: Path) -> _Made:
     try:
-        content = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
-        return str(content["benchmark"]["hash"])
-    except (OSError, ValueError, KeyError) as error:
+        return _Made.model_validate_json((path / "manifest.json").read_bytes())
+    except (OSError, ValidationError) as error:
         raise RunError(f"{path}: manifest.json is missing or damaged; use --fresh to begin anew") from error
 
 
@@ -81,7 +125,12 @@ def _other_run(path: Path, why: str) -> str:
 
 def _difference(known: str, now: str) -> str:
     """The first setting that differs, with both values."""
-    old, new = yaml.safe_load(known), yaml.safe_load(now)
+    try:
+        old, new = yaml.safe_load(known), yaml.safe_load(now)
+    except yaml.YAMLError:
+        old = None
+    if not isinstance(old, dict):
+        return "its config.yaml is damaged"
     for key in dict.fromkeys([*old, *new]):
         if old.get(key) != new.get(key):
             return f"{key} was {_short(old.get(key))}, is {_short(new.get(key))}"

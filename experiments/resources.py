@@ -56,7 +56,7 @@ class Resources:
 
     def search(self, cell: Cell, question: Question) -> SearchFunction:
         """What a search returns under the cell's condition."""
-        if cell.condition == "retrieved":
+        if cell.retriever is not None:
             return self.searchers[cell.retriever, cell.format]
         if cell.condition == "evidence":
             return instant(Placed(self.gold_chunks(question), "evidence"))
@@ -87,7 +87,7 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
             resources.judge = resources.clients.get(settings.judge.model) or await stack.enter_async_context(
                 open_model(settings.judge.model, settings.calls, calls=mode != "replay"))
         for cell in cells_of(settings):
-            if cell.condition == "retrieved":
+            if cell.retriever is not None:
                 _open_index(cell, settings, benchmark, resources, progress)
         if "evidence" in settings.conditions and not resources.indexes and not benchmark.gives_chunks:
             _open_index(_searching(settings), settings, benchmark, resources, progress)
@@ -105,8 +105,8 @@ def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
     """
     if "given" in settings.conditions and not benchmark.gives_chunks:
         raise SettingsError(f"conditions: {benchmark.name} gives no chunks with its questions; use retrieved")
-    if "retrieved" in settings.conditions and benchmark.corpus is None \
-            and any(retriever.index is None for retriever in settings.retriever):
+    searched = "retrieved" in settings.conditions or "evidence" in settings.conditions and not benchmark.gives_chunks
+    if searched and benchmark.corpus is None and any(retriever.index is None for retriever in settings.retriever):
         raise SettingsError(f"retriever: {benchmark.name} has no corpus to index; name an index folder, as in "
                             "retriever: {kind: dense, index: FOLDER}")
 
@@ -117,7 +117,7 @@ def _retriever(settings: RunSettings, name: str | None) -> Dense:
 
 def _searching(settings: RunSettings) -> Cell:
     """A cell that searches the first retriever in the first format."""
-    return next(iter(cells_of(settings.model_copy(update={"conditions": ["retrieved"]}))))
+    return next(iter(cells_of(settings.model_copy(update={"conditions": ["retrieved"], "retrieval": ["once"]}))))
 
 
 def _open_index(cell: Cell, settings: RunSettings, benchmark: Benchmark, resources: Resources,

@@ -42,7 +42,7 @@ def _scored(cell: Cell, question: Question, answer: Answer, verdict: Verdict | N
         outcome=answer.outcome, answerable=question.answerable, text=answer.text, refused=answer.refused,
         tagged=answer.tagged, answers=question.answers, grade=verdict.grade if verdict else None, cited=answer.cited,
         invalid=answer.invalid_citations, hits=view.hits, gold_total=view.total,
-        gold_repeats=len(question.gold) - view.total, citations=cell.rules in ("grounded", "open"))
+        gold_repeats=question.gold_repeats, citations=cell.rules in ("grounded", "open"))
 
 
 def _stored_passage(passage: Passage, view: GoldView, source_of: SourceOf, database: Database) -> StoredPassage:

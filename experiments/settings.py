@@ -1,8 +1,9 @@
 """Settings of a run: a YAML file, closed and typed. A scalar stands for a list of one."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -123,7 +124,7 @@ class RunSettings(Closed):
 
 
 def read_settings(path: Path) -> RunSettings:
-    """The settings of a YAML file; its relative paths count from the file's folder.
+    """The settings of a YAML file. Relative paths in it count from the current folder, as on the command line.
 
     Raises:
         SettingsError: one line that names the file, the key and what is wrong.
@@ -132,6 +133,8 @@ def read_settings(path: Path) -> RunSettings:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}") from error
+    except RecursionError:
+        raise SettingsError(f"{path}: not readable as YAML: nested beyond reason") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
@@ -151,7 +154,24 @@ def check_settings(content: dict[str, Any], where: str) -> RunSettings:
 def explain(error: Any, model: type[BaseModel]) -> str:
     """One line for a pydantic error: the key, what is wrong with it, and the valid keys of a typo."""
     key = ".".join(str(part) for part in error["loc"]) or "settings"
-    if error["type"] == "extra_forbidden" and len(error["loc"]) == 1:
-        return f"unknown setting {key!r}; there are: {', '.join(model.model_fields)}"
+    if error["type"] == "extra_forbidden":
+        return f"unknown setting {key!r}; there are: {', '.join(_keys_at(model, error['loc'][:-1]))}"
     message = error["msg"].removeprefix("Value error, ")
     return f"{key}: {message}"
+
+
+def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
+    """The valid keys of the mapping at a place of an error; a place may name the `kind` of one of several."""
+    models = [model]
+    for part in place:
+        inner = [below for one in models if part in one.model_fields
+                 for below in _models_in(one.model_fields[str(part)].annotation)]
+        kinds = [one for one in models if "kind" in one.model_fields and one.model_fields["kind"].default == part]
+        models = inner or kinds or models
+    return list(dict.fromkeys(key for one in models for key in one.model_fields))
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]

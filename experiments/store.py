@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -29,12 +30,16 @@ _QUESTION = TypeAdapter(Question)
 class RunFolder:
     """Reads and writes the folder of one run.
 
+    Args:
+        lock: held until the folder is closed; None for reading.
+
     Raises:
         RunError: the folder cannot be made or its database cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lock: Connection | None = None) -> None:
         self.path = path
+        self._lock = lock
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -50,8 +55,9 @@ class RunFolder:
 
     def begin(self, config: str, manifest: Mapping[str, Any], questions: tuple[Question, ...]) -> None:
         """Write what the run is, and its questions without their chunks."""
-        write_text(self.path / "config.yaml", config)
         write_text(self.path / "manifest.json", json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+        write_text(self.path / "config.yaml", config)
+        self.database.put("DELETE FROM questions", ())
         for place, question in enumerate(questions):
             self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)",
                               (question.id, place, question_json(replace(question, given=()))))
@@ -60,7 +66,16 @@ class RunFolder:
     def config(self) -> str | None:
         """The resolved settings of the run that was begun here, or None."""
         path = self.path / "config.yaml"
-        return path.read_text(encoding="utf-8") if path.is_file() else None
+        try:
+            return path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunError(f"{path}: cannot be read; use --fresh to begin anew") from error
+
+    def is_empty(self) -> bool:
+        """Whether neither a record nor a call was kept."""
+        return not self.database.read("SELECT 1 FROM records UNION ALL SELECT 1 FROM calls LIMIT 1")
 
     def done(self) -> set[tuple[str, str]]:
         """The (cell, question) pairs that have a record."""
@@ -75,7 +90,9 @@ class RunFolder:
         await self.database.durable()
 
     def clear_records(self) -> None:
-        """Forget the records and keep the journal, so that the run can be replayed."""
+        """Forget the records and what was made of them, and keep the journal, so that the run can be replayed."""
+        remove(self.path / "summary.json")
+        remove(self.path / "report.html")
         self.database.put("DELETE FROM records", ())
         self.database.flush()
 
@@ -102,7 +119,10 @@ class RunFolder:
         path = self.path / "summary.json"
         if not path.is_file():
             raise RunError(f"{self.path}: the run has not finished; give the same `ragbed run` command to continue it")
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            content: dict[str, Any] = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path}: damaged; give the same `ragbed run` command to write it again") from error
         return content
 
     def finish(self, summary: Mapping[str, Any]) -> None:
@@ -111,7 +131,19 @@ class RunFolder:
 
     def close(self) -> None:
         """Commit and close."""
-        self.database.close()
+        try:
+            self.database.close()
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+
+
+def remove(path: Path) -> None:
+    """Remove a file where there is one; RunError where it cannot be."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise RunError(f"{path}: cannot remove: {error.strerror}") from error
 
 
 def write_text(path: Path, content: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from experiments.cells import Cell
+from experiments.cells import Cell, combinations
 from experiments.metrics.aggregate import aggregate, outcomes
 from experiments.record import Result
 from experiments.settings import DEFAULT_MODEL, RunSettings
@@ -25,7 +25,15 @@ def summarise(settings: RunSettings, cells: Sequence[Cell], folder: RunFolder) -
     for record in folder.records():
         by_cell[record.result.cell].append(record.result)
     return {"name": settings.name, "cells": [_row(cell, by_cell[cell.id], settings) for cell in cells],
-            "notes": notes(settings.models, settings.judge.name), "results": folder.results_hash()}
+            "notes": [*_cells_note(settings, cells), *notes(settings.models, settings.judge.name)],
+            "results": folder.results_hash()}
+
+
+def _cells_note(settings: RunSettings, cells: Sequence[Cell]) -> list[str]:
+    named = combinations(settings)
+    return [] if named == len(cells) else [
+        f"{named} combinations of the settings are {len(cells)} cells: those that differ only in what has no effect "
+        "under their condition are one cell, run once."]
 
 
 def notes(models: Sequence[str], judge: str) -> list[str]:

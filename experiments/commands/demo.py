@@ -18,7 +18,6 @@ def demo(model: ModelName = "smollm2-135m",
     A second time, the answers come from the journal of the first.
     """
     from experiments.carry_out import carry_out
-    from experiments.manifest import remove_run
     from experiments.settings import check_settings
     from strategies.catalogue import REASONING
 
@@ -26,6 +25,4 @@ def demo(model: ModelName = "smollm2-135m",
         "name": "demo", "out": out, "benchmark": {"kind": "demo"}, "models": model, "reasoning": list(REASONING),
         "conditions": "retrieved", "retriever": {"kind": "dense", "k": 4}, "limits": {"max_tokens": 192},
     }, "demo")
-    if fresh:
-        remove_run(settings.folder)
-    carry_out(settings, again=True, json=json)
+    carry_out(settings, again=True, fresh=fresh, json=json)

@@ -27,13 +27,10 @@ def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; se
         json: AsJson = False) -> None:
     """Carry out an experiment, or continue it where it stopped."""
     from experiments.carry_out import carry_out
-    from experiments.manifest import remove_run
     from experiments.settings import read_settings
 
     settings = read_settings(config)
     if limit is not None:
         benchmark = settings.benchmark.model_copy(update={"limit": limit})
         settings = settings.model_copy(update={"benchmark": benchmark})
-    if fresh:
-        remove_run(settings.folder)
-    carry_out(settings, journal.value, again=journal is JournalMode.replay, json=json)
+    carry_out(settings, journal.value, again=journal is JournalMode.replay, fresh=fresh, json=json)
