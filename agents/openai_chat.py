@@ -87,6 +87,8 @@ def connect(address: Address, served: str, connections: int) -> Chat:
                          f"({type(error).__name__}); see HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE") from None
     chat = Chat(model=served, base_url=address.url, api_key=SecretStr(address.key), max_retries=0, timeout=None,
                 use_responses_api=False, openai_proxy=None, http_async_client=client,
+                # Only for a client that it would make; otherwise it warns of proxies that ours does use.
+                http_socket_options=(),
                 # Never used; the one that would be made otherwise reads the proxy variables.
                 http_client=httpx2.Client(trust_env=False))
     if urlsplit(address.url).hostname != OPENAI_HOST:
