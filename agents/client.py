@@ -4,11 +4,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from agents.address import Address, Endpoint
-from agents.refusals import clean, hide_bytes, is_transient, refusal
+from agents.refusals import clean, hide_in, is_transient, refusal
 from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
 from agents.retries import back_off, retry_after
 from agents.settings import CallLimits
@@ -155,11 +155,12 @@ class ModelClient:
             await self._pause(failure, wait, until)
 
     def _read(self, answer: Answer, at: Address, action: Generate, attempts: int, started: float) -> Completion:
-        data = parse_body(hide_bytes(answer.body, at.key))
+        data = hide_in(parse_body(answer.body), at.key)
         try:
             reply = read_reply(data, action.schema is not None, self._price)
         except BadReply as error:
             raise CallError(f"{self.name}: {error}", "bad_response", attempts) from None
+        reply = replace(reply, parsed=hide_in(reply.parsed, at.key)) if reply.parsed is not None else reply
         return Completion(reply, attempts, time.monotonic() - started, timings(data))
 
     async def _pause(self, failure: CallError, asked: float | None, until: float) -> None:

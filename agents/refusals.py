@@ -74,10 +74,24 @@ def hide(text: str, key: str) -> str:
     return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
 
 
-def hide_bytes(body: bytes, key: str) -> bytes:
-    """The body without the key: a server may echo it into a reply, which is recorded."""
-    secret = key.encode()
-    return body.replace(secret, b"[key]") if len(secret) >= _SHORTEST_KEY and secret in body else body
+def hide_in(value: Any, key: str) -> Any:
+    """Parsed JSON without the key: a server may echo it, escaped as it likes, into a reply, which is recorded.
+
+    Raises:
+        BadJson: nested beyond reason.
+    """
+    try:
+        return _hidden(value, key) if len(key) >= _SHORTEST_KEY else value
+    except RecursionError:
+        raise BadJson from None
+
+
+def _hidden(value: Any, key: str) -> Any:
+    if isinstance(value, str):
+        return hide(value, key)
+    if isinstance(value, dict):
+        return {hide(name, key): _hidden(inner, key) for name, inner in value.items()}
+    return [_hidden(inner, key) for inner in value] if isinstance(value, list) else value
 
 
 def _error_of(body: bytes) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Bars:
             if stage not in self._tasks:
                 self._tasks[stage] = self._bars.add_task(stage, total=total, more="")
             self._bars.update(self._tasks[stage], completed=done, total=total, more=printable(more))
-        elif done == total or time.monotonic() - self._said.get(stage, 0.0) >= _EVERY:
+        elif done and (done == total or time.monotonic() - self._said.get(stage, 0.0) >= _EVERY):
             if self._said.get(stage) != float("inf"):
                 note(f"{stage}: {done}{f' of {total}' if total is not None else ''} {more}".rstrip())
             self._said[stage] = float("inf") if done == total else time.monotonic()
