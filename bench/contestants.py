@@ -113,7 +113,7 @@ def langgraph_loop(url: str, questions: int) -> Taken:
 
 
 def inspect_ai(url: str, questions: int) -> Taken:
-    """Inspect AI with its log. Its start-up is the time of a short evaluation, taken off."""
+    """Inspect AI with its log, after a short evaluation that warms up."""
     os.environ.update(OPENAI_BASE_URL=url, OPENAI_API_KEY="none", INSPECT_DISPLAY="none")
     from inspect_ai import Task, eval
     from inspect_ai.dataset import MemoryDataset, Sample

@@ -3,8 +3,9 @@
     python bench/overhead.py [--questions 1000] [--rounds 5] [--json]
 
 A server of this script's own answers at once. In every round each contestant asks the same questions once, in a
-fresh process, one after the other; the figures are medians over the rounds. Inspect AI takes part where
-`inspect_ai` is installed.
+fresh process, one after the other; the figures are medians over the rounds, and the ratio is to the bare LangGraph
+loop. ragbed's time runs from the first question to the written summary, every question scored with all metrics, its
+call in the journal and its record durable. Inspect AI takes part where `inspect_ai` is installed.
 """
 from __future__ import annotations
 

@@ -1,0 +1,19 @@
+"""The timing scripts run; what they measure is not tested, for a test must not depend on the machine's load."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).parent.parent / "bench"
+
+
+def test_overhead_sets_ragbed_beside_its_peers():
+    done = subprocess.run([sys.executable, BENCH / "overhead.py", "--questions", "20", "--rounds", "1", "--json"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    figures = report["contestants"]
+    assert {"openai_client", "langgraph_loop", "ragbed", "ragbed_replay"} <= figures.keys()
+    assert figures["langgraph_loop"]["ratio"] == 1.0
+    assert all(one["processor_ms"] > 0 and one["questions_per_second"] > 0 for one in figures.values())
+    assert report["machine"]["cores"] >= 1
