@@ -21,9 +21,10 @@ ErrorType = Literal["AnswerRefusal", "NumericMistakes", "MissingDetail", "Others
 ERROR_TYPES: tuple[ErrorType, ...] = get_args(ErrorType)
 _FIELD = re.compile(r"\{([a-z]+)\}")
 _MARKS = r"[\s*_`#>-]*"
-_GRADE = re.compile(rf"^{_MARKS}Grade{_MARKS}:{_MARKS}(Partially Correct|Correct|Wrong){_MARKS}\.?{_MARKS}$",
+_START, _END = r"^[ \t*_`#>-]*", rf"{_MARKS}(?:\.{_MARKS})?$"
+_GRADE = re.compile(rf"{_START}Grade{_MARKS}:{_MARKS}(Partially Correct|Correct|Wrong){_END}",
                     re.IGNORECASE | re.MULTILINE)
-_ERROR = re.compile(rf"^{_MARKS}Error ?type{_MARKS}:{_MARKS}({'|'.join(ERROR_TYPES)}|None){_MARKS}\.?{_MARKS}$",
+_ERROR = re.compile(rf"{_START}Error ?type{_MARKS}:{_MARKS}({'|'.join(ERROR_TYPES)}|None){_END}",
                     re.IGNORECASE | re.MULTILINE)
 _REPAIR = ("Your reply could not be read. Reply with exactly two lines:\nGrade: Correct, Partially Correct or Wrong\n"
            "Error type: None, AnswerRefusal, NumericMistakes, MissingDetail or Others")
