@@ -1,6 +1,7 @@
 """The console command `ragbed`."""
 from __future__ import annotations
 
+import io
 import sys
 from importlib import metadata, util
 
@@ -32,6 +33,8 @@ _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 def main() -> None:
     """Run the command; what the user can mend is one line on stderr and exit status 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr is: a terminal may lack a document's characters
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         check_packages()
         app()

@@ -105,7 +105,8 @@ def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
     """
     if "given" in settings.conditions and not benchmark.gives_chunks:
         raise SettingsError(f"conditions: {benchmark.name} gives no chunks with its questions; use retrieved")
-    searched = "retrieved" in settings.conditions or "evidence" in settings.conditions and not benchmark.gives_chunks
+    searched = "retrieved" in settings.conditions or (
+        "evidence" in settings.conditions and not benchmark.gives_chunks)
     if searched and benchmark.corpus is None and any(retriever.index is None for retriever in settings.retriever):
         raise SettingsError(f"retriever: {benchmark.name} has no corpus to index; name an index folder, as in "
                             "retriever: {kind: dense, index: FOLDER}")

@@ -1,14 +1,22 @@
-"""Fixtures that several files share: a scripted chat server, and a cache folder of the test's own."""
+"""Fixtures that several files share: a scripted chat server, the command line, and a small run to give it."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import re
+import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from aiohttp import web
+
+from strategies.reading import REFUSAL
 
 Line = str | dict[str, Any]
 Script = Sequence[Line] | Callable[[dict[str, Any]], Line]
@@ -115,3 +123,103 @@ def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
     yield start
     for server in running:
         server.close()
+
+
+class CommandLine:
+    """The command `ragbed` in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *args: object) -> tuple[int, str, str]:
+        """Exit status, stdout and stderr."""
+        from experiments.cli import main
+
+        self._monkeypatch.setattr(sys, "argv", ["ragbed", *map(str, args)])
+        self._capsys.readouterr()
+        try:
+            main()
+        except SystemExit as end:
+            return int(end.code or 0), *self._capsys.readouterr()
+        return 0, *self._capsys.readouterr()
+
+    def refuses(self, *args: object, says: Sequence[str]) -> None:
+        """The command ends with status 2 and one line on stderr that holds these words."""
+        status, out, err = self(*args)
+        assert (status, out) == (2, ""), err
+        assert err.startswith("ragbed: ")
+        assert len(err.splitlines()) == 1
+        assert [word for word in says if word not in err] == [], err
+
+
+@pytest.fixture
+def ragbed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
+
+
+class Town:
+    """A run called `town`: six questions of CReSt's shape, with two documents each, the first of them gold."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.run, self.crest = folder, folder / "runs" / "town", folder / "crest"
+        self.crest.mkdir()
+        self.write([self.row(number) for number in range(6)])
+
+    @staticmethod
+    def row(number: int, **changes: Any) -> dict[str, Any]:
+        pages = [(f"<table><tr><td>Town {number}</td><td>{number * 111} people</td></tr></table>", "html", True),
+                 (f"The mayor of town {number + 1} is Ada.", "text", False)]
+        documents = [{"docid": place, "content": content, "type": kind, "source_path": f"town/{number}-{place}",
+                      "ground": ground, "citation_idx": None} for place, (content, kind, ground) in enumerate(pages)]
+        return {"id": number, "query": f"How many people live in town {number}?", "answer": f"{number * 111} people",
+                "documents": json.dumps(documents), "citation_ids": "[0]", "reasoning_type": [],
+                "meta": json.dumps({"language": "en", "difficulty_type": "SimpleQA"}), **changes}
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        """The first question is the unanswerable one."""
+        for name, part in (("refusal", rows[:1]), ("non_refusal", rows[1:])):
+            (self.crest / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+
+    def own(self, *questions: dict[str, Any]) -> dict[str, str]:
+        """The settings of a benchmark of one's own questions."""
+        path = self.folder / "own.jsonl"
+        path.write_text("".join(json.dumps(question) + "\n" for question in questions))
+        return {"kind": "jsonl", "path": str(path)}
+
+    def config(self, url: str, file: str = "town", **settings: Any) -> Path:
+        """A settings file."""
+        content = {"out": str(self.folder / "runs"), "benchmark": {"kind": "crest", "path": str(self.crest)},
+                   "models": f"{url}#m", "concurrency": 4, "calls": {"calls": {"attempts": 2, "seconds": 5}},
+                   **settings}
+        path = self.folder / f"{file}.yaml"
+        path.write_text(yaml.safe_dump(content))
+        return path
+
+    def records(self) -> list[dict[str, Any]]:
+        from experiments.store import RunFolder
+
+        folder = RunFolder.existing(self.run)
+        try:
+            return [record.model_dump() for record in folder.records()]
+        finally:
+            folder.close()
+
+    def hashes(self) -> list[str]:
+        """The hash of every result."""
+        with contextlib.closing(sqlite3.connect(self.run / "records.sqlite")) as connection:
+            return [row[0] for row in connection.execute("SELECT hash FROM records ORDER BY cell, question")]
+
+    @staticmethod
+    def reply(body: dict[str, Any]) -> str:
+        """A model's reply to a request about this town, which depends on the request alone."""
+        last = body["messages"][-1]["content"]
+        number = int((re.findall(r"in town (\d+)", last) or ["0"])[-1])
+        if "sub-questions" in last:
+            return f"1. What is town {number}?\n2. How many people live in town {number}?\n3. How many are counted?"
+        return [f"<Answer>{number * 111} people [1]</Answer>", f"<Answer>{REFUSAL}</Answer>", "",
+                "<Answer>7 [9]</Answer>", f"It is {number * 111}."][number % 5]
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Town:
+    return Town(tmp_path)

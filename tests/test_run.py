@@ -1,0 +1,240 @@
+"""`ragbed run` end to end: one record for every question, killed and continued, replayed, and alone in its folder."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+from strategies.catalogue import REASONING
+
+FIVE = list(REASONING)
+COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
+
+
+def started(path, server, requests: int) -> subprocess.Popen[str]:
+    """A process that runs the settings, once it has made so many requests."""
+    child = subprocess.Popen([*COMMAND, str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while len(server.requests) < requests:
+        assert child.poll() is None
+        time.sleep(0.005)
+    return child
+
+
+def test_every_question_has_exactly_one_record_in_every_cell(serve, town, ragbed):
+    path = town.config(serve(town.reply).url, reasoning=FIVE, conditions=["closed-book", "given", "evidence"])
+    status, out, err = ragbed("run", path, "--json")
+    assert status == 0
+    cells = json.loads(out)["cells"]
+    assert len(cells) == 15
+    assert all(cell["n"] == sum(cell["outcomes"].values()) == 6 for cell in cells)
+    pairs = Counter((record["result"]["cell"], record["result"]["question"]) for record in town.records())
+    assert len(pairs) == 90
+    assert set(pairs.values()) == {1}
+    given = next(cell for cell in cells if (cell["reasoning"], cell["condition"]) == ("direct", "given"))
+    assert {name: n for name, n in given["outcomes"].items() if n} == {"answered": 4, "refused": 1, "malformed": 1}
+    assert "90 of 90" in err
+
+
+def test_killed_and_continued_it_is_the_run_that_was_never_disturbed(serve, town, ragbed):
+    server = serve(lambda body: {"text": town.reply(body), "delay": 0.05})
+    path = town.config(server.url, reasoning=FIVE, conditions=["given", "closed-book"])
+    for enough in (15, 45):
+        child = started(path, server, enough)
+        child.kill()
+        child.communicate()
+        assert not (town.run / "summary.json").exists()
+        assert town.hashes()
+    assert ragbed("run", path)[0] == 0
+    made = Counter(json.dumps(body, sort_keys=True) for body, _ in server.requests)
+    assert sum(count - 1 for count in made.values()) <= 2 * 4  # two kills, four calls in flight
+
+    disturbed, hashes = (town.run / "summary.json").read_bytes(), town.hashes()
+    shutil.rmtree(town.run)
+    before = len(server.requests)
+    assert ragbed("run", path)[0] == 0
+    assert len(server.requests) - before == len(made)
+    assert (town.run / "summary.json").read_bytes() == disturbed
+    assert town.hashes() == hashes
+
+
+def test_replay_makes_no_request_and_gives_the_same_summary(serve, town, ragbed):
+    server = serve(lambda body: {"status": 500} if "town 3" in body["messages"][1]["content"] else town.reply(body))
+    path = town.config(server.url, reasoning=FIVE)
+    assert ragbed("run", path)[0] == 0
+    before, made, hashes = (town.run / "summary.json").read_bytes(), len(server.requests), town.hashes()
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert len(server.requests) == made
+    assert (town.run / "summary.json").read_bytes() == before
+    assert town.hashes() == hashes
+    assert {record["timing"]["attempts"] for record in town.records()} == {0}
+    assert ragbed("run", path)[0] == 0  # finished: nothing is asked again
+    assert len(server.requests) == made
+    assert (town.run / "summary.json").read_bytes() == before
+
+
+def test_equal_calls_of_two_cells_are_made_once_so_that_a_replay_is_equal_whatever_the_server_says(serve, town, ragbed):
+    rows = [town.row(number) for number in range(6)]
+    for row in rows:  # with one document each, `given` and `evidence` send the same prompts
+        row["documents"] = json.dumps(json.loads(row["documents"])[:1])
+    town.write(rows)
+    count = iter(range(1000))
+
+    def moody(body):
+        number = next(count)
+        return {"status": 400} if number % 5 == 0 else {"text": f"<Answer>{number}</Answer>", "delay": 0.02}
+
+    server = serve(moody)
+    path = town.config(server.url, conditions=["given", "evidence"], reasoning=["direct", "chain_of_draft"])
+    assert ragbed("run", path)[0] == 0
+    before = (town.run / "summary.json").read_bytes()
+    assert len(server.requests) == 12
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert (town.run / "summary.json").read_bytes() == before
+
+
+def test_a_replay_that_misses_a_call_names_the_nearest_prompt(serve, town, ragbed):
+    server = serve(town.reply)
+    path = town.config(server.url)
+    assert ragbed("run", path)[0] == 0
+    with sqlite3.connect(town.run / "records.sqlite") as connection:
+        connection.execute("DELETE FROM calls WHERE key = (SELECT min(key) FROM calls)")
+    connection.close()
+    status, out, _ = ragbed("run", path, "--journal", "replay", "--json")
+    (cell,) = json.loads(out)["cells"]
+    assert (status, cell["n"], cell["outcomes"]["error"], len(server.requests)) == (0, 6, 1, 6)
+    (missed,) = [one["result"]["failure"] for one in town.records() if one["result"]["failure"]]
+    assert missed["kind"] == "replay_miss"
+    assert "the nearest recorded prompt differs from character" in missed["message"]
+
+
+def test_live_asks_what_the_journal_knows(serve, town, ragbed):
+    server = serve(town.reply)
+    for _ in range(2):
+        assert ragbed("run", town.config(server.url), "--journal", "live", "--fresh")[0] == 0
+    assert len(server.requests) == 12
+
+
+def test_other_settings_or_questions_are_refused_and_fresh_begins_anew(serve, town, ragbed):
+    server = serve(town.reply)
+    path = town.config(server.url)
+    assert ragbed("run", path)[0] == 0
+    ragbed.refuses("run", town.config(server.url, seed=7), says=["seed was 0, is 7", "--fresh"])
+    town.write([town.row(0, query="Another question?"), town.row(1)])
+    path = town.config(server.url)
+    ragbed.refuses("run", path, says=["the benchmark's files have changed", "--fresh"])
+    assert ragbed("run", path, "--fresh")[0] == 0
+    assert len(server.requests) == 6 + 2
+    assert [one["result"]["question"] for one in town.records()] == ["non_refusal-1", "refusal-0"]
+
+
+def test_a_fresh_run_that_cannot_begin_leaves_the_old_one(serve, town, ragbed):
+    path = town.config(serve(town.reply).url)
+    assert ragbed("run", path)[0] == 0
+    shutil.rmtree(town.crest)
+    ragbed.refuses("run", path, "--fresh", says=["no such file or folder"])
+    assert len(town.hashes()) == 6
+
+
+def test_closed_book_sends_no_document_and_identical_cells_run_once(serve, town, ragbed):
+    server = serve(town.reply)
+    status, out, _ = ragbed("run", town.config(
+        server.url, conditions="closed-book", retrieval=["none", "once"], rules=["grounded", "open"],
+        formats=["plain", "html"]), "--json")
+    assert status == 0
+    run = json.loads(out)
+    (cell,) = run["cells"]
+    assert {cell[name] for name in ("retrieval", "retriever", "format")} == {None}
+    assert cell["rules"] == "closed-book"
+    assert any("8 combinations of the settings are 1 cell" in note for note in run["notes"])
+    assert len(server.requests) == 6
+    sent = json.dumps([body for body, _ in server.requests])
+    assert "Documents" not in sent
+    assert "mayor" not in sent
+
+
+def test_two_processes_do_not_work_on_one_run_at_once(serve, town, ragbed):
+    waiting = threading.Event()
+    server = serve(lambda body: {"text": town.reply(body), "delay": 0 if waiting.is_set() else 1})
+    path = town.config(server.url, concurrency=1)
+    child = started(path, server, 1)
+    ragbed.refuses("run", path, says=["another process is working on this run"])
+    ragbed.refuses("run", path, "--fresh", says=["another process is working on this run"])
+    waiting.set()
+    _, err = child.communicate()
+    assert child.returncode == 0, err
+    assert ragbed("run", path)[0] == 0
+    assert len(server.requests) == 6
+
+
+def test_an_interrupt_says_how_to_go_on_and_loses_nothing(serve, town, ragbed):
+    server = serve(lambda body: {"text": town.reply(body), "delay": 0.1})
+    path = town.config(server.url, concurrency=1)
+    child = started(path, server, 3)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=10)
+    assert child.returncode == 130
+    assert "Traceback" not in err
+    assert err.splitlines()[-1] == "interrupted; what was answered is kept, and the same command continues"
+    assert len(town.hashes()) >= 2
+    assert ragbed("run", path)[0] == 0
+    assert len(server.requests) <= 6 + 1
+
+
+LIMITED = """
+import resource, signal, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.argv = ["ragbed", "run", sys.argv[1]]
+from experiments.cli import main
+main()
+"""
+
+
+def test_a_full_disk_is_one_line_and_what_was_written_is_kept(serve, town, ragbed):
+    path = town.config(serve(lambda body: town.reply(body) + "x" * 9000).url, reasoning=FIVE)
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"ragbed: {town.run}/records.sqlite: d")  # disk I/O, database full
+    assert ragbed("run", path)[0] == 0
+    assert len(town.hashes()) == 30
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(serve, town, ragbed):
+    (town.folder / "file").write_text("")
+    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", out=str(town.folder / "file")), says=["run folder"])
+    town.run.mkdir(parents=True)
+    (town.run / "records.sqlite").write_text("no database " * 1000)
+    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1"), says=["not a database"])
+
+
+def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
+    path = town.config(serve(town.reply).url)
+    assert ragbed("run", path)[0] == 0
+    for name in ("config.yaml", "manifest.json"):
+        good = (town.run / name).read_bytes()
+        for bad in (b"\xff", b"[", b"a: [", b"[1]", b"{}"):
+            (town.run / name).write_bytes(bad)
+            ragbed.refuses("run", path, says=[str(town.run), "--fresh"])
+        (town.run / name).write_bytes(good)
+    for bad in (b"\xff", b"{"):
+        (town.run / "summary.json").write_bytes(bad)
+        ragbed.refuses("report", town.run, says=["summary.json", "the same `ragbed run` command"])
+    ragbed.refuses("report", town.folder, says=["holds no run"])
+    assert ragbed("run", path)[0] == 0
+    assert ragbed("report", town.run)[0] == 0
+
+
+def test_output_that_cannot_say_a_character_says_it_otherwise(serve, town, ragbed):
+    assert ragbed("run", town.config(serve(town.reply).url, name="town", out=str(town.folder / "실행")))[0] == 0
+    done = subprocess.run([*COMMAND[:-1], "report", str(town.folder / "실행" / "town")], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(r"\uc2e4\ud589/town/report.html" + "\n")

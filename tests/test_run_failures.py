@@ -1,0 +1,133 @@
+"""What can go wrong in a run: a failing server is counted and named, a mistake of the user's is one line."""
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+
+import pytest
+
+from strategies.catalogue import REASONING
+
+FIVE = list(REASONING)
+NOWHERE = "http://127.0.0.1:9/v1"
+TOO_LONG = {"code": "context_length_exceeded",
+            "message": "maximum context length is 10 tokens. However, you requested 99"}
+TROUBLE = {
+    "429": ({"status": 429, "headers": {"Retry-After": "0"}}, "error", "http_429"),
+    "500": ({"status": 500}, "error", "http_500"),
+    "nothing": ({"drop": True}, "error", "connection"),
+    "half": ({"body": b'{"choices": [{"mess'}, "error", "bad_json"),
+    "empty": ("", "malformed", None),
+    "late": ({"text": "late", "delay": 9}, "timeout", "timeout"),
+    "long": ({"status": 400, "error": TOO_LONG}, "too_long", "too_long"),
+    "odd": ({"body": b'{"choices": []}'}, "error", "bad_response"),
+    "teapot": ({"status": 418, "error": {"message": "short\x1b[2Jand stout"}}, "error", "http_418")}
+
+
+def asked_about(body: dict) -> str:
+    return re.findall(r"About (\w+)\?", body["messages"][1]["content"])[0]
+
+
+def test_every_trouble_that_a_server_can_make_is_counted_and_named(serve, town, ragbed):
+    server = serve(lambda body: TROUBLE[asked_about(body)][0])
+    own = town.own(*({"id": name, "question": f"About {name}?", "answer": "x"} for name in TROUBLE))
+    path = town.config(server.url, benchmark=own, conditions="closed-book", concurrency=16,
+                       calls={"calls": {"attempts": 2, "seconds": 2}})
+    status, out, _ = ragbed("run", path, "--json")
+    assert status == 0
+    (cell,) = json.loads(out)["cells"]
+    assert cell["n"] == len(TROUBLE)
+    assert {name: n for name, n in cell["outcomes"].items() if n} == {
+        "error": 6, "malformed": 1, "timeout": 1, "too_long": 1}
+    results = {record["result"]["question"]: record["result"] for record in town.records()}
+    assert {name: (result["outcome"], (result["failure"] or {}).get("kind")) for name, result in results.items()} == {
+        name: (outcome, kind) for name, (_, outcome, kind) in TROUBLE.items()}
+    assert results["long"]["failure"]["message"] == "the prompt has 99 tokens and the model's context holds 10"
+    tried = Counter(asked_about(body) for body, _ in server.requests)
+    assert tried == {**dict.fromkeys(TROUBLE, 1), "429": 2, "500": 2, "nothing": 2, "half": 2}
+    assert "\x1b" not in (town.run / "report.html").read_text()
+
+
+def test_retry_after_is_honoured(serve, town, ragbed):
+    seen: list[float] = []
+
+    def busy(body):
+        seen.append(time.monotonic())
+        return {"status": 429, "headers": {"Retry-After": "1"}} if len(seen) == 1 else town.reply(body)
+
+    assert ragbed("run", town.config(serve(busy).url, concurrency=1), "--limit", 1)[0] == 0
+    assert 1 <= seen[1] - seen[0] < 3
+    (record,) = town.records()
+    assert (record["result"]["outcome"], record["timing"]["attempts"]) == ("refused", 2)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_it_goes_on(
+        serve, town, ragbed, monkeypatch, status):
+    monkeypatch.setenv("RAGBED_API_KEY", "sk-canary-0123456789")
+    mended: list[bool] = []
+    server = serve(lambda body: town.reply(body) if mended else {
+        "status": status, "error": {"message": "bad key sk-canary-0123456789"}})
+    path = town.config(server.url, reasoning=FIVE)
+    ragbed.refuses("run", path, says=[f"HTTP {status}"])
+    assert len(server.requests) <= 4
+    mended.append(True)
+    assert ragbed("run", path)[0] == 0
+    assert len(town.hashes()) == 30
+
+
+@pytest.mark.parametrize(("settings", "words"), [
+    ({"reasonning": "direct"}, ["unknown setting 'reasonning'", "reasoning", "retrieval"]),
+    ({"limits": {"call": 3}}, ["unknown setting 'limits.call'", "calls, tokens, searches, seconds, max_tokens"]),
+    ({"benchmark": {"kind": "crest", "pth": "x"}}, ["'benchmark.crest.pth'", "sample, seed, filter, kind, path"]),
+    ({"benchmark": {"kind": "crst"}}, ["crst", "'crest'", "'demo'", "'jsonl'"]),
+    ({"benchmark": {"kind": "jsonl", "path": "no/such.jsonl"}}, ["no/such.jsonl: no such file"]),
+    ({"benchmark": {"kind": "crest", "path": "no-such-folder"}}, ["no-such-folder: no such file or folder"]),
+    ({"benchmark": {"kind": "demo"}, "conditions": "given"}, ["gives no chunks", "retrieved"]),
+    ({"conditions": "evidence", "benchmark": "OWN"}, ["no corpus", "name an index folder"]),
+    ({"conditions": "retrieved", "benchmark": "OWN"}, ["no corpus", "name an index folder"]),
+    ({"reasoning": "guess"}, ["unknown reasoning strategy 'guess'", "direct, chain_of_thought"]),
+    ({"retrieval": "twice"}, ["unknown retrieval strategy 'twice'", "none, once"]),
+    ({"models": "smollm"}, ["no model 'smollm'", "smollm2-135m"]),
+    ({"models": ["a", "a"]}, ["models", "twice"]),
+    ({"models": "openai:gpt"}, ["set OPENAI_API_KEY"]),
+    ({"judge": "guess"}, ["no model 'guess'"]),
+    ({"judge": {"kind": "model", "model": "http://h/v1#j", "tokens": 3}}, ["'judge.model.tokens'", "max_tokens"]),
+    ({"name": "a/b"}, ["name"]),
+    ({"name": "../up"}, ["name"]),
+    ({"conditions": "guessed"}, ["conditions", "'closed-book'"]),
+    ({"concurrency": 0}, ["concurrency", "greater than or equal to 1"]),
+    ({"retriever": {"k": 5, "indx": "x"}, "conditions": "retrieved"}, ["'retriever.0.indx'", "name, k, index, build"]),
+    ({"conditions": "retrieved", "retriever": {"index": "no-index"}}, ["no-index", "does not exist"])])
+def test_what_the_user_can_mend_is_one_line_and_does_not_bar_the_mended_run(
+        serve, town, ragbed, monkeypatch, settings, words):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    if settings.get("benchmark") == "OWN":
+        settings = {**settings, "benchmark": town.own({"question": "Where?"})}
+    ragbed.refuses("run", town.config(NOWHERE, **settings), says=words)
+    assert ragbed("run", town.config(serve(town.reply).url), "--limit", 1)[0] == 0
+
+
+@pytest.mark.parametrize(("content", "word"), [
+    (b"name: \xff\xfe", "not readable as YAML"), (b"a: [b", "not readable as YAML"), (b"- a", "mapping"),
+    (b"", "mapping"),
+    (b"[" * 5000, "nested beyond reason"), (b"1: 2\nbenchmark: {kind: demo}", "1: Keys should be strings"),
+    (b"!!python/object/apply:os.system ['true']", "not readable as YAML"), (b"name: x", "benchmark: Field required")])
+def test_a_settings_file_that_does_not_fit_is_one_line(ragbed, tmp_path, content, word):
+    (tmp_path / "bad.yaml").write_bytes(content)
+    ragbed.refuses("run", tmp_path / "bad.yaml", says=["bad.yaml", word])
+
+
+def test_a_settings_file_that_is_none_is_one_line(ragbed, tmp_path):
+    ragbed.refuses("run", tmp_path / "none.yaml", says=["none.yaml: No such file"])
+    ragbed.refuses("run", tmp_path, says=["directory"])
+
+
+def test_questions_that_share_an_id_or_are_none_are_refused(town, ragbed):
+    own = town.own({"id": "a", "question": "One?"}, {"id": "a", "question": "Two?"})
+    ragbed.refuses("run", town.config(NOWHERE, benchmark=own, conditions="closed-book"), says=["line 2", "field id"])
+    town.write([town.row(0), *(town.row(1, id=id) for id in ("7", "7", "7~2"))])
+    ragbed.refuses("run", town.config(NOWHERE), says=["crest", "7~2"])
+    ragbed.refuses("run", town.config(NOWHERE, benchmark=town.own(), conditions="closed-book"), says=["no question"])

@@ -1,0 +1,94 @@
+"""What must not get out of its place: keys into files, gold into prompts, control codes into terminals and reports."""
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from strategies.catalogue import REASONING
+
+FIVE = list(REASONING)
+KEY = 'sk-canary/+"0123456789'
+
+
+def every_byte(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+@pytest.mark.parametrize("sent_as", [json.dumps(KEY)[1:-1], "".join(f"\\u{ord(char):04x}" for char in KEY)])
+def test_the_key_is_in_no_file_and_no_output_even_when_the_server_sends_it_back(
+        serve, town, ragbed, monkeypatch, sent_as):
+    monkeypatch.setenv("RAGBED_API_KEY", KEY)
+
+    def echo(body):
+        if "town 2" in str(body):
+            return {"status": 400, "body": f'{{"error": {{"message": "key {sent_as}", "code": "{sent_as}"}}}}'.encode()}
+        message = f'{{"content": "<Answer>Your key is {sent_as}</Answer>", "reasoning_content": "{sent_as}"}}'
+        return {"body": f'{{"choices": [{{"message": {message}, "finish_reason": "{sent_as}"}}]}}'.encode()}
+
+    server = serve(echo)
+    status, out, err = ragbed("run", town.config(server.url, reasoning=FIVE))
+    assert status == 0
+    assert server.requests[0][1]["Authorization"] == f"Bearer {KEY}"
+    written = every_byte(town.folder / "runs") + out.encode() + err.encode()
+    assert b"Your key is [key]" in written
+    for form in (KEY, json.dumps(KEY)[1:-1], sent_as, "sk-canary"):
+        assert form.encode() not in written
+
+
+def test_no_gold_reaches_a_prompt(serve, town, ragbed):
+    canary = "goldcanary"
+    rows = [town.row(number, answer=f"{canary} {number}", reasoning_type=[canary], question_type=canary,
+                     meta=json.dumps({"language": canary, "difficulty_type": canary, "other": canary}))
+            for number in range(4)]
+    for row in rows:
+        documents = [{**one, "source_path": f"{canary}/{one['docid']}"} for one in json.loads(row["documents"])]
+        row["documents"] = json.dumps(documents)
+    town.write(rows)
+    server = serve(town.reply)
+    conditions = ["given", "evidence", "closed-book"]
+    assert ragbed("run", town.config(server.url, reasoning=FIVE, conditions=conditions))[0] == 0
+    own = town.own({"id": canary, "question": "Who lives in town 4?", "answer": canary, "answers": [canary],
+                    "tags": {canary: canary}, "gold_documents": [{"document": canary, "page": 3}],
+                    "gold_chunks": [canary], "sub_questions": [f"{canary}?"]})
+    path = town.config(server.url, "own", benchmark=own, reasoning=FIVE, conditions="closed-book")
+    assert ragbed("run", path)[0] == 0
+    assert len(server.requests) > 60
+    assert canary not in json.dumps([body for body, _ in server.requests])
+    assert canary.encode() in every_byte(town.run)  # the test looks for the right word
+
+
+MONSTERS = ["a" + " " * 200_000 + "b [1]", "[1]" * 30_000, "[1, " * 30_000, "\n" * 200_000 + "x", "1," * 50_000,
+            "<think>" * 50_000, "<Answer>" * 50_000, "9" * 200_000, "\x1b]0;title\x07\x00"]
+
+
+@pytest.mark.parametrize("reply", MONSTERS)
+def test_a_monstrous_reply_is_a_record_like_any_other(serve, town, ragbed, reply):
+    begun = time.monotonic()
+    path = town.config(serve(lambda _: reply).url, reasoning=["direct", "least_to_most"])
+    status, out, err = ragbed("run", path, "--limit", 2)
+    assert status == 0
+    assert "\x1b" not in out + err
+    assert time.monotonic() - begun < 12
+    assert len(town.records()) == 4
+
+
+ODD = ["../../up", "a/b\\c", "<script>alert(1)</script>", "nul\x00byte", "line\nbreak", "\x1b[31mred", "한국어",
+       "x" * 3000, "'; DROP TABLE records; --", "{braces}", "[bold]"]
+
+
+def test_odd_ids_and_texts_are_kept_as_they_are_and_shown_harmlessly(serve, town, ragbed):
+    own = town.own(*({"id": name, "question": f"{name} {{question}}?", "answer": name, "tags": {"odd": name}}
+                     for name in ODD))
+    server = serve(lambda body: body["messages"][1]["content"])
+    status, out, err = ragbed("run", town.config(server.url, benchmark=own, conditions="closed-book"))
+    assert status == 0
+    assert [record["result"]["question"] for record in town.records()] == ODD
+    sent = [body["messages"][1]["content"] for body, _ in server.requests]
+    assert all(any(f"Question: {name} {{question}}?" in prompt for prompt in sent) for name in ODD)
+    assert "\x1b" not in out + err
+    report = (town.run / "report.html").read_text()
+    assert "<script>alert" not in report
+    assert "\x1b" not in report
