@@ -1,0 +1,111 @@
+"""The SQLite file under journal and records: shared commits, texts kept once, errors on one line."""
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+
+import pytest
+
+from agents.database import Database
+from documents.errors import RunError
+
+SCHEMA = ("CREATE TABLE IF NOT EXISTS numbers (value INTEGER)",)
+
+
+def rows(path) -> int:
+    """What another connection sees: what is committed."""
+    connection = sqlite3.connect(path)
+    count = connection.execute("SELECT count(*) FROM numbers").fetchone()[0]
+    connection.close()
+    return count
+
+
+async def test_what_is_put_is_committed_when_durable_returns_and_many_share_a_commit(tmp_path):
+    database = Database(tmp_path / "d", SCHEMA)
+
+    async def keep(value: int) -> int:
+        database.put("INSERT INTO numbers VALUES (?)", (value,))
+        assert rows(tmp_path / "d") in (0, 200)
+        await database.durable()
+        return rows(tmp_path / "d")
+
+    begun = time.perf_counter()
+    assert set(await asyncio.gather(*map(keep, range(200)))) == {200}
+    assert time.perf_counter() - begun < 2
+    database.close()
+
+
+async def test_a_waiter_that_is_cancelled_takes_no_other_with_it(tmp_path):
+    database = Database(tmp_path / "d", SCHEMA)
+    database.put("INSERT INTO numbers VALUES (1)", ())
+    one, other = asyncio.create_task(database.durable()), asyncio.create_task(database.durable())
+    await asyncio.sleep(0)
+    one.cancel()
+    await other
+    assert rows(tmp_path / "d") == 1
+    database.close()
+
+
+@pytest.mark.parametrize("text", ["", "nul\x00byte", "한국어 😀", "\x1b[31m", "x" * 1_000_000])
+def test_a_text_comes_back_as_it_was_from_another_opening_too(tmp_path, text):
+    database = Database(tmp_path / "d", ())
+    key = database.put_text(text)
+    assert database.put_text(text) == key
+    assert database.text(key) == text
+    database.close()
+    again = Database(tmp_path / "d", ())
+    assert again.text(key) == text
+    assert again.read("SELECT count(*) FROM texts") == [(1,)]
+    again.close()
+
+
+def test_half_a_surrogate_pair_is_kept_as_a_question_mark(tmp_path):
+    database = Database(tmp_path / "d", ())
+    one, other = database.put_text("a\ud83d"), database.put_text("a\ud83e")
+    assert one != other
+    assert database.text(one) == database.text(other) == "a?"
+    database.close()
+
+
+def test_a_text_that_is_missing_is_named(tmp_path):
+    database = Database(tmp_path / "d", ())
+    with pytest.raises(RunError, match="the text abc is missing; the file is damaged"):
+        database.text("abc")
+    database.close()
+
+
+def test_what_cannot_be_opened_is_one_line(tmp_path):
+    (tmp_path / "text").write_text("not a database, but long enough to be looked at " * 100)
+    (tmp_path / "folder").mkdir()
+    for name, reason in (("text", "not a database"), ("folder", "unable to open"), ("none/d", "unable to open")):
+        with pytest.raises(RunError, match=reason) as raised:
+            Database(tmp_path / name, SCHEMA)
+        assert str(tmp_path / name) in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+async def test_a_write_that_fails_reaches_everybody_who_waits_for_it_and_the_file_can_be_closed(tmp_path):
+    database = Database(tmp_path / "d", SCHEMA)
+    database.read("PRAGMA max_page_count=8")
+
+    async def keep(size: int) -> None:
+        database.put("INSERT INTO numbers VALUES (?)", ("x" * size,))
+        await database.durable()
+
+    results = await asyncio.gather(*(keep(9000) for _ in range(8)), return_exceptions=True)
+    assert any(isinstance(result, RunError) and "full" in str(result) for result in results)
+    database.close()
+    assert rows(tmp_path / "d") < 8
+
+
+def test_a_damaged_file_is_one_line_wherever_it_is_noticed(tmp_path):
+    database = Database(tmp_path / "d", SCHEMA)
+    for value in range(5000):
+        database.put("INSERT INTO numbers VALUES (?)", (value,))
+    database.close()
+    data = bytearray((tmp_path / "d").read_bytes())
+    data[4096 * 2:4096 * 6] = b"\xff" * 4096 * 4
+    (tmp_path / "d").write_bytes(data)
+    with pytest.raises(RunError, match=r"malformed|not a database"):
+        Database(tmp_path / "d", SCHEMA).read("SELECT sum(value) FROM numbers")
