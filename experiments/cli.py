@@ -4,10 +4,10 @@ from __future__ import annotations
 import io
 import sys
 from importlib import metadata, util
+from typing import NoReturn
 
 import typer
 
-from documents.errors import UserError
 from experiments.commands.ask import ask
 from experiments.commands.demo import demo
 from experiments.commands.index import index
@@ -35,30 +35,36 @@ def main() -> None:
     """Run the command; what the user can mend is one line on stderr and exit status 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr is: a terminal may lack a document's characters
         sys.stdout.reconfigure(errors="backslashreplace")
+    foreign = check_packages()
+    if foreign:
+        _end(foreign)
+    from documents.errors import UserError
     try:
-        check_packages()
         app()
     except UserError as error:
-        print(f"ragbed: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("ragbed: interrupted", file=sys.stderr)
-        sys.exit(130)
+        from experiments.display import printable
+        _end(printable(str(error)))
 
 
-def check_packages() -> None:
-    """Make sure that our five package names are ours: another distribution may have installed over one.
+def _end(reason: str) -> NoReturn:
+    print(f"ragbed: {' '.join(reason.split())}", file=sys.stderr)
+    sys.exit(2)
 
-    Raises:
-        UserError: one line that names the other owner.
+
+def check_packages() -> str | None:
+    """Whether our five package names are ours: another distribution may have installed over one.
+
+    Returns:
+        None where all is well, else one line that names the other owner.
     """
     for name in _PACKAGES:
         spec = util.find_spec(name)
         origin = spec.origin if spec else None
         if origin is None or '__distribution__ = "ragbed"' not in _source(origin):
             owners = set(metadata.packages_distributions().get(name, ())) - {"ragbed"}
-            raise UserError(f"the package {name!r} belongs to {', '.join(sorted(owners)) or 'something else'} here, "
-                            "not to ragbed; install ragbed into an environment of its own")
+            return (f"the package {name!r} belongs to {', '.join(sorted(owners)) or 'something else'} here, "
+                    "not to ragbed; install ragbed into an environment of its own")
+    return None
 
 
 def _source(path: str) -> str:

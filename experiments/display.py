@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -15,12 +16,14 @@ from rich.table import Table
 
 _EVERY = 5.0  # seconds between two lines where there is no terminal to draw a bar on
 _WIDTH = 150  # where the output is a file or pipe
+# What JSON leaves as it is: the second set of control codes, marks that turn the direction of writing, half pairs.
+_STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def console(stderr: bool = False) -> Console:
     """A console, as wide as a run's table where there is no terminal."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, width=None if stream.isatty() else _WIDTH)
+    return Console(file=stream, highlight=False, emoji=False, width=None if stream.isatty() else _WIDTH)
 
 
 def say(text: str) -> None:
@@ -34,15 +37,17 @@ def note(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """The value as JSON on stdout, for programs."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """The value as JSON on stdout, for programs; what could steer a terminal is escaped."""
+    ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    text = json.dumps(value, indent=2, ensure_ascii=ascii)
+    sys.stdout.write(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
     """A table; cells are shown as they are, never as markup."""
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(title=title and escape(title), title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
     for place, name in enumerate(header):
-        table.add_column(name, no_wrap=place == 0)
+        table.add_column(escape(name), no_wrap=place == 0)
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))
     console().print(table)

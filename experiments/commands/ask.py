@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import AsJson, IndexFolder, ModelName
+from experiments.commands.options import AsJson, Asked, IndexFolder, ModelName
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from retrieval.index import Index
 
 
-def ask(question: Annotated[str, typer.Argument(help="The question.")], index: IndexFolder,
+def ask(question: Asked, index: IndexFolder,
         model: ModelName = "smollm2-135m",
         reasoning: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "chain_of_thought",
         retrieval: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "once",

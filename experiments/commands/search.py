@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import AsJson, IndexFolder
+from experiments.commands.options import AsJson, IndexFolder, Query
 
 
-def search(query: Annotated[str, typer.Argument(help="What to look for.")], index: IndexFolder,
+def search(query: Query, index: IndexFolder,
            k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many chunks.")] = 10,
            json: AsJson = False) -> None:
     """Show the chunks nearest to a query, with scores and where they come from."""
