@@ -3,9 +3,10 @@
     python bench/overhead.py [--questions 1000] [--rounds 5] [--json]
 
 A server of this script's own answers at once. In every round each contestant asks the same questions once, in a
-fresh process, one after the other; the figures are medians over the rounds, and the ratio is to the bare LangGraph
-loop. ragbed's time runs from the first question to the written summary, every question scored with all metrics, its
-call in the journal and its record durable. Inspect AI takes part where `inspect_ai` is installed.
+fresh process, one after the other. The figures are medians over the rounds; the ratio is the median of each round's
+ratio to the bare LangGraph loop, so that a machine that is slow for a while slows both sides. ragbed's time runs
+from the first question to the written summary, every question scored with all metrics, its call in the journal and
+its record durable. Inspect AI takes part where `inspect_ai` is installed.
 """
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ from typing import Any
 
 HERE = Path(__file__).parent
 BASE = "langgraph_loop"
-SHOWN = {"openai_client": "bare OpenAI client", BASE: "bare LangGraph + ChatOpenAI loop", "inspect_ai": "Inspect AI",
-         "ragbed": "ragbed run, scored and recorded", "ragbed_replay": "ragbed replay of that run"}
+SHOWN = {"openai_client": "bare OpenAI client", BASE: "bare LangGraph + ChatOpenAI loop",
+         "ragbed": "ragbed run, scored and recorded", "ragbed_replay": "ragbed replay of that run",
+         "inspect_ai": "Inspect AI"}
 PACKAGES = ("ragbed", "openai", "langgraph", "langchain-openai", "pydantic", "inspect_ai")
 
 
@@ -40,10 +42,8 @@ def main() -> None:
                 print(f"round {turn + 1} of {options.rounds}: {SHOWN[name]}", file=sys.stderr, flush=True)
                 rounds[name].append(_child(name, url, options.questions))
     report = {"machine": _machine(), "questions": options.questions, "rounds": options.rounds,
-              "contestants": {name: _figures(taken, options.questions) for name, taken in rounds.items()}}
-    base = report["contestants"][BASE]["processor_ms"]
-    for figures in report["contestants"].values():
-        figures["ratio"] = round(figures["processor_ms"] / base, 3)
+              "contestants": {name: _figures(taken, rounds[BASE], options.questions)
+                              for name, taken in rounds.items()}}
     print(json.dumps(report, indent=2) if options.json else _table(report))
 
 
@@ -72,11 +72,13 @@ def _child(name: str, url: str, questions: int) -> dict[str, float]:
     return taken
 
 
-def _figures(taken: list[dict[str, float]], questions: int) -> dict[str, Any]:
-    """Medians: milliseconds of processor time per question with their range, and questions per second."""
+def _figures(taken: list[dict[str, float]], base: list[dict[str, float]], questions: int) -> dict[str, Any]:
+    """Medians: milliseconds of processor time per question with their range, ratio, and questions per second."""
     processor = [1000 * one["processor"] / questions for one in taken]
+    ratios = [one["processor"] / other["processor"] for one, other in zip(taken, base, strict=True)]
     return {"processor_ms": round(statistics.median(processor), 3), "lowest_ms": round(min(processor), 3),
-            "highest_ms": round(max(processor), 3),
+            "highest_ms": round(max(processor), 3), "ratio": round(statistics.median(ratios), 3),
+            "ratios": [round(ratio, 3) for ratio in ratios],
             "questions_per_second": round(statistics.median(questions / one["clock"] for one in taken))}
 
 
@@ -97,10 +99,11 @@ def _table(report: dict[str, Any]) -> str:
     packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items() if number)
     lines = [f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}; {packages}",
              f"{report['questions']} questions, medians of {report['rounds']} rounds; start-up apart", "",
-             f"{'':34}{'processor time':>17}{'(range)':>14}{'ratio':>8}{'questions/s':>13}"]
+             f"{'':34}{'processor time':>17}{'(range)':>14}{'ratio':>8}{'(range)':>13}{'questions/s':>13}"]
     for name, one in report["contestants"].items():
         spread = f"({one['lowest_ms']:.2f}-{one['highest_ms']:.2f})"
-        lines.append(f"{SHOWN[name]:34}{one['processor_ms']:>14.2f} ms{spread:>14}{one['ratio']:>8.2f}"
+        ratios = f"({min(one['ratios']):.2f}-{max(one['ratios']):.2f})"
+        lines.append(f"{SHOWN[name]:34}{one['processor_ms']:>14.2f} ms{spread:>14}{one['ratio']:>8.2f}{ratios:>13}"
                      f"{one['questions_per_second']:>13}")
     if "inspect_ai" not in report["contestants"]:
         lines.append("Inspect AI is not installed, so it took no part: pip install inspect_ai")
