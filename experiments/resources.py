@@ -138,4 +138,5 @@ def _open_index(cell: Cell, settings: RunSettings, benchmark: Benchmark, resourc
     if index.manifest.settings.formats != (cell.format,):
         raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
                             "set formats to match, one format to an index")
+    index.check_embedder()
     resources.indexes[key] = index

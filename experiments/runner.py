@@ -76,7 +76,7 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         done = folder.done()
         jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
         if jobs:
-            async with open_resources(settings, benchmark, mode, watch.stage) as resources:
+            async with open_resources(settings, benchmark, mode, _interruptible(watch.stage)) as resources:
                 watch.begun(len(done), len(done) + len(jobs))
                 _note_missing(benchmark, resources, watch)
                 with _start_up_kept():
@@ -87,6 +87,18 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         folder.close()
         raise
     return folder
+
+
+def _interruptible(progress: Progress) -> Progress:
+    """An index is built without giving the event loop a turn, so an interrupt is looked for as it goes on."""
+    running = asyncio.current_task()
+
+    def told(stage: str, done: int, total: int | None) -> None:
+        if running is not None and running.cancelling():
+            raise asyncio.CancelledError
+        progress(stage, done, total)
+
+    return told
 
 
 @contextmanager

@@ -77,6 +77,10 @@ class Index:
         return [[Hit(self.chunks[row], score, rank, "dense") for rank, (row, score) in enumerate(best, 1)]
                 for best in found]
 
+    def check_embedder(self) -> None:
+        """Raise now what the first search would raise."""
+        _ = self._embedder
+
     def chunk(self, id: str) -> Chunk:
         """The chunk of that id; KeyError if there is none."""
         return self.chunks[self.chunks.rows[id]]

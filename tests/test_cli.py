@@ -11,7 +11,6 @@ import pymupdf
 import pytest
 
 from retrieval.build import build_index
-from retrieval.manifest import MANIFEST, read_manifest, write_manifest
 from strategies.catalogue import REASONING
 from strategies.reading import REFUSAL
 
@@ -215,34 +214,6 @@ def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch
     ragbed.refuses("report", tmp_path / "none", says=["holds no run"])
     ragbed.refuses("models", "pull", "guess", "--offline", says=["guess"])
     assert ragbed("ask", "x")[0] == ragbed("list", "guess")[0] == ragbed("guess")[0] == 2
-
-
-def test_an_index_of_another_embedder_is_one_line_before_any_call_is_made(ragbed, serve, town, index):
-    copy = town.folder / "index"
-    copy.mkdir()
-    for path in index.iterdir():
-        if path.name != MANIFEST:
-            (copy / path.name).write_bytes(path.read_bytes())
-    manifest = read_manifest(index)
-    other = manifest.embedder.model_copy(update={"identity": "sha256:other"})
-    write_manifest(manifest.model_copy(update={"embedder": other}), copy)
-    ragbed.refuses("search", "x", "--index", copy, says=["sha256:other", "build the index anew"])
-    server = serve(town.reply)
-    ragbed.refuses("ask", "x", "--index", copy, "--model", f"{server.url}#m", says=["sha256:other"])
-    path = town.config(server.url, conditions=["closed-book", "retrieved"], retriever={"index": str(copy)})
-    ragbed.refuses("run", path, says=["sha256:other", "build the index anew"])
-    assert server.requests == []
-
-
-def test_a_gold_document_that_is_nowhere_is_pointed_out(ragbed, serve, town, index):
-    own = town.own({"question": "Where is Oslo?", "answer": "Norway", "gold_documents": ["oslo.md", "osló.md"]},
-                   {"question": "Who?", "answerable": False, "gold_documents": ["left-out.md"]})
-    path = town.config(serve(lambda _: "<Answer>Norway [1]</Answer>").url, benchmark=own, conditions="retrieved",
-                       retriever={"index": str(index), "k": 2})
-    status, _, err = ragbed("run", path)
-    assert status == 0
-    assert "never found: osló.md; are they mistyped?" in err
-    assert "left-out" not in err
 
 
 HELP = """

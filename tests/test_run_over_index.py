@@ -1,0 +1,96 @@
+"""Runs that search an index: what each condition shows, another embedder, mistyped gold, an interrupt."""
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from experiments.runner import Watch, run
+from experiments.settings import read_settings
+from retrieval.build import build_index
+from retrieval.manifest import MANIFEST, read_manifest, write_manifest
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "oslo.md").write_text("# Oslo\n\nOslo is the capital of Norway.\n")
+    (folder / "rome.md").write_text("# Rome\n\nRome is the capital of Italy.\n")
+    build_index([folder], folder / "index")
+    return folder / "index"
+
+
+def test_an_index_of_another_embedder_is_one_line_before_any_call_is_made(ragbed, serve, town, index):
+    copy = town.folder / "index"
+    copy.mkdir()
+    for path in index.iterdir():
+        if path.name != MANIFEST:
+            (copy / path.name).write_bytes(path.read_bytes())
+    manifest = read_manifest(index)
+    other = manifest.embedder.model_copy(update={"identity": "sha256:other"})
+    write_manifest(manifest.model_copy(update={"embedder": other}), copy)
+    ragbed.refuses("search", "x", "--index", copy, says=["sha256:other", "build the index anew"])
+    server = serve(town.reply)
+    ragbed.refuses("ask", "x", "--index", copy, "--model", f"{server.url}#m", says=["sha256:other"])
+    path = town.config(server.url, conditions=["closed-book", "retrieved"], retriever={"index": str(copy)})
+    ragbed.refuses("run", path, says=["sha256:other", "build the index anew"])
+    assert server.requests == []
+
+
+def test_a_gold_document_that_is_nowhere_is_pointed_out(ragbed, serve, town, index):
+    own = town.own({"question": "Where is Oslo?", "answer": "Norway", "gold_documents": ["oslo.md", "osló.md"]},
+                   {"question": "Who?", "answerable": False, "gold_documents": ["left-out.md"]})
+    path = town.config(serve(lambda _: "<Answer>Norway [1]</Answer>").url, benchmark=own, conditions="retrieved",
+                       retriever={"index": str(index), "k": 2})
+    status, _, err = ragbed("run", path)
+    assert status == 0
+    assert "never found: osló.md; are they mistyped?" in err
+    assert "left-out" not in err
+
+
+def test_an_interrupt_ends_the_building_of_an_index_at_once(town):
+    stages: list[str] = []
+
+    def stage(name: str, done: int, total: int | None) -> None:
+        if not stages:
+            os.kill(os.getpid(), signal.SIGINT)
+        stages.append(name)
+
+    pages = town.folder / "pages"
+    pages.mkdir()
+    (pages / "oslo.txt").write_text("Oslo")
+    own = town.own({"question": "Where?"}) | {"corpus": str(pages)}
+    settings = read_settings(town.config("http://127.0.0.1:9/v1", benchmark=own, conditions="retrieved"))
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(run(settings, Watch(stage, lambda before, total: None, lambda record: None)))
+    assert "write" not in stages
+
+
+def test_the_conditions_show_what_they_say(ragbed, serve, town, index):
+    own = town.own({"id": "a", "question": "Oslo is the capital of what?", "answer": "Norway",
+                    "gold_documents": ["oslo.md"]},
+                   {"id": "b", "question": "Rome is the capital of what?", "answer": "Italy",
+                    "gold_documents": ["rome.md"]})
+    server = serve(lambda _: "<Answer>Norway [1]</Answer>")
+    retrievers = [{"index": str(index), "k": k} for k in (1, 2)]
+    path = town.config(server.url, benchmark=own, conditions=["evidence", "retrieved", "closed-book"],
+                       retrieval=["once", "none"], retriever=retrievers)
+    status, out, _ = ragbed("run", path, "--json")
+    assert status == 0
+    cells = {(cell["condition"], cell["retrieval"], cell["retriever"]): cell for cell in json.loads(out)["cells"]}
+    assert set(cells) == {("evidence", "once", None), ("evidence", "none", None), ("retrieved", "once", "dense@1"),
+                          ("retrieved", "once", "dense@2"), ("retrieved", "none", None), ("closed-book", None, None)}
+    shown = {(one["result"]["cell"], one["result"]["question"]):
+             [passage["source"] for passage in one["result"]["evidence"]] for one in town.records()}
+    by_name = {name: [shown[cell["id"], question] for question in "ab"] for name, cell in cells.items()}
+    assert by_name["evidence", "once", None] == [["oslo.md"], ["rome.md"]]
+    assert by_name["retrieved", "once", "dense@1"] == [["oslo.md"], ["rome.md"]]
+    assert by_name["retrieved", "once", "dense@2"] == [["oslo.md", "rome.md"], ["rome.md", "oslo.md"]]
+    assert by_name["retrieved", "none", None] == by_name["closed-book", None, None] == [[], []]
+    gold = {one["result"]["question"]: one["result"]["gold_in_view"] for one in town.records()
+            if one["result"]["cell"] == cells["retrieved", "once", "dense@1"]["id"]}
+    assert gold == {"a": True, "b": True}
