@@ -47,7 +47,7 @@ class ScriptedServer:
         self.url = self._run(self._start())
 
     def close(self) -> None:
-        self._run(self._runner.cleanup())
+        self._run(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -62,6 +62,13 @@ class ScriptedServer:
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+
+    async def _end(self) -> None:
+        await self._runner.cleanup()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def _line(self, body: dict[str, Any]) -> dict[str, Any]:
         if callable(self._script):
