@@ -3,14 +3,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from documents.errors import RunError
 from experiments.report import ReportInput, write_report
 from experiments.store import RunFolder
 
 
 def report_run(folder: RunFolder) -> Path:
-    """Write `report.html` of a finished run; RunError where it has not finished."""
+    """Write `report.html` of a finished run; RunError where it has not finished or the file cannot be written."""
     path = folder.path / "report.html"
     summary = folder.summary()
-    write_report(ReportInput(summary["name"], summary, folder.questions(), folder.records(), folder.database.text),
-                 path)
+    try:
+        write_report(ReportInput(summary["name"], summary, folder.questions(), folder.records(), folder.database.text),
+                     path)
+    except OSError as error:
+        raise RunError(f"{path}: cannot write: {error.strerror}") from error
     return path

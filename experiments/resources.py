@@ -18,7 +18,7 @@ from experiments.question import Benchmark, Question
 from experiments.settings import Dense, RunSettings
 from retrieval.build import Progress, build_index
 from retrieval.conditions import Placed
-from retrieval.index import Index
+from retrieval.index import CHUNKS, Index
 from strategies.types import Passage
 
 IndexKey = tuple[str | None, str | None]
@@ -53,6 +53,11 @@ class Resources:
         for index in self.indexes.values():
             known |= {name for source, entry in index.manifest.sources.items() for name in (source, entry.document)}
         return known
+
+    def index_contents(self) -> dict[str, str]:
+        """A hash of each index's chunks and embedder, by retriever and format."""
+        return {f"{name} in {format}": digest(index.manifest.files[CHUNKS], index.manifest.embedder.identity)
+                for (name, format), index in self.indexes.items()}
 
     def search(self, cell: Cell, question: Question) -> SearchFunction:
         """What a search returns under the cell's condition."""

@@ -77,6 +77,8 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
         if jobs:
             async with open_resources(settings, benchmark, mode, _interruptible(watch.stage)) as resources:
+                for name, content in resources.index_contents().items():
+                    folder.pin(f"the index of {name}", content)
                 watch.begun(len(done), len(done) + len(jobs))
                 _note_missing(benchmark, resources, watch)
                 with _start_up_kept():

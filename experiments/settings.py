@@ -1,6 +1,7 @@
 """Settings of a run: a YAML file, closed and typed. A scalar stands for a list of one."""
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -48,6 +49,12 @@ def _known_retrieval(name: str) -> str:
     return name
 
 
+def _folder_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
+        raise ValueError(f"{name!r} cannot name the run's folder; give a `name` of letters, digits and . _ - only")
+    return name
+
+
 ReasoningName = Annotated[str, AfterValidator(_known_reasoning)]
 RetrievalName = Annotated[str, AfterValidator(_known_retrieval)]
 
@@ -88,7 +95,7 @@ Many = BeforeValidator(_listed)
 class RunSettings(Closed):
     """One experiment. Lists are factors: their product is the set of cells."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,80}$")
+    name: Annotated[str, AfterValidator(_folder_name)]
     out: Path = Path("runs")
     benchmark: BenchmarkSettings
     models: Annotated[list[str], Many, AfterValidator(_distinct)] = [DEFAULT_MODEL]

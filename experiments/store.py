@@ -24,6 +24,7 @@ from experiments.record import Record, Result, Timing
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
+_PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _QUESTION = TypeAdapter(Question)
 
 
@@ -44,7 +45,7 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"{path}: cannot make the run folder: {error.strerror}") from error
-        self.database = Database(path / "records.sqlite", (*JOURNAL_SCHEMA, _RECORDS, _QUESTIONS))
+        self.database = Database(path / "records.sqlite", (*JOURNAL_SCHEMA, _RECORDS, _QUESTIONS, _PINS))
 
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
@@ -80,6 +81,15 @@ class RunFolder:
     def done(self) -> set[tuple[str, str]]:
         """The (cell, question) pairs that have a record."""
         return {(cell, question) for cell, question in self.database.read("SELECT cell, question FROM records")}
+
+    def pin(self, name: str, value: str) -> None:
+        """Hold the records of a run to one value of what they depend on; RunError where they came from another."""
+        known = self.database.read("SELECT value FROM pins WHERE name = ?", (name,))
+        if known not in ([], [(value,)]) and self.done():
+            raise RunError(f"{self.path} holds records over {name} as it was before it changed; give this run another "
+                           "name, or use --fresh to begin anew")
+        self.database.put("INSERT OR REPLACE INTO pins VALUES (?, ?)", (name, value))
+        self.database.flush()
 
     async def add(self, record: Record, place: int) -> None:
         """Keep a record and return when it is durable."""

@@ -230,6 +230,9 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
     ragbed.refuses("report", town.folder, says=["holds no run"])
     assert ragbed("run", path)[0] == 0
     assert ragbed("report", town.run)[0] == 0
+    (town.run / "report.html").unlink()
+    (town.run / "report.html").mkdir()
+    ragbed.refuses("report", town.run, says=["report.html: cannot write"])
 
 
 def test_output_that_cannot_say_a_character_says_it_otherwise(serve, town, ragbed):

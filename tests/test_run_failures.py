@@ -50,6 +50,20 @@ def test_every_trouble_that_a_server_can_make_is_counted_and_named(serve, town, 
     assert "\x1b" not in (town.run / "report.html").read_text()
 
 
+def test_what_failed_is_asked_again_on_request_and_nothing_else(serve, town, ragbed):
+    outage = [True]
+    server = serve(lambda body: {"status": 500} if outage and "live in town 4" in body["messages"][1]["content"]
+                   else town.reply(body))
+    path = town.config(server.url, calls={"calls": {"attempts": 1}})
+    assert ragbed("run", path)[0] == 0
+    assert ragbed("run", path)[0] == 0
+    assert len(server.requests) == 6
+    outage.clear()
+    status, out, _ = ragbed("run", path, "--retry", "--json")
+    (cell,) = json.loads(out)["cells"]
+    assert (status, len(server.requests), cell["n"], cell["outcomes"]["error"]) == (0, 7, 6, 0)
+
+
 def test_retry_after_is_honoured(serve, town, ragbed):
     seen: list[float] = []
 
@@ -95,7 +109,7 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     ({"models": "openai:gpt"}, ["set OPENAI_API_KEY"]),
     ({"judge": "guess"}, ["no model 'guess'"]),
     ({"judge": {"kind": "model", "model": "http://h/v1#j", "tokens": 3}}, ["'judge.model.tokens'", "max_tokens"]),
-    ({"name": "a/b"}, ["name"]),
+    ({"name": "a/b"}, ["name: 'a/b' cannot name the run's folder", "letters"]),
     ({"name": "../up"}, ["name"]),
     ({"conditions": "guessed"}, ["conditions", "'closed-book'"]),
     ({"concurrency": 0}, ["concurrency", "greater than or equal to 1"]),

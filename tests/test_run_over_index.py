@@ -70,6 +70,25 @@ def test_an_interrupt_ends_the_building_of_an_index_at_once(town):
     assert "write" not in stages
 
 
+def test_an_index_that_changed_since_is_not_mixed_into_an_unfinished_run(ragbed, serve, town):
+    pages = town.folder / "pages"
+    pages.mkdir()
+    (pages / "oslo.md").write_text("Oslo is the capital of Norway.")
+    own = town.own(*({"question": f"Question {number}?"} for number in range(4))) | {"corpus": str(pages)}
+    server = serve(lambda _: {"status": 401} if len(server.requests) == 3 else "<Answer>Norway [1]</Answer>")
+    path = town.config(server.url, benchmark=own, conditions="retrieved", concurrency=1)
+    ragbed.refuses("run", path, says=["HTTP 401"])
+    assert len(town.hashes()) == 2
+    (pages / "oslo.md").write_text("Oslo lies in Norway.")
+    ragbed.refuses("run", path, says=["records over the index of dense@5 in plain as it was before", "--fresh"])
+    (pages / "oslo.md").write_text("Oslo is the capital of Norway.")
+    assert ragbed("run", path)[0] == 0
+    assert len(town.hashes()) == 4
+    (pages / "oslo.md").write_text("Oslo lies in Norway.")
+    assert ragbed("run", path, "--retry")[0] == 0  # all records are made anew
+    assert len(server.requests) == 3 + 2 + 4
+
+
 def test_the_conditions_show_what_they_say(ragbed, serve, town, index):
     own = town.own({"id": "a", "question": "Oslo is the capital of what?", "answer": "Norway",
                     "gold_documents": ["oslo.md"]},

@@ -21,6 +21,8 @@ class JournalMode(StrEnum):
 def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; see `ragbed schema`.")],
         limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")] = None,
         fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
+        retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
+                                                            "journal.")] = False,
         journal: Annotated[JournalMode, typer.Option(help="record: calls made before are not made again; live: every "
                                                           "call is made; replay: no call is made, the records are "
                                                           "made anew from the journal.")] = JournalMode.record,
@@ -33,4 +35,4 @@ def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; se
     if limit is not None:
         benchmark = settings.benchmark.model_copy(update={"limit": limit})
         settings = settings.model_copy(update={"benchmark": benchmark})
-    carry_out(settings, journal.value, again=journal is JournalMode.replay, fresh=fresh, json=json)
+    carry_out(settings, journal.value, again=retry or journal is JournalMode.replay, fresh=fresh, json=json)
