@@ -1,0 +1,45 @@
+"""What the README shows is what there is."""
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from experiments.cli import app
+from experiments.settings import check_settings
+from strategies.catalogue import REASONING
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block(language, containing):
+    blocks = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    return next(text for text in blocks if containing in text)
+
+
+def test_every_file_of_the_annotated_tree_exists():
+    folder = ROOT
+    for line in block("", "documents/ ").splitlines():
+        names = re.findall(r"[\w/]+\.(?:py|md)\b|^ *\w+/", line)
+        if not line.startswith(" "):
+            folder = ROOT / names[0] if names[0].endswith("/") else ROOT
+        for name in names:
+            place = (ROOT if not line.startswith(" ") else folder) / name.strip()
+            assert place.exists(), line
+
+
+def test_the_example_settings_are_valid():
+    settings = check_settings({"name": "compare", **yaml.safe_load(block("yaml", "benchmark"))}, "README.md")
+    assert settings.reasoning == ["direct", "chain_of_thought", "least_to_most"]
+
+
+def test_every_command_is_in_the_table():
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
+    shown = set(re.findall(r"^\| `ragbed (\w+)", README, re.MULTILINE))
+    assert commands | {"models"} == shown
+
+
+@pytest.mark.parametrize("name", REASONING)
+def test_every_strategy_is_in_the_tree(name):
+    assert name in block("", "documents/ ")
