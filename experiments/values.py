@@ -1,7 +1,8 @@
 """Numbers and dates in English and Korean text, read as values.
 
 Thousands separators, decimals, percent signs, scale words (`million`, `억`), ordinals (`3rd`) and dates in their
-common forms are understood; currency and other units are not part of the value.
+common forms are understood; currency and other units are not part of the value. A run of more than 40
+digits is no value.
 """
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ _SCALE = {"thousand": 10**3, "k": 10**3, "million": 10**6, "mn": 10**6, "billion
           "trillion": 10**12, "십": 10, "백": 100, "천": 1000, "만": 10**4, "억": 10**8, "조": 10**12}
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _START = r"(?<![A-Za-z0-9.])"
+_LONGEST = 40  # digits, points and commas; a longer run is no number that anybody compares, and decimals overflow
 
 _DATES = tuple(re.compile(pattern, re.IGNORECASE) for pattern in (
     r"(?<!\d)(?P<y>\d{4})\s*년(?:\s*(?P<m>\d{1,2})\s*월(?:\s*(?P<d>\d{1,2})\s*일)?)",
@@ -117,14 +119,18 @@ def _date(match: re.Match[str]) -> Value | None:
     return Value(match.start(), match.end(), date=(year, month, day or None))
 
 
-def _korean(match: re.Match[str]) -> Value:
+def _korean(match: re.Match[str]) -> Value | None:
     total = Decimal(0)
     for part in _KOREAN_PART.finditer(match[0]):
+        if len(part["n"]) > _LONGEST:
+            return None
         total += Decimal(part["n"].replace(",", "")) * _SCALE.get(part["s"], 1) * _SCALE.get(part["u"], 1)
     return Value(match.start(), match.start() + len(match[0].rstrip()), number=total)
 
 
-def _number(match: re.Match[str]) -> Value:
+def _number(match: re.Match[str]) -> Value | None:
+    if len(match["n"]) > _LONGEST:
+        return None
     number = Decimal(match["n"].replace(",", "")) * _SCALE.get((match["scale"] or "").lower(), 1)
     start = match.start() + len(match[0]) - len(match[0].lstrip())
     return Value(start, match.end(), -number if match["sign"] else number, percent=bool(match["percent"]))

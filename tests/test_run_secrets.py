@@ -61,7 +61,8 @@ def test_no_gold_reaches_a_prompt(serve, town, ragbed):
 
 
 MONSTERS = ["a" + " " * 200_000 + "b [1]", "[1]" * 30_000, "[1, " * 30_000, "\n" * 200_000 + "x", "1," * 50_000,
-            "<think>" * 50_000, "<Answer>" * 50_000, "9" * 200_000, "\x1b]0;title\x07\x00"]
+            "<think>" * 50_000, "<Answer>" * 50_000, "9" * 200_000, "9" * 1_100_000,
+            "1억" + "9" * 1_100_000, "0." + "9" * 1_100_000, "\x1b]0;title\x07\x00"]
 
 
 @pytest.mark.parametrize("reply", MONSTERS)
