@@ -149,6 +149,8 @@ class ModelClient:
             except ConnectionError as error:
                 failure = CallError(f"{self.name}: no whole reply: {clean(str(error), at.key)}", "connection",
                                     progress.attempts)
+            except BadReply as error:
+                raise CallError(f"{self.name}: {error}", "bad_response", progress.attempts) from None
             except BadJson:
                 failure = CallError(f"{self.name}: the reply is not JSON", "bad_json", progress.attempts)
             progress.last = str(failure)
@@ -156,10 +158,7 @@ class ModelClient:
 
     def _read(self, answer: Answer, at: Address, action: Generate, attempts: int, started: float) -> Completion:
         data = hide_in(parse_body(answer.body), at.key)
-        try:
-            reply = read_reply(data, action.schema is not None, self._price)
-        except BadReply as error:
-            raise CallError(f"{self.name}: {error}", "bad_response", attempts) from None
+        reply = read_reply(data, action.schema is not None, self._price)
         reply = replace(reply, parsed=hide_in(reply.parsed, at.key)) if reply.parsed is not None else reply
         return Completion(reply, attempts, time.monotonic() - started, timings(data))
 

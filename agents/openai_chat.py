@@ -6,7 +6,7 @@ converting typed bodies twice costs more processor time than the request itself.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -18,9 +18,11 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from agents.address import Address
+from agents.replies import BadReply
 from documents.errors import ModelError
 
 OPENAI_HOST = "api.openai.com"
+MOST_BYTES = 16 << 20  # of one reply; the longest replies of models are some hundred kilobytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +55,47 @@ class Chat(ChatOpenAI):
 
         Raises:
             ConnectionError: no whole reply came back.
+            BadReply: it is larger than any reply may be, or compressed though that was not asked for.
         """
         try:
             got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body)
         except openai.APIStatusError as error:
             got = error.response
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, BadReply):
+                raise error.__cause__ from None
             raise ConnectionError(_reason(error.__cause__ or error)) from None
         return Answer(got.status_code, got.headers, got.content)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self.root_async_client.close()
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A reply's bytes, as long as they are not too many."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for block in self._stream:
+            size += len(block)
+            if size > MOST_BYTES:
+                raise BadReply(f"the reply is larger than {MOST_BYTES >> 20} MB")
+            yield block
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Called with the head of every response. A few compressed bytes could stand for gigabytes."""
+    if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+        raise BadReply("the reply is compressed, which was not asked for")
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream)
 
 
 def connect(address: Address, served: str, connections: int) -> Chat:
@@ -80,7 +111,8 @@ def connect(address: Address, served: str, connections: int) -> Chat:
     limits = httpx2.Limits(max_connections=connections + 4, max_keepalive_connections=connections + 4)
     # Redirects are not followed: they would take the prompts to a host that nobody named.
     try:
-        client = httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(address.url))
+        client = httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(address.url),
+                                    headers={"Accept-Encoding": "identity"}, event_hooks={"response": [_bound]})
     except (OSError, ValueError, ImportError) as error:
         # The message may hold the proxy's password.
         raise ModelError("the proxy or certificates named in the environment cannot be used "

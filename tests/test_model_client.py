@@ -1,6 +1,7 @@
 """The model client against a scripted server: what it sends, what it keeps, how it fails, and whom it tells."""
 from __future__ import annotations
 
+import gzip
 import logging
 
 import pytest
@@ -119,6 +120,24 @@ async def test_final_trouble_is_not_tried_again(serve, line, kind):
     server = serve([line])
     error = await failure(server)
     assert (error.kind, error.attempts, len(server.requests)) == (kind, 1, 1)
+
+
+BOMB = {"body": gzip.compress(b" " * (64 << 20)), "headers": {"Content-Encoding": "gzip"}}
+
+
+@pytest.mark.parametrize(("line", "says"), [
+    (BOMB, "compressed"), ({**BOMB, "status": 500}, "compressed"), ({"text": "x" * (17 << 20)}, "larger than 16 MB"),
+    ({"body": b"x" * (17 << 20), "status": 401}, "larger than 16 MB")])
+async def test_a_reply_beyond_any_size_is_neither_unpacked_nor_read_to_its_end(serve, line, says):
+    server = serve([line])
+    error = await failure(server)
+    assert (error.kind, error.attempts, len(server.requests)) == ("bad_response", 1, 1)
+    assert says in str(error)
+    assert server.requests[0][1]["Accept-Encoding"] == "identity"
+
+
+async def test_a_large_reply_is_read_whole(serve):
+    assert len((await call(serve(["x" * (15 << 20)]))).reply.text) == 15 << 20
 
 
 @pytest.mark.parametrize("error", [
