@@ -1,6 +1,7 @@
 """Each strategy asks for what it claims, and all share the same opening bytes."""
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -62,6 +63,41 @@ def test_least_to_most_without_sub_questions_answers_the_question_alone_and_says
 def test_at_most_six_sub_questions_are_kept_without_numbers_and_repeats():
     text = "\n".join(["Sub-question 1: a?", "(2) b?", "* c?", "Q3: d?", "e?", "**f?**", "g?", "A?"])
     assert sub_questions(text, "x") == ["a?", "b?", "c?", "d?", "e?", "f?"]
+
+
+@pytest.mark.parametrize(("line", "kept"), [
+    ("U.S. GDP in 1990?", "U.S. GDP in 1990?"), ("A. Lincoln was born when?", "A. Lincoln was born when?"),
+    ("3.5 million of what?", "3.5 million of what?"), ("-5 degrees where?", "-5 degrees where?"),
+    ("20:30 is when?", "20:30 is when?"), ("Q4 2023 revenue?", "Q4 2023 revenue?"),
+    ("Question time airs when?", "Question time airs when?"), ("#1 hit of 1990?", "#1 hit of 1990?"),
+    ("**1.** What is A?", "What is A?"), ("- 1. What?", "What?"), ("  * (a) **What?**", "What?"),
+    ("**Question 2:** What?", "What?"), ("## 3) What?", "What?"), ("•What?", "What?"), ("b) What?", "What?"),
+    ("1. 1984 was what?", "1984 was what?"), ("12. Who?", "Who?")])
+def test_numbering_is_removed_and_nothing_of_the_question(line, kept):
+    assert sub_questions(line, "x") == [kept]
+
+
+@pytest.mark.parametrize("line", [
+    "Here are the sub-questions:", "**Sub-questions:**", "1.", "- ", "**", "Question 1:", "x" * 1_001 + "?"])
+def test_headings_bare_marks_and_endless_lines_are_no_sub_questions(line):
+    assert sub_questions(line, "x") == []
+
+
+@pytest.mark.parametrize("text", [
+    "question" + " " * 50_000, "sub-" * 20_000, "*" * 1_000_000, "1. " * 300_000, "- " * 900 + "\n" * 900_000,
+    "question 1 " * 90, (" " * 999 + "\n") * 10_000])
+def test_sub_questions_of_a_monstrous_reply_take_no_time(text):
+    begun = time.perf_counter()
+    sub_questions(text, "x")
+    assert time.perf_counter() - begun < 0.5
+
+
+def test_least_to_most_neither_solves_nor_carries_on_what_a_model_thinks_aloud():
+    actions, _ = play("least_to_most", ["<think>First the city?\nThen more?</think>\nWhat is Paris?",
+                                        "<think>Hm, a city.</think>A city [1].", "<Answer>France [1]</Answer>"])
+    assert [action.purpose for action in actions[1:]] == ["decompose", "solve", "answer"]
+    assert "What is Paris?" in actions[2].messages[-1].content
+    assert [m.content for m in actions[3].messages if m.role == "assistant"] == ["A city [1]."]
 
 
 def test_the_prompts_of_all_strategies_begin_with_the_same_bytes_up_to_the_end_of_the_documents():

@@ -4,12 +4,15 @@ from __future__ import annotations
 import re
 
 from strategies.prompting import fill, first_message, numbers, prompt, system_message
-from strategies.reading import fold
+from strategies.reading import fold, read_answer
 from strategies.types import Draft, Generate, Message, Recipe, Reply, Task
 
 MOST_SUB_QUESTIONS = 6
+_LONGEST_LINE, _LONGEST_LIST = 1_000, 50_000  # characters; a longer line is no question
+# Nothing may follow but space or a mark: `3.5 million`, `U.S.` and `-5 degrees` begin no list.
 _NUMBERING = re.compile(
-    r"^\s*(?:[-*•–]|\(?\d{1,2}[.):]|[a-z][.)]|(?:sub-?)?question\s*\d*\s*:|q\d+\s*[.:)])\s*", re.IGNORECASE)
+    r"(?:\s+|\*+|•|(?:[-–—]|\#{1,6}|\(?(?:\d{1,2}|[a-z])\)|\d{1,2}[.:]|q\d{1,2}\s?[.:)]"
+    r"|(?:sub-?)?question(?:\s?\d{1,2})?\s?[.:)])(?=[\s*]|\Z))+", re.IGNORECASE)
 
 
 def least_to_most(task: Task) -> Recipe:
@@ -17,7 +20,7 @@ def least_to_most(task: Task) -> Recipe:
     evidence = yield from task.gather(task.question)
     shown = numbers(evidence)
     plan: Reply = yield Generate(prompt("least_to_most_decompose", task, evidence, rules=False), "decompose", shown)
-    parts = sub_questions(plan.text, task.question)
+    parts = sub_questions(read_answer(plan.text)[0], task.question)
     if not parts:
         alone: Reply = yield Generate(prompt("least_to_most_alone", task, evidence), "answer", shown)
         return Draft.from_reply(alone, "no_sub_questions")
@@ -27,17 +30,29 @@ def least_to_most(task: Task) -> Recipe:
         solved: Reply = yield Generate(talk, "solve", shown)
         step = (fill("least_to_most_final", question=task.question) if following is None
                 else fill("least_to_most_next", sub_question=following))
-        talk = (*talk, Message("assistant", (solved.text,)), Message("user", (step,)))
+        talk = (*talk, Message("assistant", (read_answer(solved.text)[0],)), Message("user", (step,)))
     final: Reply = yield Generate(talk, "answer", shown)
     return Draft.from_reply(final)
 
 
 def sub_questions(text: str, question: str) -> list[str]:
-    """At most six lines of the reply, without numbering, repeats and the question itself."""
+    """At most six lines of the reply, without numbering, repeats and the question itself.
+
+    Headings, which end in a colon, are dropped, and so are lines of more than 1,000 characters: the model
+    does not ask in them, and each would be repeated in every later prompt.
+    """
     found: dict[str, str] = {}
-    for line in text.splitlines():
-        bare = _NUMBERING.sub("", line).strip().strip("*").strip()
+    for line in text[:_LONGEST_LIST].splitlines():
+        if len(line) > _LONGEST_LINE:
+            continue
+        bare = _bare(line)
         key = fold(bare)
-        if key and key != fold(question):
+        if key and key != fold(question) and not bare.endswith((":", "：")):
             found.setdefault(key, bare)
     return list(found.values())[:MOST_SUB_QUESTIONS]
+
+
+def _bare(line: str) -> str:
+    """The line without its list mark, number and emphasis, however they are nested."""
+    mark = _NUMBERING.match(line)
+    return line[mark.end() if mark else 0:].strip().rstrip("*").rstrip()
