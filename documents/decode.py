@@ -12,6 +12,11 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (code
 # What browsers read the label as (WHATWG Encoding Standard, section 4.2): the supersets that pages really use.
 _MEANT = {"euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "iso8859-1": "cp1252", "ascii": "cp1252",
           "shift_jis": "cp932", "iso8859-9": "cp1254"}
+# Python knows more names, and some of them (`undefined`, `unicode_escape`, `zlib`) are no character sets of text.
+_SETS = frozenset({"utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp866", "koi8-r", "koi8-u", "mac-roman",
+                   "mac-cyrillic", "tis-620", "gb18030", "cp949", "cp932", "euc_jp", "big5", "big5hkscs", "johab",
+                   "iso2022_jp", "iso2022_kr", "cp874",
+                   *(f"cp{page}" for page in range(1250, 1259)), *(f"iso8859-{part}" for part in range(2, 17))})
 _WIDE = frozenset({"cp949", "gb18030", "cp932", "euc_jp", "big5", "big5hkscs", "johab", "iso2022_jp", "iso2022_kr"})
 _MAGIC = {b"%PDF-": "a PDF", b"PK\x03\x04": "a ZIP or Office file", b"\x89PNG": "a PNG image",
           b"\xff\xd8\xff": "a JPEG image",
@@ -66,9 +71,10 @@ def _guess(data: bytes, declared: str | None) -> str | None:
 def _meant(declared: str | None) -> str | None:
     try:
         name = codecs.lookup(declared or "").name
-    except LookupError:
+    except (LookupError, ValueError):
         return None
-    return _MEANT.get(name, name)
+    meant = _MEANT.get(name, name)
+    return meant if meant in _SETS else None
 
 
 def _strictly(data: bytes, name: str | None) -> str | None:
@@ -76,7 +82,7 @@ def _strictly(data: bytes, name: str | None) -> str | None:
         return None
     try:
         return data.decode(name)
-    except (UnicodeDecodeError, LookupError):
+    except (UnicodeError, LookupError):
         return None
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from documents import DocumentError
+from documents import DocumentError, parse_document
 from documents.decode import decode
 
 KOREAN = "서울은 대한민국의 수도이다. 인구는 약 950만 명이며 한강이 흐른다."
@@ -21,6 +21,17 @@ FRENCH = "Café déjà vu, naïve façade — “quoted” œuvre"
     (FRENCH, "utf-8", "windows-1252"), ("plain", "ascii", "no-such-charset"), ("", "ascii", None)])
 def test_text_is_readable_whatever_is_declared(text: str, encoding: str, declared: str | None) -> None:
     assert decode(text.encode(encoding), "x.html", declared) == text
+
+
+@pytest.mark.parametrize("declared", ["undefined", "utf\0-8", "unicode_escape", "raw_unicode_escape", "idna",
+                                      "punycode", "rot13", "base64", "zlib", "hex", "x" * 10_000, "\ud800", " ", "utf-7", "mbcs"])
+def test_a_declared_set_that_is_none_is_ignored(declared: str) -> None:
+    assert decode(FRENCH.encode("cp1252"), "x.html", declared) == FRENCH
+
+
+def test_a_page_that_declares_no_character_set_of_text_is_read() -> None:
+    page = f'<meta charset="undefined"><p>{FRENCH}'.encode("cp1252")
+    assert parse_document(page, "a.html").plain == FRENCH + "\n\n"
 
 
 def test_a_few_damaged_bytes_do_not_change_the_reading() -> None:
