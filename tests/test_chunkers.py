@@ -14,8 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from documents import FORMATS, Chunk, ChunkerSettings, Crest, Document, Fixed, Format, Page, Sections, parse_document
 
-CHUNKERS = [Crest(), Crest(smallest=5, largest=40, seed=3), Fixed(), Fixed(size=50), Fixed(size=200, overlap=60),
-            Fixed(size=7, overlap=6), Sections(), Sections(target=60, largest=150), Sections(target=10, largest=10)]
+CHUNKERS: list[Crest | Fixed | Sections] = [
+    Crest(), Crest(smallest=5, largest=40, seed=3), Fixed(), Fixed(size=50), Fixed(size=200, overlap=60),
+    Fixed(size=7, overlap=6), Sections(), Sections(target=60, largest=150), Sections(target=10, largest=10)]
 
 
 def document(html: str, plain: str, id: str = "d", pages: tuple[Page, ...] = ()) -> Document:
@@ -151,6 +152,22 @@ def test_a_large_table_is_split_by_rows_with_its_header_repeated(format: Format)
         (holder,) = [chunk for chunk in chunks if str(year * 3) in chunk.content]
         assert str(year) in holder.content
         assert "Year" in holder.content
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_row_of_data_is_repeated_as_a_header(format: Format) -> None:
+    rows = "".join(f"<tr><td>Item {number}</td><td>{number * 7}</td></tr>" for number in range(100, 160))
+    chunks = checked(Sections(target=200, largest=400), parse_document(f"<table>{rows}".encode(), "a.html"), format)
+    header = {"html": "<table>\n", "plain": "|  |  |\n| --- | --- |\n"}[format]
+    assert {chunk.prefix for chunk in chunks} == {"", header}
+    assert sum("Item 100" in chunk.content for chunk in chunks) == 1
+
+
+def test_titles_that_html_does_not_call_a_header_are_repeated() -> None:
+    rows = "".join(f"<tr><td>Item {number}</td><td>{number * 7}</td></tr>" for number in range(100, 160))
+    page = f"<table><tr><td>Item</td><td>2022</td></tr>{rows}"
+    chunks = checked(Sections(target=200, largest=400), parse_document(page.encode(), "a.html"), "html")
+    assert {chunk.prefix for chunk in chunks} == {"", "<table>\n<tr>\n<td>Item</td>\n<td>2022</td>\n</tr>\n"}
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from documents.numbers import is_number, is_year
 from documents.types import Format
 
 Kind = Literal["heading", "table", "text"]
@@ -91,7 +92,7 @@ def _plain_rows(text: str, block: Block) -> list[int]:
 
 
 def _html_rows(text: str, block: Block) -> list[int]:
-    """The rows of the table itself, not of tables in its cells; those of all-`th` rows at the top left out."""
+    """The rows of the table itself, not of tables in its cells; those at the top that hold titles left out."""
     starts: list[int] = []
     depth = 0
     for match in _TAG.finditer(text, block.start, block.end):
@@ -103,4 +104,12 @@ def _html_rows(text: str, block: Block) -> list[int]:
     heads = 0
     while heads < len(starts) and "<td" not in text[starts[heads]:ends[heads]]:
         heads += 1
-    return starts[max(heads, 1):]
+    if not heads and starts and _titles(text[starts[0]:ends[0]]):
+        heads = 1
+    return starts[heads:]
+
+
+def _titles(row: str) -> bool:
+    """Whether a row that the page does not call a header holds no numbers but years."""
+    texts = [_TAG.sub("", cell.partition(">")[2]).strip() for cell in row.split("<td")[1:]]
+    return not any(is_number(text) and not is_year(text) for text in texts)

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from documents.numbers import is_number, is_year
 from documents.pdf.lines import Box, Line, bounds
-from documents.pdf.rows import TextRow, is_number, rows_of, table_regions
+from documents.pdf.rows import TextRow, rows_of, table_regions
 from documents.pdf.tables import Table, TableCell
 
 Extent = tuple[float, float]
@@ -34,14 +35,10 @@ def _unnumbered(rows: Sequence[TextRow]) -> int:
     count = 0
     for row in rows[:4]:
         numbers = [cell.text for cell in row.cells[1:] if is_number(cell.text)]
-        if any(not _year(text) for text in numbers) or (len(row.cells) == 1 and count):
+        if any(not is_year(text) for text in numbers) or (len(row.cells) == 1 and count):
             break
         count += 1
     return count if count < len(rows) else 0
-
-
-def _year(text: str) -> bool:
-    return text.isdecimal() and 1900 <= int(text) <= 2100
 
 
 def _columns(rows: Sequence[TextRow]) -> list[Extent]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from documents.numbers import CURRENCIES
 from documents.renderings.events import normalised, plain_spaces
 
 Box = tuple[float, float, float, float]
@@ -14,7 +15,6 @@ Word = tuple[float, float, float, float, str, int, int, int]
 
 _BOLD = 16
 _GAP = 1.2
-_SIGNS = frozenset("$€£¥₩")
 _NUMBER_ENDS = frozenset("0123456789)%—–-")
 
 
@@ -65,7 +65,7 @@ def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[Line]:
     bold = all(span["flags"] & _BOLD or "bold" in span["font"].lower() for span in spans)
     groups = [[words[0]]]
     for before, word in pairwise(words):
-        if word[0] - before[2] > _GAP * size or (word[4] in _SIGNS and before[4][-1] in _NUMBER_ENDS):
+        if word[0] - before[2] > _GAP * size or (word[4] in CURRENCIES and before[4][-1] in _NUMBER_ENDS):
             groups.append([])
         groups[-1].append(word)
     spaced = not raw["spans"][-1]["text"][-1:].strip()

@@ -1,15 +1,12 @@
 """Rows of aligned text: which lines of a page stand side by side, and where they form a table."""
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from documents.numbers import SIGNS, UNITS, is_number, together
 from documents.pdf.lines import Box, Line, bounds
 
-_NUMBER = re.compile(r"[$€£¥₩(\s+−–—-]*\d[\d.,:/\s]*[)%\sxX†*]*|[—–-]+%?|n/?[am]|US\$.*\d|\d.*\(?%\)?", re.IGNORECASE)
-_SIGNS = frozenset("$€£¥₩(") | {"$(", "US$"}
-_UNITS = frozenset({")", "%", ")%", "%)"})
 _SHORT = 30
 _PROSE = 40
 _GAP = 2.2
@@ -35,11 +32,6 @@ class TextRow:
         return len(self.cells) > 1 and (self.numeric() or all(len(cell.text) <= _SHORT for cell in self.cells))
 
 
-def is_number(text: str) -> bool:
-    """Whether a cell's text is an amount, a share, a year, a time or a dash."""
-    return _NUMBER.fullmatch(text) is not None
-
-
 def rows_of(lines: Sequence[Line]) -> list[TextRow]:
     """The page's rows from top to bottom; lone currency signs and brackets joined to their number."""
     groups: list[list[Line]] = []
@@ -60,10 +52,10 @@ def _joined(cells: list[Line]) -> list[Line]:
     result: list[Line] = []
     for cell in cells:
         last = result[-1] if result else None
-        if last and ((last.text in _SIGNS and (is_number(cell.text) or cell.text in _SIGNS))
-                     or (cell.text in _UNITS and is_number(last.text))):
-            sign = last.sign if cell.text in _UNITS else cell.box[0] - last.box[0]
-            result[-1] = replace(last, text=last.text + cell.text, box=bounds((last.box, cell.box)), sign=sign)
+        if last and ((last.text in SIGNS and (is_number(cell.text) or cell.text in SIGNS))
+                     or (cell.text in UNITS and is_number(last.text))):
+            sign = last.sign if cell.text in UNITS else cell.box[0] - last.box[0]
+            result[-1] = replace(last, text=together(last.text, cell.text), box=bounds((last.box, cell.box)), sign=sign)
         else:
             result.append(cell)
     return result

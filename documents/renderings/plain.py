@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from documents.renderings.events import HEADINGS, Event, Open
-from documents.renderings.tables import Cell, Row, write_table
+from documents.renderings.grid import Cell, Row
+from documents.renderings.tables import write_table
 
 _FLOWS = frozenset({"li", "dt", "dd", "td", "th", "caption", "blockquote"})
 _LEAVES = frozenset({*HEADINGS, "p"})
@@ -22,6 +23,7 @@ class _Flow:
     rows: list[Row] = field(default_factory=list)
     items: int = 0
     nested: bool = False
+    listed: bool = False
 
     def flush(self, prefix: str = "") -> None:
         """The text at hand becomes a block."""
@@ -101,7 +103,7 @@ class _Writer:
             parent.nested = True
             parent.blocks.extend(done.blocks + write_table(done.rows))
         elif done.tag in ("ul", "ol", "dl"):
-            parent.nested = parent.nested or len("".join(done.blocks)) > _LONG
+            parent.listed = parent.listed or len("".join(done.blocks)) > _LONG
             parent.blocks.append("\n".join(done.blocks))
         elif done.tag == "pre":
             parent.blocks.append("```\n" + "\n".join(done.blocks).strip("\n") + "\n```")
@@ -121,7 +123,7 @@ _LONG = 300
 
 def _cell(done: _Flow) -> Cell:
     return Cell(done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
-                int(done.attributes.get("rowspan", 1)), done.nested)
+                int(done.attributes.get("rowspan", 1)), done.nested, done.listed)
 
 
 def _item(done: _Flow, parent: _Flow) -> str:
