@@ -23,8 +23,8 @@ def test_text_is_readable_whatever_is_declared(text: str, encoding: str, declare
     assert decode(text.encode(encoding), "x.html", declared) == text
 
 
-@pytest.mark.parametrize("declared", ["undefined", "utf\0-8", "unicode_escape", "raw_unicode_escape", "idna",
-                                      "punycode", "rot13", "base64", "zlib", "hex", "x" * 10_000, "\ud800", " ", "utf-7", "mbcs"])
+@pytest.mark.parametrize("declared", ["undefined", "utf\0-8", "unicode_escape", "raw_unicode_escape",
+                                      "idna", "punycode", "rot13", "base64", "zlib", "hex", "\ud800", " ", "utf-7"])
 def test_a_declared_set_that_is_none_is_ignored(declared: str) -> None:
     assert decode(FRENCH.encode("cp1252"), "x.html", declared) == FRENCH
 
