@@ -11,6 +11,7 @@ from agents.settings import Limits
 from agents.types import Answer, Cost, GenerateStep, Outcome, SearchStep, Step
 from documents.errors import RecipeMismatch
 from documents.types import Chunk, digest
+from strategies.reading import is_only_citations, read_citations
 from strategies.types import Action, Draft, Evidence, Failure, Generate, Passage, Reasoning, Reply, Search, Task, Usage
 
 Node = Literal["search", "generate", "finish"]
@@ -144,7 +145,10 @@ class Playback:
         draft = self.draft
         shown = {number for step in self.trace if isinstance(step, GenerateStep) for number in step.shown}
         cited = draft.cited if self.task.separators else ()
-        outcome: Outcome = "malformed" if not draft.well_formed else "refused" if draft.refused else "answered"
+        # Brackets alone may be an answer, such as the list `[3, 7]`, unless documents of these numbers were shown.
+        bare = self.task.separators and is_only_citations(draft.text) and shown.issuperset(read_citations(draft.text))
+        outcome: Outcome = ("malformed" if bare or not draft.well_formed else
+                            "refused" if draft.refused else "answered")
         return Answer(outcome, draft.text, outcome == "refused", tuple(n for n in cited if n in shown),
                       tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes, **common)
 

@@ -66,7 +66,7 @@ class Answer:
         text: the final answer with its citations; empty where there is none.
         cited: evidence numbers cited and shown, in order of first mention.
         invalid_citations: numbers cited that no prompt of this question showed.
-        tagged: whether the answer stood in its tags or fields.
+        tagged: whether the answer stood in its tags or fields; None where none were asked for, or no reply to read.
         notes: short tags, such as `no_sub_questions`, `cut`.
         usage: as recorded, whether or not it was paid this time.
     """
@@ -79,7 +79,7 @@ class Answer:
     evidence: Evidence
     trace: tuple[Step, ...]
     usage: Usage
-    tagged: bool = False
+    tagged: bool | None = None
     notes: tuple[str, ...] = ()
     failure: Failure | None = None
     cost: Cost = Cost()

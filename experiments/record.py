@@ -86,7 +86,7 @@ class Result(Stored):
     refused_as_published: bool
     cited: tuple[int, ...]
     invalid_citations: tuple[int, ...]
-    tagged: bool
+    tagged: bool | None
     notes: tuple[str, ...]
     evidence: tuple[StoredPassage, ...]
     gold_total: int

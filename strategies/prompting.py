@@ -67,16 +67,23 @@ def _question(task: Task) -> str:
     return f"Question: {task.question}{options}" + (f"\nSub-questions:{hints}" if hints else "")
 
 
-def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool = True) -> Message:
+def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool = True,
+                  instruction_last: bool = False) -> Message:
     """The first user message: documents, rules, question, options, instruction.
 
     With the layout `as_published` the order is CReSt's: rules and instruction, question, documents.
+
+    Args:
+        instruction_last: the instruction takes up the question, and comes after it in every layout.
     """
     documents = show_documents(task, evidence)
     rule_text = _rules(task) + "\n\n" if rules else ""
-    if task.layout == "as_published":
-        return Message("user", (f"{rule_text}{instruction}\n\n{_question(task)}\n\n", documents.rstrip()))
-    return Message("user", (documents, f"{rule_text}{_question(task)}\n\n{instruction}"))
+    if task.layout == "documents_first":
+        return Message("user", (documents, f"{rule_text}{_question(task)}\n\n{instruction}"))
+    shown = documents.rstrip()
+    if instruction_last:
+        return Message("user", (f"{rule_text}{_question(task)}\n\n", shown, f"\n\n{instruction}"))
+    return Message("user", (f"{rule_text}{instruction}\n\n{_question(task)}\n\n", shown))
 
 
 def system_message() -> Message:
@@ -89,6 +96,6 @@ def prompt(name: str, task: Task, evidence: Evidence, rules: bool = True) -> tup
     return system_message(), first_message(task, evidence, template(name), rules)
 
 
-def numbers(evidence: Evidence) -> tuple[int, ...]:
-    """The numbers that a prompt over this evidence shows."""
-    return tuple(passage.number for passage in evidence)
+def numbers(task: Task, evidence: Evidence) -> tuple[int, ...]:
+    """The evidence numbers that a prompt of this task over this evidence shows; under `closed-book` none."""
+    return () if task.rules == "closed-book" else tuple(passage.number for passage in evidence)

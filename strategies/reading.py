@@ -47,8 +47,16 @@ def read_citations(text: str) -> tuple[int, ...]:
 
 
 def strip_citations(text: str) -> str:
-    """The text without its citation brackets and the space before each."""
-    return _SPACED_CITATION.sub("", text).strip()
+    """The text without its citation brackets and the space before each.
+
+    Brackets that are the whole text are the answer itself, such as the list `[3, 7]`, and stay.
+    """
+    return _SPACED_CITATION.sub("", text).strip() or text.strip()
+
+
+def is_only_citations(text: str) -> bool:
+    """Whether the text is citation brackets and nothing else."""
+    return bool(text.strip()) and not _SPACED_CITATION.sub("", text).strip()
 
 
 def fold(text: str) -> str:

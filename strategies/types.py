@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from documents.types import Chunk
-from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations, strip_citations
+from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations
 
 Rules = Literal["grounded", "open", "choice", "closed-book"]
 Layout = Literal["documents_first", "as_published"]
+Form = Literal["plain", "tags", "fields"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ class Draft:
         cited: evidence numbers in order of first mention, as read from `text` or the structured reply.
         refused: whether the reply refuses to answer.
         well_formed: False where the reply holds no answer at all.
-        tagged: whether the answer stood in its tags or fields, rather than being the whole reply.
+        tagged: whether the answer stood in its tags or fields, rather than being the whole reply; None where the
+            strategy asked for neither.
         notes: short tags for the record, such as `no_sub_questions` or `cut`.
     """
 
@@ -137,18 +139,25 @@ class Draft:
     cited: tuple[int, ...]
     refused: bool
     well_formed: bool
-    tagged: bool
+    tagged: bool | None
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def from_reply(cls, reply: Reply, *notes: str) -> Draft:
-        """Read answer, citations and refusal from the structured reply where there is one, else from the tags."""
-        if reply.finish_reason == "length":
-            notes = (*notes, "cut")
+    def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:
+        """Read answer, citations and refusal from the structured reply where there is one, else from the tags.
+
+        Args:
+            form: what was asked for: answer tags, the fields of a schema, or neither. Fields that did not come, and
+                a reply cut before its answer tag, are not well-formed; a whole reply without tags may be an answer.
+        """
+        cut = reply.finish_reason == "length"
+        notes = (*notes, "cut") if cut else notes
         if isinstance(reply.parsed, Mapping):
             return cls._from_fields(reply.parsed, notes)
         text, tagged = read_answer(reply.text)
-        return cls(text, read_citations(text), is_refusal(text), bool(strip_citations(text)), tagged, notes)
+        answers = tagged or form == "plain" or (form == "tags" and not cut)
+        return cls(text, read_citations(text), is_refusal(text), bool(text) and answers,
+                   None if form == "plain" else tagged, notes)
 
     @classmethod
     def _from_fields(cls, fields: Mapping[str, Any], notes: tuple[str, ...]) -> Draft:

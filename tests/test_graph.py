@@ -38,9 +38,9 @@ BY_ID = {chunk.id: chunk for chunk in CHUNKS.values()}
 def two_searches(task: Task) -> Recipe:
     """Searches, asks, searches again, and asks over both findings."""
     first = yield Search("first")
-    yield Generate(prompt("direct", task, first), "look", numbers(first))
+    yield Generate(prompt("direct", task, first), "look", numbers(task, first))
     second = yield Search("second")
-    reply: Reply = yield Generate(prompt("direct", task, second), "answer", numbers(second))
+    reply: Reply = yield Generate(prompt("direct", task, second), "answer", numbers(task, second))
     return Draft.from_reply(reply)
 
 
@@ -49,7 +49,7 @@ def many_at_once(task: Task) -> Recipe:
     left, right = yield [Search("first"), Search("second")]
     evidence = left + right
     replies = yield [Generate(prompt("direct", replace(task, question=f"slow {n}"), evidence), "solve",
-                              numbers(evidence)) for n in (3, 2, 1)]
+                              numbers(task, evidence)) for n in (3, 2, 1)]
     none = yield []
     return Draft.from_reply(Reply(" ".join(reply.text for reply in replies) + f" {none} [1] [3]"))
 
@@ -96,6 +96,7 @@ async def answer_of(server, recipe, *args, **more) -> dict:
 @pytest.mark.parametrize(("line", "outcome", "text"), [
     ("<Answer>Norway [1]</Answer>", "answered", "Norway [1]"), (f"<Answer>{REFUSAL}</Answer>", "refused", REFUSAL),
     ("", "malformed", ""), ("<Answer></Answer>", "malformed", ""), ("[1]", "malformed", "[1]"),
+    ("<Answer> [1-2]</Answer>", "malformed", "[1-2]"), ("[3, 7]", "answered", "[3, 7]"),
     ({"status": 500}, "error", ""),
     ({"status": 400, "error": {"code": "context_length_exceeded", "message": "too long"}}, "too_long", ""),
     ({"text": "late", "delay": 2}, "timeout", "")])

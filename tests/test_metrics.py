@@ -132,6 +132,7 @@ def test_form_is_counted_over_everything():
     assert both("well_formed", outcome="malformed", text="")[1] == 0.0
     assert both("well_formed", outcome="refused", text=REFUSAL)[1] == 1.0
     assert both("tagged", tagged=True)[1] == 1.0
+    assert both("tagged", tagged=None)[1] is None
 
 
 def test_a_judge_is_asked_only_for_answers_to_answerable_questions_with_gold():

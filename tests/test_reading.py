@@ -1,7 +1,9 @@
 """Answers, citations and refusals are read from what models really write."""
+from dataclasses import replace
+
 import pytest
 
-from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations, strip_citations
+from strategies.reading import REFUSAL, is_only_citations, is_refusal, read_answer, read_citations, strip_citations
 from strategies.types import Draft, Reply
 
 
@@ -60,10 +62,34 @@ def test_merely_holding_the_word_is_no_refusal(text):
 
 def test_an_empty_reply_is_not_well_formed_and_a_cut_one_says_so():
     assert not Draft.from_reply(Reply("")).well_formed
-    assert not Draft.from_reply(Reply("<Answer> [1] </Answer>")).well_formed
     cut = Draft.from_reply(Reply("<Thinking>so", finish_reason="length"))
     assert not cut.well_formed
     assert cut.notes == ("cut",)
+
+
+def test_a_cut_reply_is_an_answer_only_where_no_tags_were_asked_for_or_one_was_opened():
+    reply = Reply("Paris is the capital, and since", finish_reason="length")
+    assert not Draft.from_reply(reply).well_formed
+    assert Draft.from_reply(reply, form="plain").well_formed
+    assert Draft.from_reply(replace(reply, text="<Answer>Paris")).well_formed
+    assert Draft.from_reply(replace(reply, finish_reason="stop")).well_formed
+
+
+def test_tagged_is_unknown_where_no_tags_were_asked_for():
+    assert Draft.from_reply(Reply("<Answer>Paris</Answer>"), form="plain") == Draft("Paris", (), False, True, None)
+    assert Draft.from_reply(Reply("Paris")).tagged is False
+
+
+def test_fields_that_were_asked_for_and_did_not_come_are_no_answer():
+    assert not Draft.from_reply(Reply("Paris"), form="fields").well_formed
+    assert Draft.from_reply(Reply("<Answer>Paris</Answer>", parsed={"answer": "Rome"}), form="fields").text == "Rome"
+
+
+def test_brackets_that_are_the_whole_text_are_kept():
+    assert strip_citations(" [3, 7] ") == "[3, 7]"
+    assert is_only_citations("[1] [2]")
+    assert not is_only_citations("")
+    assert not is_only_citations("Paris [1]")
 
 
 def test_a_structured_reply_is_read_from_its_fields():

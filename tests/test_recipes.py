@@ -36,7 +36,7 @@ def test_a_one_call_strategy_searches_once_and_asks_once(name):
     assert [type(action) for action in actions] == [Search, Generate]
     assert actions[0].query == "Where is Paris?"
     assert actions[1].shown == (1, 3)
-    assert draft == Draft("France [1]", (1,), False, True, True)
+    assert draft == Draft("France [1]", (1,), False, True, None if name == "direct" else True)
 
 
 def test_least_to_most_carries_earlier_answers_into_later_prompts():
@@ -120,6 +120,16 @@ def test_the_published_layout_puts_the_documents_last():
     assert first.endswith("Rome is in Italy.")
 
 
+def test_the_published_layout_names_no_place_of_the_documents_and_solves_after_them():
+    first = play("least_to_most", ["What is Paris?", "a", "b"], layout="as_published")[0][2].messages[1]
+    assert first.content.endswith("Rome is in Italy.\n\n" + fill("least_to_most_solve", sub_question="What is Paris?"))
+    assert first.parts[1] == play("direct", ["x"], layout="as_published")[0][1].messages[1].parts[1]
+    for rules in ("grounded", "open", "choice"):
+        for separators in (True, False):
+            content = play("direct", ["x"], rules=rules, separators=separators)[0][1].messages[1].content
+            assert "above" not in content
+
+
 def test_without_separators_no_number_and_no_citation_rule_is_shown():
     first = play("direct", ["x"], separators=False)[0][1].messages[1].content
     assert first.startswith("Documents:\n\nParis is in France.\n\nRome is in Italy.\n\n")
@@ -131,6 +141,9 @@ def test_closed_book_shows_no_documents_and_no_refusal():
     first = play("direct", ["x"], rules="closed-book")[0][1].messages[1].content
     assert "Paris is in France" not in first
     assert REFUSAL not in first
+    for name in REASONING:
+        actions, _ = play(name, ["What is Paris?", "a", "b"], rules="closed-book")
+        assert [action.shown for action in actions[1:]] == [()] * (len(actions) - 1)
 
 
 def test_options_are_lettered_lines():

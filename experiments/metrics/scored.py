@@ -34,7 +34,7 @@ class Scored:
     answerable: bool
     text: str = ""
     refused: bool = False
-    tagged: bool = False
+    tagged: bool | None = None
     answers: tuple[str, ...] = ()
     grade: Grade | None = None
     cited: tuple[int, ...] = ()

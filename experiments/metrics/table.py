@@ -61,7 +61,7 @@ METRICS = MappingProxyType({metric.name: metric for metric in (
     Metric("em", "answer equals a gold answer after normalisation", _ANSWERABLE),
     Metric("f1", "token F1 with the nearest gold answer", _ANSWERABLE),
     Metric("well_formed", "share whose reply held an answer or a refusal"),
-    Metric("tagged", "share whose answer stood in its tags or fields"),
+    Metric("tagged", "share whose answer stood in its tags or fields, where these were asked for"),
 )})
 
 

@@ -20,5 +20,9 @@ def overlap(item: Scored) -> Scores:
 
 
 def form(item: Scored) -> Scores:
-    """`well_formed`: the model's reply held an answer or a refusal; `tagged`: in its tags or fields."""
-    return {"well_formed": float(item.outcome in ("answered", "refused")), "tagged": float(item.tagged)}
+    """`well_formed`: the model's reply held an answer or a refusal; `tagged`: in its tags or fields.
+
+    `tagged` is None where the strategy asks for neither, and where no final reply came.
+    """
+    return {"well_formed": float(item.outcome in ("answered", "refused")),
+            "tagged": None if item.tagged is None else float(item.tagged)}

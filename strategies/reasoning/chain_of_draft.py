@@ -8,5 +8,5 @@ from strategies.types import Draft, Generate, Recipe, Reply, Task
 def chain_of_draft(task: Task) -> Recipe:
     """One call that drafts its steps in tags before it answers."""
     evidence = yield from task.gather(task.question)
-    reply: Reply = yield Generate(prompt("chain_of_draft", task, evidence), "answer", numbers(evidence))
+    reply: Reply = yield Generate(prompt("chain_of_draft", task, evidence), "answer", numbers(task, evidence))
     return Draft.from_reply(reply)

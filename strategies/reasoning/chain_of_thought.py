@@ -8,5 +8,5 @@ from strategies.types import Draft, Generate, Recipe, Reply, Task
 def chain_of_thought(task: Task) -> Recipe:
     """One call that reasons in tags before it answers."""
     evidence = yield from task.gather(task.question)
-    reply: Reply = yield Generate(prompt("chain_of_thought", task, evidence), "answer", numbers(evidence))
+    reply: Reply = yield Generate(prompt("chain_of_thought", task, evidence), "answer", numbers(task, evidence))
     return Draft.from_reply(reply)

@@ -8,5 +8,5 @@ from strategies.types import Draft, Generate, Recipe, Reply, Task
 def direct(task: Task) -> Recipe:
     """One call that asks for the answer alone."""
     evidence = yield from task.gather(task.question)
-    reply: Reply = yield Generate(prompt("direct", task, evidence), "answer", numbers(evidence))
-    return Draft.from_reply(reply)
+    reply: Reply = yield Generate(prompt("direct", task, evidence), "answer", numbers(task, evidence))
+    return Draft.from_reply(reply, form="plain")

@@ -18,13 +18,13 @@ _NUMBERING = re.compile(
 def least_to_most(task: Task) -> Recipe:
     """One call that decomposes over the documents, then one growing conversation that solves."""
     evidence = yield from task.gather(task.question)
-    shown = numbers(evidence)
+    shown = numbers(task, evidence)
     plan: Reply = yield Generate(prompt("least_to_most_decompose", task, evidence, rules=False), "decompose", shown)
     parts = sub_questions(read_answer(plan.text)[0], task.question)
     if not parts:
         alone: Reply = yield Generate(prompt("least_to_most_alone", task, evidence), "answer", shown)
         return Draft.from_reply(alone, "no_sub_questions")
-    opening = first_message(task, evidence, fill("least_to_most_solve", sub_question=parts[0]))
+    opening = first_message(task, evidence, fill("least_to_most_solve", sub_question=parts[0]), instruction_last=True)
     talk: tuple[Message, ...] = (system_message(), opening)
     for following in [*parts[1:], None]:
         solved: Reply = yield Generate(talk, "solve", shown)

@@ -8,5 +8,5 @@ from strategies.types import Draft, Generate, Recipe, Reply, Task
 def plan_and_solve(task: Task) -> Recipe:
     """One call that plans and carries out the plan in tags before it answers."""
     evidence = yield from task.gather(task.question)
-    reply: Reply = yield Generate(prompt("plan_and_solve", task, evidence), "answer", numbers(evidence))
+    reply: Reply = yield Generate(prompt("plan_and_solve", task, evidence), "answer", numbers(task, evidence))
     return Draft.from_reply(reply)
