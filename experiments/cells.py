@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from documents.types import Format, digest
-from experiments.settings import RunSettings
+from experiments.settings import Dense, RunSettings
 from retrieval.conditions import Condition
 from strategies.types import Rules
 
@@ -17,7 +17,8 @@ class Cell:
     """One combination. A factor that has no effect under the cell's condition is None.
 
     Attributes:
-        retriever: the name of the retriever's settings.
+        retrieval: None too where the evidence is placed beforehand: whatever is searched, it is what is there.
+        retriever: the name of the retriever's settings; for gold that comes from an index, the first that has it.
         repeat: from 0.
     """
 
@@ -43,33 +44,35 @@ def _id(cell: Cell) -> str:
     return digest(*(f"{name}={value}" for name, value in asdict(cell).items()))[:12]
 
 
-def cells_of(settings: RunSettings) -> list[Cell]:
-    """The distinct cells, in the order of the settings; the reasoning strategy varies fastest."""
-    return list(dict.fromkeys(_product(settings)))
+def cells_of(settings: RunSettings, gives_chunks: bool) -> list[Cell]:
+    """The distinct cells, in the order of the settings; the reasoning strategy varies fastest.
+
+    Args:
+        gives_chunks: whether the benchmark brings the chunks of its questions; else gold comes from an index.
+    """
+    return list(dict.fromkeys(_product(settings, gives_chunks)))
 
 
 def combinations(settings: RunSettings) -> int:
     """How many combinations the settings name; those that are one cell by construction are counted each."""
-    return sum(1 for _ in _product(settings))
+    return sum(1 for _ in _product(settings, gives_chunks=True))
 
 
-def _product(settings: RunSettings) -> Iterator[Cell]:
+def _product(settings: RunSettings, gives_chunks: bool) -> Iterator[Cell]:
     for repeat, model, condition, format, retriever, rules, retrieval, reasoning in itertools.product(
             range(settings.repeats), settings.models, settings.conditions, settings.formats,
             settings.retriever, settings.rules, settings.retrieval, settings.reasoning):
-        closed = condition == "closed-book"
-        searched = condition == "retrieved" and retrieval != "none"
-        yield Cell(model, None if closed else retrieval, retriever.name if searched else None, reasoning,
-                   "closed-book" if closed else rules, condition, None, format if searched else None,
-                   settings.benchmark.kind, repeat)
+        found: str | None = None
+        if condition == "retrieved" and retrieval != "none":
+            found = retriever.name
+        elif condition == "evidence" and not gives_chunks:
+            found = _first_over(settings, retriever)
+        yield Cell(model, retrieval if condition == "retrieved" else None, found, reasoning,
+                   "closed-book" if condition == "closed-book" else rules, condition, None,
+                   format if found else None, settings.benchmark.kind, repeat)
 
 
-def varying(cells: list[Cell]) -> list[str]:
-    """The factors in which the cells differ; `reasoning` where they do not differ at all."""
-    names = [name for name in Cell.__dataclass_fields__ if len({getattr(cell, name) for cell in cells}) > 1]
-    return names or ["reasoning"]
-
-
-def label(cell: Cell, names: list[str]) -> str:
-    """The cell's values of those factors, for a table."""
-    return ", ".join(str(getattr(cell, name)) for name in names if getattr(cell, name) is not None)
+def _first_over(settings: RunSettings, retriever: Dense) -> str:
+    """The first retriever over the same index."""
+    return next(one.name for one in settings.retriever
+                if (one.index, one.build) == (retriever.index, retriever.build))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from documents.types import Chunk
-from experiments.question import Gold, Question
+from experiments.question import Gold
 from strategies.types import Passage
 
 Level = Literal["chunk", "span", "page", "document"]
@@ -76,11 +76,11 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
     return None if gold.chunk is not None and gold.start is None and gold.page is None else "document"
 
 
-def missing_documents(questions: Iterable[Question], known: Collection[str]) -> tuple[str, ...]:
+def missing_documents(gold: Iterable[Gold], known: Collection[str]) -> tuple[str, ...]:
     """Gold documents that are neither a known document id nor a known source path: most likely mistyped.
 
     Args:
         known: ids and source paths of everything indexed.
     """
-    named = (item.document for question in questions for item in question.gold if item.document)
+    named = (item.document for item in gold if item.document)
     return tuple(name for name in dict.fromkeys(named) if name not in known)

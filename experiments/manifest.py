@@ -13,8 +13,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from agents.models import resolve
-from documents.errors import BenchmarkError, RunError
+from documents.errors import BenchmarkError, RunError, SettingsError
 from documents.types import digest
+from experiments.judges import ModelJudge
 from experiments.judges.model import prompt as judge_prompt
 from experiments.lock import hold
 from experiments.question import Benchmark
@@ -48,6 +49,7 @@ def begin_run(settings: RunSettings, benchmark: Benchmark, fresh: bool = False) 
         RunError: the folder holds another run, or another process works on it.
         BenchmarkError: two questions have one id.
         ModelError: a model is unknown.
+        SettingsError: two models are one.
     """
     _check_ids(benchmark)
     config, manifest = settings.resolved(), _manifest(settings, benchmark)
@@ -101,8 +103,23 @@ def _manifest(settings: RunSettings, benchmark: Benchmark) -> dict[str, Any]:
     return {"settings": digest(settings.resolved()),
             "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": questions},
             "prompts": prompts_hash(), "judge_prompt": digest(judge_prompt()),
-            "models": {name: resolve(name, calls=False).identity for name in settings.models},
+            "models": _models(settings),
             "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
+
+
+def _models(settings: RunSettings) -> dict[str, str]:
+    """The identity of every model by name, the judge's too. Of two with one identity, one would get no call."""
+    names: dict[str, str] = {}
+    for name in settings.models:
+        identity = resolve(name, calls=False).identity
+        if identity in names:
+            raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "
+                                "which knows neither host nor path; name one of them, or serve them under two names")
+        names[identity] = name
+    models = {name: identity for identity, name in names.items()}
+    if isinstance(settings.judge, ModelJudge):
+        models[settings.judge.model] = resolve(settings.judge.model, calls=False).identity
+    return models
 
 
 def _version(package: str) -> str | None:

@@ -9,7 +9,7 @@ from agents.playback import Means, Playback
 from agents.search import SearchFunction
 from agents.types import Answer
 from documents.errors import RunError
-from documents.types import Chunk
+from documents.types import Chunk, digest
 from experiments.cells import Cell
 from experiments.judges import Judge
 from experiments.metrics.scored import needs_judge
@@ -52,9 +52,10 @@ class CellPlayer:
         return play.answer()
 
     def _task(self, question: Question) -> Task:
-        return Task(id=question.id, question=question.text, retrieval=retrieval(self.cell.retrieval or "none"),
+        placed = "none" if self.cell.condition == "closed-book" else "once"
+        return Task(id=question.id, question=question.text, retrieval=retrieval(self.cell.retrieval or placed),
                     rules=self.cell.rules, options=question.options, layout=self.settings.layout,
-                    seed=self.settings.seed + self.cell.repeat)
+                    seed=int(digest(str(self.settings.seed), self.cell.id)[:12], 16))
 
     def _means(self, question: Question) -> Means:
         return Means(search=self._search(self.cell, question), ask=self.model.ask, key=self.model.key,

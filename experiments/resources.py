@@ -14,7 +14,7 @@ from documents.types import Chunk, digest
 from experiments.cells import Cell, cells_of
 from experiments.gold import match
 from experiments.judges import ModelJudge
-from experiments.question import Benchmark, Question
+from experiments.question import Benchmark, Gold, Question
 from experiments.settings import Dense, RunSettings
 from retrieval.build import Progress, build_index
 from retrieval.conditions import Placed
@@ -47,12 +47,19 @@ class Resources:
                 return index.source_of(document)
         return document
 
-    def known_documents(self) -> set[str]:
-        """Ids and source paths of the documents that the questions are asked over."""
-        known = {name for id, document in self.benchmark.documents.items() for name in (id, document.source)}
-        for index in self.indexes.values():
-            known |= {name for source, entry in index.manifest.sources.items() for name in (source, entry.document)}
-        return known
+    def indexed_documents(self) -> set[str]:
+        """Ids and source paths of the documents that can be searched."""
+        return {name for index in self.indexes.values() for source, entry in index.manifest.sources.items()
+                for name in (source, entry.document)}
+
+    def indexed_gold(self, question: Question) -> tuple[Gold, ...]:
+        """The gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know."""
+        own = self.benchmark.documents
+        return tuple(Gold(own[item.document].source) if item.document in own else item for item in question.gold)
+
+    def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
+        """The gold that the cell's evidence is matched with."""
+        return self.indexed_gold(question) if cell.condition == "retrieved" else question.gold
 
     def index_contents(self) -> dict[str, str]:
         """A hash of each index's chunks and embedder, by retriever and format."""
@@ -61,15 +68,17 @@ class Resources:
 
     def search(self, cell: Cell, question: Question) -> SearchFunction:
         """What a search returns under the cell's condition."""
+        if cell.condition == "evidence":
+            return instant(Placed(self._gold_chunks(cell, question), "evidence"))
         if cell.retriever is not None:
             return self.searchers[cell.retriever, cell.format]
-        if cell.condition == "evidence":
-            return instant(Placed(self.gold_chunks(question), "evidence"))
         return instant(Placed(question.given if cell.condition == "given" else (), cell.condition))
 
-    def gold_chunks(self, question: Question) -> tuple[Chunk, ...]:
-        """The gold among the question's own chunks, else among the indexed ones, in order."""
-        chunks: Sequence[Chunk] = question.given or next((index.chunks for index in self.indexes.values()), ())
+    def _gold_chunks(self, cell: Cell, question: Question) -> tuple[Chunk, ...]:
+        """The gold among the question's own chunks, else among those of the cell's index, in order."""
+        chunks: Sequence[Chunk] = question.given
+        if cell.retriever is not None and not chunks:
+            chunks = self.indexes[cell.retriever, cell.format].chunks
         view = match(question.gold, (Passage(place, chunk) for place, chunk in enumerate(chunks)), self.source_of)
         return tuple(chunk for place, chunk in enumerate(chunks) if view.levels[place] is not None)
 
@@ -91,11 +100,9 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
         if isinstance(settings.judge, ModelJudge):
             resources.judge = resources.clients.get(settings.judge.model) or await stack.enter_async_context(
                 open_model(settings.judge.model, settings.calls, calls=mode != "replay"))
-        for cell in cells_of(settings):
+        for cell in cells_of(settings, benchmark.gives_chunks):
             if cell.retriever is not None:
                 _open_index(cell, settings, benchmark, resources, progress)
-        if "evidence" in settings.conditions and not resources.indexes and not benchmark.gives_chunks:
-            _open_index(_searching(settings), settings, benchmark, resources, progress)
         for key, index in resources.indexes.items():
             resources.searchers[key] = Searcher(index, _retriever(settings, key[0]).k)
             stack.callback(resources.searchers[key].close)
@@ -106,24 +113,23 @@ def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
     """Make sure that the benchmark has what the conditions show.
 
     Raises:
-        SettingsError: it gives no chunks, or has no corpus to search.
+        SettingsError: it gives no chunks, or has no corpus to search; or the documents that the rules are about
+            are never gathered.
     """
     if "given" in settings.conditions and not benchmark.gives_chunks:
         raise SettingsError(f"conditions: {benchmark.name} gives no chunks with its questions; use retrieved")
-    searched = "retrieved" in settings.conditions or (
-        "evidence" in settings.conditions and not benchmark.gives_chunks)
-    if searched and benchmark.corpus is None and any(retriever.index is None for retriever in settings.retriever):
+    cells = cells_of(settings, benchmark.gives_chunks)
+    if any(cell.retrieval == "none" and cell.rules == "grounded" for cell in cells):
+        raise SettingsError("retrieval: none gathers no documents under retrieved, and the rules grounded allow for "
+                            "nothing else; use conditions: closed-book, or rules: open")
+    searched = {cell.retriever for cell in cells}
+    if benchmark.corpus is None and any(one.index is None and one.name in searched for one in settings.retriever):
         raise SettingsError(f"retriever: {benchmark.name} has no corpus to index; name an index folder, as in "
                             "retriever: {kind: dense, index: FOLDER}")
 
 
 def _retriever(settings: RunSettings, name: str | None) -> Dense:
     return next(one for one in settings.retriever if one.name == name)
-
-
-def _searching(settings: RunSettings) -> Cell:
-    """A cell that searches the first retriever in the first format."""
-    return next(iter(cells_of(settings.model_copy(update={"conditions": ["retrieved"], "retrieval": ["once"]}))))
 
 
 def _open_index(cell: Cell, settings: RunSettings, benchmark: Benchmark, resources: Resources,

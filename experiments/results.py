@@ -1,4 +1,4 @@
-"""From an answer to the record of it: gold matched, verdict asked for, scores computed."""
+"""From an answer to the record of it: its scores computed, its texts kept apart."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from agents.database import Database
 from agents.types import Answer, SearchStep, Step
 from experiments.cells import Cell
-from experiments.gold import GoldView, match
+from experiments.gold import GoldView
 from experiments.metrics.as_published import refused as refused_as_published
 from experiments.metrics.scored import Scored, Scoring
 from experiments.metrics.table import score
@@ -19,9 +19,8 @@ SourceOf = Callable[[str], str]
 
 
 def make_record(cell: Cell, question: Question, answer: Answer, verdict: Verdict | None, judge_usage: Usage,
-                scoring: Scoring, source_of: SourceOf, database: Database) -> Record:
+                scoring: Scoring, view: GoldView, source_of: SourceOf, database: Database) -> Record:
     """The record of one question in one cell; its texts go to the database."""
-    view = match(question.gold, answer.evidence, source_of)
     result = Result(
         cell=cell.id, question=question.id, answerable=question.answerable, outcome=answer.outcome,
         text=answer.text, refused=answer.refused, refused_as_published=refused_as_published(answer.text),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agents.journal import Journal, Mode
 from agents.model import Model
 from experiments.cells import Cell, cells_of
-from experiments.gold import missing_documents
+from experiments.gold import match, missing_documents
 from experiments.manifest import begin_run
 from experiments.play import CellPlayer, ask_judge
 from experiments.question import Benchmark, Question
@@ -72,7 +72,7 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
     try:
         if again:
             folder.clear_records()
-        cells = cells_of(settings)
+        cells = cells_of(settings, benchmark.gives_chunks)
         done = folder.done()
         jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
         if jobs:
@@ -140,8 +140,9 @@ async def _play(jobs: Sequence[Job], settings: RunSettings, folder: RunFolder, r
 
 def _note_missing(benchmark: Benchmark, resources: Resources, watch: Watch) -> None:
     """A gold document that is nowhere can never be found, and every figure would say so of the strategies."""
-    known = resources.known_documents()
-    missing = missing_documents((one for one in benchmark.questions if one.answerable), known) if known else ()
+    known = resources.indexed_documents()
+    gold = [item for one in benchmark.questions if one.answerable for item in resources.indexed_gold(one)]
+    missing = missing_documents(gold, known) if known else ()
     if missing:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         watch.note(f"gold documents that are not among the documents asked over, so never found: "
@@ -168,7 +169,8 @@ class _Work:
         answer = await self._player(job.cell).answer(job.question)
         verdict, usage = await ask_judge(self.settings.judge, self._judge_model, job.question, answer,
                                          lambda: time.monotonic() + self.settings.limits.seconds)
-        return make_record(job.cell, job.question, answer, verdict, usage, self.settings.scoring,
+        view = match(self.resources.gold(job.cell, job.question), answer.evidence, self.resources.source_of)
+        return make_record(job.cell, job.question, answer, verdict, usage, self.settings.scoring, view,
                            self.resources.source_of, self.folder.database)
 
     def _player(self, cell: Cell) -> CellPlayer:

@@ -49,6 +49,12 @@ def _known_retrieval(name: str) -> str:
     return name
 
 
+def _no_condition(rules: list[Rules]) -> list[Rules]:
+    if "closed-book" in rules:
+        raise ValueError("closed-book rules come with the condition of that name; set conditions: closed-book")
+    return rules
+
+
 def _folder_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
         raise ValueError(f"{name!r} cannot name the run's folder; give a `name` of letters, digits and . _ - only")
@@ -102,7 +108,7 @@ class RunSettings(Closed):
     reasoning: Annotated[list[ReasoningName], Many, AfterValidator(_distinct)] = ["direct"]
     retrieval: Annotated[list[RetrievalName], Many, AfterValidator(_distinct)] = ["once"]
     retriever: Annotated[list[Dense], Many] = [Dense(name="dense@5")]
-    rules: Annotated[list[Rules], Many, AfterValidator(_distinct)] = ["grounded"]
+    rules: Annotated[list[Rules], Many, AfterValidator(_distinct), AfterValidator(_no_condition)] = ["grounded"]
     conditions: Annotated[list[Condition], Many, AfterValidator(_distinct)] = ["given"]
     formats: Annotated[list[Format], Many, AfterValidator(_distinct)] = ["plain"]
     layout: Layout = "documents_first"

@@ -43,8 +43,8 @@ def notes(models: Sequence[str], judge: str) -> list[str]:
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings) -> dict[str, Any]:
-    return {"id": cell.id, **asdict(cell), "judge": settings.judge.name, "scoring": settings.scoring,
-            "n": len(results), "outcomes": outcomes(results),
+    return {"id": cell.id, **asdict(cell), "layout": settings.layout, "judge": settings.judge.name,
+            "scoring": settings.scoring, "n": len(results), "outcomes": outcomes(results),
             "metrics": aggregate(results, settings.scoring, settings.seed),
             "usage": _usage([result.usage for result in results]),
             "judge_usage": _usage([result.judge_usage for result in results])}

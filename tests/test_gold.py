@@ -3,7 +3,7 @@ import pytest
 
 from documents.types import Chunk, Document, Page
 from experiments.gold import match, missing_documents
-from experiments.question import Gold, Question
+from experiments.question import Gold
 from strategies.types import Passage
 
 PAGED = Document("d1", "reports/a.pdf", "A", "<p>0123456789</p>", "0123456789", (Page(1, 0, 0), Page(2, 8, 5)))
@@ -55,5 +55,5 @@ def test_gold_in_view_is_none_without_gold():
 
 
 def test_gold_documents_that_nothing_knows_are_named():
-    questions = [Question("q", "?", ("x",), True, (Gold("d1"), Gold("a.pdf"), Gold("", chunk="c")))]
-    assert missing_documents(questions, {"d1", "reports/a.pdf"}) == ("a.pdf",)
+    gold = [Gold("d1"), Gold("a.pdf"), Gold("", chunk="c"), Gold("a.pdf", page=2)]
+    assert missing_documents(gold, {"d1", "reports/a.pdf"}) == ("a.pdf",)

@@ -187,6 +187,35 @@ def test_an_interrupt_says_how_to_go_on_and_loses_nothing(serve, town, ragbed):
     assert len(server.requests) <= 6 + 1
 
 
+def test_under_placed_evidence_the_retrieval_strategy_has_no_effect(serve, town, ragbed):
+    server = serve(town.reply)
+    status, out, _ = ragbed("run", town.config(server.url, retrieval=["none", "once"]), "--json")
+    (cell,) = json.loads(out)["cells"]
+    assert (status, cell["retrieval"], cell["layout"]) == (0, None, "documents_first")
+    assert len(server.requests) == 6
+    assert all(body["messages"][1]["content"].startswith("Documents:\n\n[1]\n") for body, _ in server.requests)
+
+
+def test_a_limited_run_is_a_run_of_its_own(serve, town, ragbed):
+    server = serve(town.reply)
+    path = town.config(server.url)
+    limited = json.loads(ragbed("run", path, "--limit", 2, "--json")[1])
+    assert (limited["run"], limited["cells"][0]["n"]) == (f"{town.run}-limit-2", 2)
+    assert ragbed("run", path)[0] == 0
+    assert len(town.hashes()) == 6
+
+
+def test_another_judge_model_is_not_mixed_into_a_run(serve, town, ragbed):
+    answering, grading = serve(town.reply), serve(lambda _: "Grade: Correct\nError type: None")
+    path = town.config(answering.url, judge=f"{grading.url}#judge")
+    assert ragbed("run", path)[0] == 0
+    manifest = json.loads((town.run / "manifest.json").read_text())
+    assert manifest["models"] == {f"{answering.url}#m": "m", f"{grading.url}#judge": "judge"}
+    manifest["models"][f"{grading.url}#judge"] = "sha256:other"
+    (town.run / "manifest.json").write_text(json.dumps(manifest))
+    ragbed.refuses("run", path, says=["another model under the name", "#judge", "--fresh"])
+
+
 LIMITED = """
 import resource, signal, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -72,6 +72,7 @@ def test_retry_after_is_honoured(serve, town, ragbed):
         return {"status": 429, "headers": {"Retry-After": "1"}} if len(seen) == 1 else town.reply(body)
 
     assert ragbed("run", town.config(serve(busy).url, concurrency=1), "--limit", 1)[0] == 0
+    town.run = town.run.with_name("town-limit-1")
     assert 1 <= seen[1] - seen[0] < 3
     (record,) = town.records()
     assert (record["result"]["outcome"], record["timing"]["attempts"]) == ("refused", 2)
@@ -106,6 +107,10 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     ({"retrieval": "twice"}, ["unknown retrieval strategy 'twice'", "none, once"]),
     ({"models": "smollm"}, ["no model 'smollm'", "smollm2-135m"]),
     ({"models": ["a", "a"]}, ["models", "twice"]),
+    ({"models": ["http://127.0.0.1:9/v1#m", "http://127.0.0.1:7/v1#m"]},
+     ["127.0.0.1:9/v1#m and http://127.0.0.1:7/v1#m", "one model", "m"]),
+    ({"models": ["smollm2-135m", "SmolLM2-135M"]}, ["smollm2-135m and SmolLM2-135M", "one model"]),
+    ({"rules": "closed-book"}, ["rules", "conditions: closed-book"]),
     ({"models": "openai:gpt"}, ["set OPENAI_API_KEY"]),
     ({"judge": "guess"}, ["no model 'guess'"]),
     ({"judge": {"kind": "model", "model": "http://h/v1#j", "tokens": 3}}, ["'judge.model.tokens'", "max_tokens"]),

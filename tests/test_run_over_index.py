@@ -97,19 +97,68 @@ def test_the_conditions_show_what_they_say(ragbed, serve, town, index):
     server = serve(lambda _: "<Answer>Norway [1]</Answer>")
     retrievers = [{"index": str(index), "k": k} for k in (1, 2)]
     path = town.config(server.url, benchmark=own, conditions=["evidence", "retrieved", "closed-book"],
-                       retrieval=["once", "none"], retriever=retrievers)
+                       retriever=retrievers)
     status, out, _ = ragbed("run", path, "--json")
     assert status == 0
     cells = {(cell["condition"], cell["retrieval"], cell["retriever"]): cell for cell in json.loads(out)["cells"]}
-    assert set(cells) == {("evidence", "once", None), ("evidence", "none", None), ("retrieved", "once", "dense@1"),
-                          ("retrieved", "once", "dense@2"), ("retrieved", "none", None), ("closed-book", None, None)}
+    assert set(cells) == {("evidence", None, "dense@1"), ("retrieved", "once", "dense@1"),
+                          ("retrieved", "once", "dense@2"), ("closed-book", None, None)}
     shown = {(one["result"]["cell"], one["result"]["question"]):
              [passage["source"] for passage in one["result"]["evidence"]] for one in town.records()}
     by_name = {name: [shown[cell["id"], question] for question in "ab"] for name, cell in cells.items()}
-    assert by_name["evidence", "once", None] == [["oslo.md"], ["rome.md"]]
+    assert by_name["evidence", None, "dense@1"] == [["oslo.md"], ["rome.md"]]
     assert by_name["retrieved", "once", "dense@1"] == [["oslo.md"], ["rome.md"]]
     assert by_name["retrieved", "once", "dense@2"] == [["oslo.md", "rome.md"], ["rome.md", "oslo.md"]]
-    assert by_name["retrieved", "none", None] == by_name["closed-book", None, None] == [[], []]
+    assert by_name["closed-book", None, None] == [[], []]
     gold = {one["result"]["question"]: one["result"]["gold_in_view"] for one in town.records()
             if one["result"]["cell"] == cells["retrieved", "once", "dense@1"]["id"]}
     assert gold == {"a": True, "b": True}
+
+
+def test_no_retrieval_needs_no_index_and_rules_that_allow_for_it(ragbed, serve, town):
+    own = town.own({"question": "Oslo is the capital of what?", "answer": "Norway"})
+    asking = {"benchmark": own, "conditions": "retrieved", "retrieval": "none"}
+    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", **asking), says=["retrieval: none", "closed-book"])
+    status, out, _ = ragbed("run", town.config(serve(lambda _: "Norway").url, rules="open", **asking), "--json")
+    assert status == 0
+    (cell,) = json.loads(out)["cells"]
+    assert [cell[name] for name in ("retrieval", "retriever", "format")] == ["none", None, None]
+
+
+def test_gold_from_an_index_is_another_cell_for_each_format_and_index(ragbed, serve, town):
+    pages = town.folder / "pages"
+    pages.mkdir()
+    (pages / "oslo.html").write_text("<h1>Oslo</h1><p>Oslo is the capital of Norway.</p>")
+    own = town.own({"question": "Oslo is the capital of what?", "answer": "Norway",
+                    "gold_documents": ["oslo.html"]}) | {"corpus": str(pages)}
+    server = serve(lambda _: "<Answer>Norway [1]</Answer>")
+    path = town.config(server.url, benchmark=own, conditions="evidence", formats=["plain", "html"],
+                       retriever=[{"k": 1}, {"k": 2}])
+    status, out, _ = ragbed("run", path, "--json")
+    assert status == 0
+    assert [(cell["format"], cell["retriever"]) for cell in json.loads(out)["cells"]] == [
+        ("plain", "dense@1"), ("html", "dense@1")]
+    prompts = [body["messages"][1]["content"] for body, _ in server.requests]
+    assert ["<h1>" in prompt for prompt in prompts] == [False, True]
+
+
+def test_gold_of_a_benchmark_with_its_own_chunks_is_found_by_its_source_and_missed_where_not_indexed(
+        ragbed, serve, town):
+    pages = town.folder / "pages"
+    pages.mkdir()
+    (pages / "1-0.md").write_text("Town 1 has 111 people.")
+    build_index([pages], town.folder / "index")
+    rows = [town.row(number) for number in range(3)]
+    for row in rows:
+        row["documents"] = row["documents"].replace("town/", "")
+    rows[1]["documents"] = rows[1]["documents"].replace('1-0"', '1-0.md"')
+    town.write(rows)
+    path = town.config(serve(lambda _: "<Answer>111 people [1]</Answer>").url, conditions=["given", "retrieved"],
+                       retriever={"index": str(town.folder / "index")})
+    status, _, err = ragbed("run", path)
+    assert status == 0
+    assert "never found: 2-0; are they mistyped?" in err
+    found = {one["result"]["question"]: (one["result"]["gold_in_view"], one["result"]["scores"]["citation_recall"])
+             for one in town.records() if one["result"]["evidence"][0]["source"] == "1-0.md"
+             and len(one["result"]["evidence"]) == 1}
+    assert found == {"non_refusal-1": (True, 1.0), "non_refusal-2": (False, 0.0), "refusal-0": (False, None)}

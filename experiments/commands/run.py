@@ -19,7 +19,8 @@ class JournalMode(StrEnum):
 
 
 def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; see `ragbed schema`.")],
-        limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")] = None,
+        limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions, as a run of its own: "
+                                                              "NAME-limit-N.")] = None,
         fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
@@ -34,5 +35,5 @@ def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; se
     settings = read_settings(config)
     if limit is not None:
         benchmark = settings.benchmark.model_copy(update={"limit": limit})
-        settings = settings.model_copy(update={"benchmark": benchmark})
+        settings = settings.model_copy(update={"benchmark": benchmark, "name": f"{settings.name}-limit-{limit}"})
     carry_out(settings, journal.value, again=retry or journal is JournalMode.replay, fresh=fresh, json=json)
