@@ -63,6 +63,7 @@ class ModelClient:
         self._price = price
         self._places = asyncio.Semaphore(limits.concurrency)
         self._connecting = asyncio.Lock()
+        self._accepted = False
         self._chat: Chat | None = None
         self._at: Address | None = None
 
@@ -141,8 +142,9 @@ class ModelClient:
             try:
                 answer = await chat.post(chat.body(messages, parameters))
                 if answer.status == 200:
+                    self._accepted = True
                     return self._read(answer, at, action, progress.attempts, started)
-                failure = refusal(answer.status, answer.body, at, self.name, progress.attempts)
+                failure = refusal(answer.status, answer.body, at, self.name, progress.attempts, self._accepted)
                 if not is_transient(answer.status) or not isinstance(failure, CallError):
                     raise failure
                 wait = retry_after(answer.headers)

@@ -14,6 +14,7 @@ _SHORTEST_KEY = 8  # a shorter one is a placeholder such as `x`, and would be fo
 _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"
                        r"|prompt is too long|input is too long", re.IGNORECASE)
+_FILTERED = re.compile(r"content.?(?:filter|polic)|moderat|flagged|safety", re.IGNORECASE)
 _LIMIT = re.compile(r"(?:maximum (?:context|model) length (?:is|of)|context size \(|window (?:is|of))\s*(\d+)",
                     re.IGNORECASE)
 _SIZE = re.compile(r"(?:resulted in|requested|request has|\(length|request \(|prompt is too long:|contains at least)"
@@ -25,8 +26,12 @@ def is_transient(status: int) -> bool:
     return status in {408, 409, 425, 429} or status >= 500
 
 
-def refusal(status: int, body: bytes, address: Address, model: str, attempts: int) -> RagbedError:
+def refusal(status: int, body: bytes, address: Address, model: str, attempts: int,
+            accepted: bool = False) -> RagbedError:
     """The error that a status other than 200 stands for.
+
+    Args:
+        accepted: whether a call to this model succeeded before, so that a 403 is about this prompt and not the key.
 
     Returns:
         ModelError where the user has to mend something and every other call would fail alike; CallTooLong where
@@ -35,10 +40,11 @@ def refusal(status: int, body: bytes, address: Address, model: str, attempts: in
     error = _error_of(body)
     said = server_message(error, address.key)
     code = {str(error.get("code")), str(error.get("type"))}
-    if status in {401, 403}:
+    if status == 401 or (status == 403 and not accepted and not _FILTERED.search(" ".join((said, *code)))):
         variable = address.key_variable
         remedy = f"set {variable} to a key that it accepts" if variable else "its key is not accepted"
-        return ModelError(f"{model}: {address.url} refuses the key (HTTP {status}); {remedy}")
+        return ModelError(f"{model}: {address.url} refuses the key (HTTP {status}); {remedy}"
+                          f"{_quoted(said) if status == 403 else ''}")
     if status == 404:
         return ModelError(f"{model}: {address.url} does not know this model or address (HTTP 404); "
                           f"check both{_quoted(said)}")

@@ -160,6 +160,27 @@ async def test_a_refused_key_names_the_variable_and_not_the_key(serve, status):
     assert CANARY not in str(error)
 
 
+async def test_a_403_after_a_success_is_about_its_prompt_and_quoted_without_the_key(serve):
+    said = {"error": {"message": f"no\r\nsuch talk {CANARY}" + "x" * 1_000}}
+    server = serve(["fine", {"status": 403, **said}, "fine", {"status": 401, **said}])
+    async with open_model(f"{server.url}#m", ModelSettings()) as model:
+        await model.complete(ASK, max_tokens=9)
+        with pytest.raises(CallError, match="no such talk") as caught:
+            await model.complete(ASK, max_tokens=9)
+        assert (caught.value.kind, caught.value.attempts) == ("http_403", 1)
+        assert CANARY not in str(caught.value)
+        assert len(str(caught.value)) < 300
+        await model.complete(ASK, max_tokens=9)
+        with pytest.raises(ModelError):
+            await model.complete(ASK, max_tokens=9)
+
+
+@pytest.mark.parametrize("error", [{"message": "Your input was flagged."}, {"code": "content_filter"},
+                                   {"message": "This model requires moderation"}])
+async def test_a_content_filter_blocks_no_run_even_at_its_first_prompt(serve, error):
+    assert (await failure(serve([{"status": 403, "error": error}]))).kind == "http_403"
+
+
 async def test_an_unknown_model_and_a_spent_account_end_the_run(serve):
     unknown = await failure(serve([{"status": 404, "error": {"message": "no model m"}}]), ModelError)
     assert "no model m" in str(unknown)
