@@ -14,9 +14,9 @@ from documents.sources import find_sources
 from documents.types import Chunk, Document
 from retrieval.cache import CachedEmbedder
 from retrieval.embedder import Embedder
-from retrieval.folder import replaced, settled
+from retrieval.folder import alone, replaced, set_aside, settled
 from retrieval.index import CHUNKS, DOCUMENTS, VECTORS
-from retrieval.manifest import MANIFEST, EmbedderEntry, Manifest, Skipped, write_manifest
+from retrieval.manifest import MANIFEST, EmbedderEntry, Manifest, Skipped, is_manifest, write_manifest
 from retrieval.parsed import Parsed, parse, parser_version
 from retrieval.sentence import SentenceEmbedder
 from retrieval.settings import IndexSettings
@@ -30,6 +30,8 @@ TITLE_CHARACTERS = 120
 """Of a title, what is embedded in front of each chunk: some web pages put a paragraph there."""
 
 NAME_CHARACTERS = 60
+
+OWN_FILES = {MANIFEST, VECTORS, CHUNKS, DOCUMENTS}
 
 
 class Progress(Protocol):
@@ -88,10 +90,17 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
     Raises:
         DocumentError: a named path does not exist.
-        IndexFolderError: nothing can be indexed, or `out` holds something else or cannot be written.
+        IndexFolderError: nothing can be indexed, or `out` holds something else, cannot be written, or is being
+            built by another process.
+        SettingsError: the cache folder cannot be written.
         ModelError: the embedder is not on this machine.
     """
-    settings, out = settings or IndexSettings(), out.absolute()
+    with alone(out.absolute()):
+        return _build(sources, out.absolute(), settings or IndexSettings(), progress, embedder)
+
+
+def _build(sources: Sequence[str | Path], out: Path, settings: IndexSettings, progress: Progress,
+           embedder: Embedder | None) -> BuildReport:
     _check_out(out)
     seconds: dict[str, float] = {}
     cached = CachedEmbedder(embedder or SentenceEmbedder.named(settings.embedder))
@@ -115,8 +124,20 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 def _check_out(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise IndexFolderError(f"{out} is a file: name a folder for the index")
-    if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file():
-        raise IndexFolderError(f"{out} is not empty and is no index: name another folder")
+    for replaceable in (out, set_aside(out)):
+        if replaceable.is_dir():
+            _check_own(replaceable)
+
+
+def _check_own(folder: Path) -> None:
+    """Nothing but an index is ever replaced: other things too have a file called manifest.json."""
+    names = {path.name for path in folder.iterdir()}
+    strange = sorted(names - OWN_FILES)
+    if names and not (names == OWN_FILES or is_manifest(folder / MANIFEST)):
+        raise IndexFolderError(f"{folder} is not empty and is no index: name another folder")
+    if strange:
+        raise IndexFolderError(f"{folder} is an index, but also holds {strange[0]}, which would be lost: move it away, "
+                               "or name another folder")
 
 
 def _nothing(skipped: Sequence[DocumentError]) -> str:
@@ -129,7 +150,7 @@ def _nothing(skipped: Sequence[DocumentError]) -> str:
 def _cut(documents: Sequence[Document], settings: IndexSettings, embedder: Embedder, progress: Progress) -> Cut:
     cut = Cut([], [], [])
     for done, document in enumerate(documents, 1):
-        header = _header(document) if settings.titled else ""
+        header = _header(document, embedder) if settings.titled else ""
         chunks = [chunk for format in settings.formats for chunk in settings.chunker.chunk(document, format)]
         contents = [chunk.content for chunk in chunks]
         spans = embedder.windows(contents, header)
@@ -141,11 +162,19 @@ def _cut(documents: Sequence[Document], settings: IndexSettings, embedder: Embed
     return cut
 
 
-def _header(document: Document) -> str:
-    """The file's name, as words, and the title: of many filings the title is a mere number."""
+def _header(document: Document, embedder: Embedder) -> str:
+    """The file's name, as words, and the title: of many filings the title is a mere number, or their authority's name.
+
+    On FinanceBench the gold page is among the first 10 for 18 of 22 questions; for 16 with the name only where the
+    title has no words.
+    """
     name = re.sub(r"[\W_]+", " ", Path(document.source).stem)[:NAME_CHARACTERS].strip()
     title = document.title[:TITLE_CHARACTERS].strip()
-    return f"{title}\n" if name.casefold() in title.casefold() else f"{name}: {title}\n"
+    header = title if name.casefold() in title.casefold() else f"{name}: {title}"
+    # At most a quarter of the window: a Korean character alone can be three tokens.
+    while header and len(embedder.windows([4 * f"{header}\n"])[0]) > 1:
+        header = header[:len(header) * 7 // 8].strip()
+    return f"{header}\n"
 
 
 def _embed(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:

@@ -1,15 +1,20 @@
-"""A folder that is replaced whole or not at all."""
+"""A folder that is replaced whole or not at all, by one process at a time. Where it is a link, what it leads to is."""
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from documents.errors import IndexFolderError
+from documents.paths import cache_dir
+from documents.types import digest
+from retrieval.files import unwritable
+from retrieval.lock import hold
 
 ABANDONED = 3_600
 """Seconds after which a half-written sibling is of a killed process: writing one takes seconds."""
@@ -17,13 +22,38 @@ ABANDONED = 3_600
 
 def settled(folder: Path) -> Path:
     """Where the folder's content is: the folder, or what a process killed between two renames set aside."""
-    aside = _aside(folder)
+    aside = set_aside(folder)
     return aside if aside.is_dir() and not folder.exists() else folder
+
+
+def set_aside(folder: Path) -> Path:
+    """Where the folder's content is while another takes its place."""
+    real = _real(folder)
+    return real.parent / f".{real.name}.old"
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep every other process from replacing the folder. The lock is in the cache: nothing is left beside the folder.
+
+    Raises:
+        IndexFolderError: another process is about to replace it.
+        SettingsError: the cache folder cannot be written.
+    """
+    try:
+        lock = hold(cache_dir() / "locks" / digest(str(_real(folder))))
+    except BlockingIOError as error:
+        raise IndexFolderError(f"{folder}: another process is building this index; wait for it, or name another "
+                               "folder") from error
+    except OSError as error:
+        raise unwritable(error) from error
+    with closing(lock):
+        yield
 
 
 @contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
-    """A new folder beside `folder`, which takes its place if the body ends well.
+    """A new folder beside `folder`, which takes its place if the body ends well; to be used while `alone`.
 
     A kill at any moment leaves the old content or the new: between the two renames the old one is where
     `settled` finds it.
@@ -32,6 +62,7 @@ def replaced(folder: Path) -> Iterator[Path]:
         IndexFolderError: the place cannot be written.
     """
     try:
+        folder = _real(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         _clean(folder)
         fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.new-"))
@@ -46,22 +77,29 @@ def replaced(folder: Path) -> Iterator[Path]:
         raise IndexFolderError(f"{folder} cannot be written: {error.strerror}") from error
 
 
-def _aside(folder: Path) -> Path:
-    return folder.parent / f".{folder.name}.old"
+def _real(folder: Path) -> Path:
+    return Path(os.path.realpath(folder))
 
 
 def _swap(fresh: Path, folder: Path) -> None:
-    aside = _aside(folder)
+    aside = set_aside(folder)
     if folder.exists():
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside)
         os.rename(folder, aside)
     os.rename(fresh, folder)
     _sync(folder.parent)
-    shutil.rmtree(aside, ignore_errors=True)
+    _remove(aside)
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink():
+        path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _clean(folder: Path) -> None:
-    for left in folder.parent.glob(f".{folder.name}.new-*"):
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.new-*"):
         if time.time() - left.stat().st_mtime > ABANDONED:
             shutil.rmtree(left, ignore_errors=True)
 

@@ -13,7 +13,7 @@ from retrieval.cache import CachedEmbedder
 from retrieval.dense import nearest_chunks
 from retrieval.embedder import Embedder
 from retrieval.folder import settled
-from retrieval.manifest import Manifest, check_files, read_manifest
+from retrieval.manifest import MANIFEST, Manifest, check_files, read_manifest
 from retrieval.sentence import SentenceEmbedder
 from retrieval.tables import ChunkTable, DocumentTable
 from retrieval.types import Hit
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 VECTORS = "vectors.faiss"
 CHUNKS = "chunks.parquet"
 DOCUMENTS = "documents.parquet"
+
+_REPLACED = 20
+"""How often an index is read anew that was replaced while being read."""
 
 
 class Index:
@@ -47,7 +50,7 @@ class Index:
 
     @classmethod
     def open(cls, path: str | Path, embedder: Embedder | None = None) -> Index:
-        """The index in a folder, after every file was compared with its hash.
+        """The index in a folder, after every file was compared with its hash; read again if replaced meanwhile.
 
         Args:
             embedder: embeds the queries; if None, the one that the manifest names, looked up at the first
@@ -56,12 +59,29 @@ class Index:
         Raises:
             IndexFolderError: the folder is missing, damaged, of another version or of another embedder.
         """
-        folder = settled(Path(path))
-        manifest = read_manifest(folder)
-        if embedder is not None:
-            _check_embedder(manifest, embedder, folder)
-        check_files(manifest, folder)
-        return cls(folder, manifest, embedder)
+        for _ in range(_REPLACED):
+            folder = settled(Path(path))
+            state = _state(folder)
+            try:
+                opened = cls._whole(folder, embedder)
+            except IndexFolderError:
+                if _state(settled(Path(path))) == state:
+                    raise
+            else:
+                if _state(settled(Path(path))) == state:
+                    return opened
+        raise IndexFolderError(f"{path} is being replaced again and again: wait for those who build it")
+
+    @classmethod
+    def _whole(cls, folder: Path, embedder: Embedder | None) -> Index:
+        try:
+            manifest = read_manifest(folder)
+            if embedder is not None:
+                _check_embedder(manifest, embedder, folder)
+            check_files(manifest, folder)
+            return cls(folder, manifest, embedder)
+        except OSError as error:
+            raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """At most `k` chunks for each query, best first; the score is the cosine of the nearest window.
@@ -79,7 +99,7 @@ class Index:
 
     def check_embedder(self) -> None:
         """Raise now what the first search would raise."""
-        _ = self._embedder
+        self._embedder()
 
     def chunk(self, id: str) -> Chunk:
         """The chunk of that id; KeyError if there is none."""
@@ -110,6 +130,15 @@ class Index:
         import numpy as np
 
         return np.repeat(np.arange(len(self.chunks)), self.chunks.windows())
+
+
+def _state(folder: Path) -> tuple[Path, int, int] | None:
+    """What is another after the folder was replaced or moved, even if its content is the same."""
+    try:
+        found = (folder / MANIFEST).stat()
+    except OSError:
+        return None
+    return folder, found.st_ino, found.st_mtime_ns
 
 
 def _check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None:

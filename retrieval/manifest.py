@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -82,22 +82,24 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of an index folder, after its own hash was checked; `check_files` checks the others.
 
     Raises:
+        OSError: it cannot be read.
         IndexFolderError: there is none, it is damaged, or another version of ragbed wrote it.
     """
     path = folder / MANIFEST
     if not path.is_file():
         what = "is no index" if folder.is_dir() else "does not exist"
         raise IndexFolderError(f"{folder} {what}: make one with `ragbed index SOURCES --out {folder}`")
-    try:
-        body = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise _damaged(path) from error
-    if not isinstance(body, dict) or "sha256" not in body:
+    body = _body(path)
+    if body is None or "sha256" not in body:
         raise _damaged(path)
     if body.get("version") != VERSION:
         raise IndexFolderError(f"{folder} is an index of version {body.get('version')}, and this ragbed reads "
                                f"version {VERSION}: build it anew")
-    if body.pop("sha256") != _hash(body):
+    try:
+        whole = body.pop("sha256") == _hash(body)
+    except RecursionError:
+        whole = False
+    if not whole:
         raise _damaged(path)
     try:
         return Manifest.model_validate(body)
@@ -105,10 +107,16 @@ def read_manifest(folder: Path) -> Manifest:
         raise IndexFolderError(f"{path} does not fit this version of ragbed: build the index anew") from error
 
 
+def is_manifest(path: Path) -> bool:
+    """Whether the file has the fields of an index's manifest, of whatever version, whole or damaged."""
+    return path.is_file() and {"sha256", "version", "embedder", "files"} <= (_body(path) or {}).keys()
+
+
 def check_files(manifest: Manifest, folder: Path) -> None:
     """Compare every file of the folder with its hash.
 
     Raises:
+        OSError: a file cannot be read.
         IndexFolderError: a file is missing or damaged; names it.
     """
     for name, expected in manifest.files.items():
@@ -117,6 +125,14 @@ def check_files(manifest: Manifest, folder: Path) -> None:
             raise IndexFolderError(f"{path} is missing: build the index anew")
         if sha256_of(path) != expected:
             raise _damaged(path)
+
+
+def _body(path: Path) -> dict[str, Any] | None:
+    try:
+        body = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
 
 
 def _damaged(path: Path) -> IndexFolderError:

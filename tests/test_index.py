@@ -115,6 +115,13 @@ def test_the_title_is_embedded_but_not_shown(folder: Path) -> None:
     assert [chunk.content.strip() for chunk in chunks] == ["Margins rose."] * 2
 
 
+def test_of_a_long_title_the_beginning_is_embedded(folder: Path) -> None:
+    (folder / "a.html").write_text(f"<title>Adobe {'Inc ' * 28}</title><p>Margins rose a lot in those years.</p>")
+    report = build(folder, WHOLE.model_copy(update={"titled": True}))
+    assert (report.chunks, report.windows) == (1, 2)
+    assert found(folder, "Adobe", 1) == ["a.html"]
+
+
 def test_korean_is_found(folder: Path) -> None:
     (folder / "수도.txt").write_text("서울은 대한민국의 수도이다")
     (folder / "바다.txt").write_text("부산은 바다 옆에 있다")
@@ -184,13 +191,6 @@ def test_nothing_to_index_is_one_line_and_leaves_no_folder(folder: Path) -> None
     assert not (folder.parent / "index").exists()
 
 
-def test_a_folder_of_something_else_is_refused(folder: Path) -> None:
-    (folder / "one.txt").write_text("text")
-    with pytest.raises(IndexFolderError, match="is not empty and is no index"):
-        build_index([folder], folder, WHOLE, embedder=Words())
-    assert [path.name for path in folder.iterdir()] == ["one.txt"]
-
-
 def test_progress_names_the_stages_and_ends_at_the_total(folder: Path) -> None:
     (folder / "one.txt").write_text("text of one")
     seen: dict[str, tuple[int, int | None]] = {}
@@ -204,6 +204,7 @@ def test_progress_names_the_stages_and_ends_at_the_total(folder: Path) -> None:
 
 def test_the_real_embedder_finds_the_page_by_its_meaning(folder: Path) -> None:
     (folder / "seoul.md").write_text("# Seoul\n\nThe capital of South Korea lies on the Han river.")
+    (folder / "긴제목.html").write_text(f"<title>{'서울특별시 종로구 청소년수련관 ' * 9}</title><p>안내</p>")
     (folder / "bread.md").write_text("# Bread\n\nFlour, water, salt and yeast are kneaded and baked.")
     build_index([folder], folder.parent / "index")
     index = Index.open(folder.parent / "index")

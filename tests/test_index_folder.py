@@ -90,6 +90,70 @@ def test_a_folder_that_is_no_index_says_how_to_make_one(tmp_path: Path) -> None:
         Index.open(tmp_path / "nowhere")
 
 
+def _entries(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("files", [
+    {"manifest.json": '{"name": "a web app"}', "sw.js": "let x"}, {"manifest.json": '{"name": "a web app"}'},
+    {"manifest.json": '{"name": "a data set"}', "documents.parquet": "PAR1"}, {"manifest.json": "not JSON"},
+    {"manifest.json": '["sha256", "version", "embedder", "files"]'}, {"vectors.faiss": "x"}, {"note.txt": ""},
+])
+def test_a_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path, files: dict[str, str]) -> None:
+    (tmp_path / "page.txt").write_text("text")
+    for folder in (tmp_path / "app", tmp_path / ".index.old"):
+        folder.mkdir()
+        for name, content in files.items():
+            (folder / name).write_text(content)
+    before = _entries(tmp_path)
+    for out in ("app", "index"):
+        with pytest.raises(IndexFolderError, match="is not empty and is no index: name another folder"):
+            build_index([tmp_path / "page.txt"], tmp_path / out, embedder=Lengths())
+    assert [entry for entry in _entries(tmp_path) if not entry.startswith("cache")] == before
+
+
+def test_what_somebody_put_into_an_index_folder_is_not_lost(index: Path) -> None:
+    (index / "pages").mkdir()
+    (index / "pages" / "one.txt").write_text("the only copy")
+    before = _entries(index)
+    with pytest.raises(IndexFolderError, match="is an index, but also holds pages, which would be lost"):
+        build_index([index / "pages"], index, embedder=Lengths())
+    assert _entries(index) == before
+
+
+def test_a_damaged_manifest_does_not_keep_an_index_from_being_built_anew(index: Path) -> None:
+    for content in ("", "[" * 100_000, '{"sha256": ' + "[" * 900 + "]" * 900 + ', "version": 1}', "[]"):
+        (index / "manifest.json").write_text(content)
+        with pytest.raises(IndexFolderError, match=r"manifest\.json is damaged: build the index anew") as caught:
+            Index.open(index, Lengths())
+        assert "\n" not in str(caught.value)
+        build_index([index.parent / "pages"], index, embedder=Lengths())
+        assert Index.open(index, Lengths()).manifest.documents == 1
+
+
+def test_an_index_behind_a_link_is_replaced_and_the_link_stays(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "current"
+    link.symlink_to(index, target_is_directory=True)
+    for name in ("two", "three"):
+        (tmp_path / "pages" / f"{name}.txt").write_text(f"text of {name}")
+        build_index([tmp_path / "pages"], link, embedder=Lengths())
+    assert [Index.open(path, Lengths()).manifest.documents for path in (link, index)] == [3, 3]
+    assert (link.is_symlink(), _entries(link.parent), sorted(path.name for path in index.iterdir())) == (
+        True, ["current"], FILES)
+    os.rename(index, tmp_path / ".index.old")
+    assert Index.open(link, Lengths()).manifest.documents == 3
+
+
+def test_a_link_may_stand_where_the_old_index_is_set_aside(index: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (tmp_path / ".index.old").symlink_to(other, target_is_directory=True)
+    build_index([tmp_path / "pages"], index, embedder=Lengths())
+    assert (other.is_dir(), (tmp_path / ".index.old").is_symlink()) == (True, False)
+    assert Index.open(index, Lengths()).manifest.documents == 1
+
+
 def test_another_version_is_refused(index: Path) -> None:
     body = json.loads((index / "manifest.json").read_bytes())
     (index / "manifest.json").write_text(json.dumps({**body, "version": 2}))
@@ -149,6 +213,44 @@ def test_a_search_goes_on_while_the_index_is_replaced(index: Path) -> None:
     (hits,) = opened.search(["a query"], 2)
     assert [opened.source_of(hit.chunk.document) for hit in hits] == ["one.txt"]
     assert opened.document(hits[0].chunk.document).plain.strip() == "text of one"
+
+
+def test_a_second_build_of_one_folder_is_refused_while_the_first_goes_on(index: Path) -> None:
+    refused: list[str] = []
+
+    def progress(stage: str, done: int, total: int | None) -> None:
+        with pytest.raises(IndexFolderError, match="another process is building this index; wait for it") as caught:
+            build_index([index.parent / "pages"], index, embedder=Lengths())
+        refused.append(str(caught.value))
+
+    build_index([index.parent / "pages"], index, progress=progress, embedder=Lengths())
+    assert refused
+    build_index([index.parent / "pages"], index, embedder=Lengths())
+
+
+def test_a_reader_never_takes_a_replaced_index_for_a_damaged_one(index: Path) -> None:
+    other = index.parent / "other"
+    (index.parent / "pages" / "one.txt").write_text("text of another length")
+    build_index([index.parent / "pages"], other, embedder=Lengths())
+    contents = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in (index, other)]
+    ended = threading.Event()
+
+    def replace() -> None:
+        for turn in range(60):
+            with replaced(index) as fresh:
+                for name, content in contents[turn % 2].items():
+                    (fresh / name).write_bytes(content)
+            time.sleep(0.01)
+        ended.set()
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    opened = 0
+    while not ended.is_set():
+        assert Index.open(index, Lengths()).manifest.documents == 1
+        opened += 1
+    writer.join()
+    assert opened > 1
 
 
 if __name__ == "__main__":
