@@ -51,13 +51,17 @@ class ModelClient:
         identity: what the journal knows the model by: its served name, or `sha256:` and the weights' hash.
         served: the name in the request body.
         price: US dollars of prompt, completion and cached tokens.
+        temperature: where an action names none; None sends none.
+        effort: sent as `reasoning_effort`; None sends none.
     """
 
     def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint, price: Pricer,
-                 limits: CallLimits) -> None:
+                 limits: CallLimits, temperature: float | None = 0.0, effort: str | None = None) -> None:
         self.name = name
         self.identity = identity
         self.limits = limits
+        self._temperature = temperature
+        self._effort = effort
         self._served = served
         self._endpoint = endpoint
         self._price = price
@@ -69,7 +73,12 @@ class ModelClient:
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
         """Every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""
-        sent: dict[str, Any] = {"temperature": action.temperature, "max_tokens": max_tokens}
+        sent: dict[str, Any] = {"max_tokens": max_tokens}
+        temperature = self._temperature if action.temperature is None else action.temperature
+        if temperature is not None:
+            sent["temperature"] = temperature
+        if self._effort is not None:
+            sent["reasoning_effort"] = self._effort
         if action.stop:
             sent["stop"] = list(action.stop)
         if action.tools:
@@ -78,7 +87,7 @@ class ModelClient:
             sent["response_format"] = {"type": "json_schema", "json_schema": {
                 "name": "reply", "strict": True, "schema": dict(action.schema)}}
         # A greedy first draw needs none, and some servers refuse parameters that they do not know.
-        if repeat or action.sample or action.temperature > 0:
+        if repeat or action.sample or (temperature or 0) > 0:
             sent["seed"] = repeat * 1000 + action.sample
         return sent
 

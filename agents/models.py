@@ -93,7 +93,8 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True) 
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
         # up, and the next question finds it running again.
         limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)
-    client = ModelClient(target.name, target.identity, target.served, endpoint, price, limits)
+    client = ModelClient(target.name, target.identity, target.served, endpoint, price, limits,
+                         settings.temperature, settings.reasoning_effort)
     try:
         yield client
     finally:

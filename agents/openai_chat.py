@@ -48,6 +48,8 @@ class Chat(ChatOpenAI):
         """The request body for these messages and parameters."""
         payload = self._get_request_payload(messages, **parameters)
         payload.pop("stream", None)
+        if "temperature" not in parameters:
+            payload.pop("temperature", None)  # the stock class has one of its own for some names
         return payload
 
     async def post(self, body: Mapping[str, Any]) -> Answer:

@@ -54,8 +54,9 @@ def refusal(status: int, body: bytes, address: Address, model: str, attempts: in
     if status in {400, 413, 422} and (code & _TOO_LONG_CODES or _TOO_LONG.search(said) or status == 413):
         return CallTooLong(_sizes(error, said), "too_long", attempts)
     if status in {400, 422} and "temperature" in said and "support" in said:
-        return CallError(f"{model} refuses the temperature that was asked for (HTTP {status}); it was not changed "
-                         f"silently{_quoted(said)}", f"http_{status}", attempts)
+        return CallError(f"{model} refuses the temperature that was asked for (HTTP {status}); to send none, set "
+                         f"calls: {{temperature: null}}, or --temperature none{_quoted(said)}",
+                         f"http_{status}", attempts)
     if 300 <= status < 400:
         return CallError(f"{model}: the server redirects (HTTP {status}), which is not followed; give the final URL",
                          f"http_{status}", attempts)

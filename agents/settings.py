@@ -37,10 +37,17 @@ class LocalSettings(BaseModel):
 
 
 class ModelSettings(BaseModel):
-    """Limits of calls, and how a local model is served."""
+    """What every call is sent with, its limits, and how a local model is served. The judge's calls are included.
+
+    Attributes:
+        temperature: where the strategy names none; None sends none, as many reasoning models demand.
+        reasoning_effort: sent as it is, where given; the server knows the words.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
+    reasoning_effort: str | None = Field(default=None, min_length=1)
     calls: CallLimits = CallLimits()
     local: LocalSettings = LocalSettings()
 

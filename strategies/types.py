@@ -59,7 +59,7 @@ class Generate:
         purpose: a word for the trace: `answer`, `decompose`, `solve`.
         shown: the evidence numbers that the messages show.
         schema: a JSON Schema that the reply must fit, or None.
-        max_tokens: limit on the reply; None means what the settings say.
+        temperature, max_tokens: None means what the settings say.
         sample: which of several draws with equal parameters this is.
         see_failure: True where the recipe wants to be sent the failure of the call instead of ending.
     """
@@ -70,7 +70,7 @@ class Generate:
     schema: Mapping[str, Any] | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
     sample: int = 0
-    temperature: float = 0.0
+    temperature: float | None = None
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     see_failure: bool = False

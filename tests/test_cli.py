@@ -75,6 +75,16 @@ def test_ask_says_a_refusal_and_a_failure(ragbed, serve, index):
     assert err.startswith(f"error by {server.url}#m: 0 calls")
 
 
+def test_ask_sends_the_temperature_that_was_asked_for_or_none(ragbed, serve, index):
+    server = serve(["Norway"] * 3)
+    args = ("ask", "Who?", "--index", index, "--model", f"{server.url}#m")
+    for more in ((), ("--temperature", "0.7"), ("--temperature", "none")):
+        assert ragbed(*args, *more)[0] == 0
+    assert [body.get("temperature", "none") for body, _ in server.requests] == [0.0, 0.7, "none"]
+    for wrong in ("-1", "nan", "hot"):
+        ragbed.refuses(*args, f"--temperature={wrong}", says=["--temperature", wrong, "or none"])
+
+
 def test_run_prints_the_contract(ragbed, serve, town):
     server = serve(town.reply)
     status, out, _ = ragbed("run", town.config(server.url, reasoning=["direct", "plan_and_solve"]), "--json")

@@ -20,18 +20,20 @@ def ask(question: Asked, index: IndexFolder,
         retrieval: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "once",
         k: Annotated[int, typer.Option("-k", min=1, help="Chunks per search.")] = 5,
         max_tokens: Annotated[int, typer.Option(min=1, help="Limit on one reply.")] = 1024,
+        temperature: Annotated[str, typer.Option(help="Of sampling; `none` sends none, for reasoning models.")] = "0",
         trace: Annotated[bool, typer.Option("--trace", help="Show every step with its prompt.")] = False,
         json: AsJson = False) -> None:
     """Answer one question from an index, cited or refused."""
     from agents.assistant import AssistantSettings
-    from agents.settings import Limits
+    from agents.settings import Limits, ModelSettings
     from experiments.display import print_json
     from strategies import catalogue
 
     catalogue.reasoning(reasoning)
     catalogue.retrieval(retrieval)
     settings = AssistantSettings(index=index, model=model, reasoning=reasoning, retrieval=retrieval, k=k,
-                                 limits=Limits(max_tokens=max_tokens))
+                                 limits=Limits(max_tokens=max_tokens),
+                                 calls=ModelSettings(temperature=_temperature(temperature)))
     answer, opened = asyncio.run(_ask(settings, question))
     row = answer_row(answer, opened, model)
     if json:
@@ -40,6 +42,21 @@ def ask(question: Asked, index: IndexFolder,
     if trace:
         _show_trace(answer)
     _show(row, answer)
+
+
+def _temperature(text: str) -> float | None:
+    """A number of at least 0, or None for `none`."""
+    from documents.errors import SettingsError
+
+    if text.lower() == "none":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise SettingsError(f"--temperature {text!r}: give a number of at least 0, or none")
+    return value
 
 
 async def _ask(settings: AssistantSettings, question: str) -> tuple[Answer, Index]:
