@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
+from html import unescape
 from pathlib import Path
 
 import pymupdf
@@ -10,6 +12,7 @@ import pytest
 
 from documents import Document, Fixed, parse_document
 
+BULLET = "•"
 Text = tuple[float, float, str, float, str]
 
 
@@ -80,6 +83,65 @@ def test_aligned_numbers_without_rules_are_a_table() -> None:
     assert document.plain.index("|  | 2022 | 2021 |") < document.plain.index("| Revenue")
 
 
+def table(y: float, *rows: tuple[str, ...]) -> list[Text]:
+    """Rows of a label at the left and values that begin at 300, 400 and 500 points."""
+    return [line(y + 14 * index, cell, x=(72, 300, 400, 500)[column])
+            for index, row in enumerate(rows) for column, cell in enumerate(row) if cell]
+
+
+def plain(texts: list[Text]) -> str:
+    return parse_document(pdf(texts), "a.pdf").plain
+
+
+def test_the_dates_over_a_table_are_in_its_header() -> None:
+    text = plain(table(300, ("", "January 1,", "January 2,"), ("", "2023", "2022"), ("Assets",), ("Current assets:",),
+                       ("Cash", "10", "20"), ("Debt", "30", "40")))
+    assert text == ("|  | January 1, | January 2, |\n|  | 2023 | 2022 |\n| --- | --- | --- |\n| Assets |  |  |\n"
+                    "| Current assets: |  |  |\n| Cash | 10 | 20 |\n| Debt | 30 | 40 |\n\n")
+
+
+def test_a_header_row_is_one_in_both_renderings() -> None:
+    texts = table(300, ("", "2023", "2022"), ("Cash", "10", "20"), ("Debt", "30", "40"))
+    document = parse_document(pdf(texts), "a.pdf")
+    assert document.plain.startswith("|  | 2023 | 2022 |\n| --- | --- | --- |\n| Cash |")
+    assert "<th>2023</th>\n<th>2022</th>\n</tr>\n<tr>\n<td>Cash</td>" in document.html
+
+
+def test_a_title_stands_over_all_of_its_columns() -> None:
+    text = plain([line(300, "52 Weeks Ended", x=380), *table(
+        314, ("", "2023", "2022", "2021"), ("Sales", "10", "20", "30"), ("Cost", "40", "50", "60"))])
+    assert text.startswith("|  | 52 Weeks Ended | 52 Weeks Ended | 52 Weeks Ended |\n|  | 2023 | 2022 | 2021 |\n| ---")
+
+
+def test_ranges_of_amounts_are_values_of_a_table() -> None:
+    text = plain(table(300, ("Net sales", "$10.95 billion to $11.05 billion"), ("Comparable sales", "4% to 5%"),
+                       ("Share repurchases", "approximately $900 million")))
+    assert "| Net sales | $10.95 billion to $11.05 billion |\n| Comparable sales | 4% to 5% |\n" in text
+
+
+def test_text_above_a_table_of_the_same_block_stays_above_it() -> None:
+    texts = [line(300, "Exhibit 2 is unaudited"), *table(314, ("Cash", "10", "20"), ("Debt", "30", "40"))]
+    blocks = pymupdf.open(stream=pdf(texts), filetype="pdf")[0].get_text("dict")["blocks"]
+    assert len(blocks) == 1
+    text = plain(texts)
+    assert text.index("Exhibit 2") < text.index("| Cash |")
+    filing = real("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf").plain
+    assert filing.index("Exhibit 2\n") < filing.index("| 52 Weeks Ended |", filing.index("Exhibit 2\n"))
+    assert filing.index("primary category:\n") < filing.index("| Cosmetics |")
+
+
+def test_a_partly_drawn_grid_does_not_crush_its_rows() -> None:
+    file = pymupdf.open()
+    page = file.new_page()
+    for x, y, text, *_ in table(300, ("Item", "2023", "2022"), ("Cash", "10", "20"), ("Debt", "30", "40"),
+                               ("Land", "50", "60"), ("Gold", "70", "80")):
+        page.insert_text((x, y), text)
+    for top, bottom in ((289, 303), (303, 331), (331, 359)):
+        for left, right in ((60, 390), (390, 425), (425, 460)):
+            page.draw_rect(pymupdf.Rect(left, top, right, bottom))
+    assert "| Cash | 10 | 20 |\n| Debt | 30 | 40 |" in parse_document(file.tobytes(), "a.pdf").plain
+
+
 def test_two_columns_of_prose_are_no_table() -> None:
     texts = [line(120 + 14 * index, f"words of the {side} column, number {index}, in prose", x=x)
              for index in range(10) for side, x in (("left", 50.0), ("right", 330.0))]
@@ -116,8 +178,11 @@ def test_korean_words_broken_at_the_end_of_a_line_are_whole() -> None:
     assert "서스펜디드 경기로 한다." in real("korean_rag/kbo_table_text.pdf").plain
 
 
-def test_no_character_of_a_filing_is_lost() -> None:
+def test_every_page_of_a_filing_has_all_its_characters() -> None:
     document = real("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf")
-    data = pymupdf.open(stream=_data("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf"), filetype="pdf")
-    raw = Counter("".join("".join(page.get_text() for page in data).split()))
-    assert raw - Counter("".join(document.plain.split())) == Counter()
+    ends = [*(page.html for page in document.pages[1:]), len(document.html)]
+    with pymupdf.open(stream=_data("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf"), filetype="pdf") as file:
+        for page, here, end in zip(file, document.pages, ends, strict=True):
+            written = unescape(re.sub(r"<[^>]*>", "", document.html[here.html:end]))
+            missing = Counter("".join(page.get_text().split())) - Counter("".join(written.split()))
+            assert not {character: count for character, count in missing.items() if character != BULLET}, here

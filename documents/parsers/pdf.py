@@ -94,17 +94,17 @@ def _blocks(lines: list[Line], grids: list[Grid], habits: Habits, height: float)
     rest = lines
     for grid in grids:
         members = [line for line in rest if any(inside(line.box, box) for row in grid.cells for box, _ in row)]
-        if members:
+        if members and not grid.crushes(members):
             table = grid.filled(members, lambda cell: joined(cell, habits))
-            placed.append(((min(line.block for line in members), 0), table))
+            placed.append(((min(line.block for line in members), table.box[1]), table))
             rest = _without(rest, members)
     for table, taken in aligned_tables(rest):
         members = [line for line in rest if any(inside(line.box, box) for box in taken)]
-        placed.append(((min(line.block for line in members), 0), table))
+        placed.append(((min(line.block for line in members), table.box[1]), table))
         rest = _without(rest, members)
     for group in by_block(rest):
-        for index, paragraph in enumerate(paragraphs_of(group, habits, height), 1):
-            placed.append(((group[0].block, index), paragraph))
+        for paragraph in paragraphs_of(group, habits, height):
+            placed.append(((group[0].block, paragraph.box[1]), paragraph))
     placed.sort(key=lambda item: (_margin(item[1]), item[0]))
     return [block for _, block in placed]
 

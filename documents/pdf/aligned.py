@@ -22,11 +22,11 @@ def aligned_tables(lines: Sequence[Line]) -> list[tuple[Table, list[Box]]]:
         columns = _columns(rows[start:end])
         if len(columns) < 2:
             continue
-        cells = [_spread(row, columns) for row in rows[head:start]]
-        cells += _unwrapped([(row.box, _placed(row, columns)) for row in rows[start:end]])
-        heads = start - head or _unnumbered(rows[start:end])
+        body = start + _unnumbered(rows[start:end])
+        cells = [_spread(row, columns) for row in rows[head:body]]
+        cells += _unwrapped([(row.box, _placed(row, columns)) for row in rows[body:end]])
         taken = [cell.box for row in rows[head:end] for cell in row.cells]
-        result.append((Table(cells, heads, bounds(taken)), taken))
+        result.append((Table(cells, body - head, bounds(taken)), taken))
     return result
 
 
@@ -35,7 +35,7 @@ def _unnumbered(rows: Sequence[TextRow]) -> int:
     count = 0
     for row in rows[:4]:
         numbers = [cell.text for cell in row.cells[1:] if is_number(cell.text)]
-        if any(not is_year(text) for text in numbers) or (len(row.cells) == 1 and count):
+        if any(not is_year(text) for text in numbers) or len(row.cells) == 1:
             break
         count += 1
     return count if count < len(rows) else 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from documents.numbers import CURRENCIES
+from documents.numbers import CURRENCIES, is_number
 from documents.renderings.events import normalised, plain_spaces
 
 Box = tuple[float, float, float, float]
@@ -64,8 +64,10 @@ def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[Line]:
     size = max(spans, key=lambda span: len(span["text"]))["size"]
     bold = all(span["flags"] & _BOLD or "bold" in span["font"].lower() for span in spans)
     groups = [[words[0]]]
-    for before, word in pairwise(words):
-        if word[0] - before[2] > _GAP * size or (word[4] in CURRENCIES and before[4][-1] in _NUMBER_ENDS):
+    following = [*(word[4] for word in words[2:]), ""]
+    for (before, word), after in zip(pairwise(words), following, strict=False):
+        signed = word[4] in CURRENCIES and before[4][-1] in _NUMBER_ENDS and (not after or is_number(after))
+        if signed or word[0] - before[2] > _GAP * size:
             groups.append([])
         groups[-1].append(word)
     spaced = not raw["spans"][-1]["text"][-1:].strip()

@@ -11,6 +11,7 @@ _SHORT = 30
 _PROSE = 40
 _GAP = 2.2
 _HEADS = 4
+_LABELS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,19 @@ def _run(rows: Sequence[TextRow], start: int) -> int:
     if not rows[start].tabular():
         return start
     end = index = start + 1
-    while index < len(rows) and index - end < 3 and _near(rows[index - 1], rows[index]):
+    while index < len(rows) and _near(rows[index - 1], rows[index]):
         if rows[index].tabular():
             end = index + 1
-        elif len(rows[index].cells) > 1 or len(rows[index].cells[0].text) > 3 * _PROSE:
+        elif len(rows[index].cells) > 1 or not _labels(rows[end:index + 1]):
             break
         index += 1
     return end
+
+
+def _labels(rows: Sequence[TextRow]) -> bool:
+    """Whether lone rows in a run are labels of the table: a few, or some more short ones."""
+    lengths = [len(row.cells[0].text) for row in rows]
+    return max(lengths) <= 3 * _PROSE if len(rows) <= _LABELS else len(rows) == _LABELS + 1 and max(lengths) <= _SHORT
 
 
 def _near(above: TextRow, below: TextRow) -> bool:

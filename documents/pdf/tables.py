@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from documents.pdf.lines import Box, Line
+from documents.pdf.rows import rows_of
 from documents.renderings.events import normalised
 
 _RULES = 3
@@ -56,6 +57,12 @@ class Grid:
                            _covered(lefts, box[0], box[2]), _covered(tops, box[1], box[3])) for box, text in row]
                 for row in self.cells]
         return Table(rows, 1, self.box)
+
+
+    def crushes(self, lines: Sequence[Line]) -> bool:
+        """Whether its cells hold rows of their own: then only part of the table's grid is drawn."""
+        held = [[line for line in lines if inside(line.box, box)] for row in self.cells for box, _ in row]
+        return sum(len(row.cells) > 1 for cell in held for row in rows_of(cell)) > 1
 
 
 def _crosses(line: Box, cell: Box) -> bool:
