@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import PurePosixPath
 
 from documents.errors import DocumentError
-from documents.sources import SUFFIXES
+from documents.sources import SUFFIXES, unknown_type
 from documents.types import Document, Page, digest
 
 
@@ -48,8 +48,9 @@ def prepare(source: str) -> Callable[[bytes, str], Parsed]:
     Raises:
         DocumentError: the suffix is unknown.
     """
-    suffix = PurePosixPath(source).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise DocumentError(source, f"unknown type {suffix or 'without a suffix'}; known are {', '.join(SUFFIXES)}")
-    parser: Callable[[bytes, str], Parsed] = import_module(f"documents.parsers.{SUFFIXES[suffix]}").parse
+    problem = unknown_type(source)
+    if problem is not None:
+        raise DocumentError(source, problem)
+    module = import_module(f"documents.parsers.{SUFFIXES[PurePosixPath(source).suffix.lower()]}")
+    parser: Callable[[bytes, str], Parsed] = module.parse
     return parser

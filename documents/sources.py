@@ -4,11 +4,12 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from documents.errors import DocumentError
 
@@ -19,6 +20,8 @@ SUFFIXES: dict[str, str] = {
     ".md": "markdown", ".markdown": "markdown",
 }
 """The parser of each file suffix (lower case)."""
+
+_LINKED_FOLDER = "a link to a folder, which is not followed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,13 @@ class Source:
 def find_sources(sources: Sequence[str | Path]) -> list[Source]:
     """The files that `sources` name, sorted by their relative path.
 
-    A folder is searched recursively, without hidden entries and unknown suffixes. A link inside a folder is
-    followed to a file below that folder only; other links are listed with their problem. A file that is
-    named itself is always listed.
+    A folder is searched recursively, without hidden entries and unknown suffixes. A link inside a folder, or
+    below the fixed part of a glob, is followed to a file below that folder only; other links are listed with their
+    problem, and so are folders that cannot be read or that only a glob names. A file that is named itself is
+    always listed.
 
     Raises:
-        DocumentError: a path does not exist, or a glob matches nothing.
+        DocumentError: a path is empty or does not exist, a folder cannot be read, or a glob matches nothing.
     """
     found: dict[str, Source] = {}
     for given in sources:
@@ -54,11 +58,21 @@ def find_sources(sources: Sequence[str | Path]) -> list[Source]:
     return sorted(_without_collisions(found.values()), key=lambda source: source.relative)
 
 
+def unknown_type(name: str | PurePath) -> str | None:
+    """What is wrong with the suffix of a name, if no parser reads it."""
+    suffix = PurePath(name).suffix
+    if suffix.lower() in SUFFIXES:
+        return None
+    return f"unknown type {suffix or 'without a suffix'}; known are {', '.join(SUFFIXES)}"
+
+
 def _expand(given: str | Path) -> Iterator[Source]:
-    path = Path(given).expanduser()
-    if path.is_dir():
+    if not str(given):
+        raise DocumentError("''", "an empty name; name a file or a folder")
+    path = Path(os.path.expanduser(given))
+    if os.path.isdir(path):
         yield from _folder(path)
-    elif path.exists() or path.is_symlink():
+    elif os.path.lexists(path):
         yield _named(path, path.name)
     elif glob.has_magic(str(path)):
         yield from _glob(path)
@@ -67,54 +81,73 @@ def _expand(given: str | Path) -> Iterator[Source]:
 
 
 def _glob(pattern: Path) -> Iterator[Source]:
-    matches = sorted(glob.glob(str(pattern), recursive=True))
+    matches = [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True))]
     if not matches:
         raise DocumentError(str(pattern), "matches no file")
     fixed = list(pattern.parts[: _first_magic(pattern)])
     base = Path(*fixed) if fixed else Path()
-    for match in map(Path, matches):
-        if match.is_dir():
-            continue
-        yield _named(match, str(match.relative_to(base)))
+    inside = os.path.realpath(base)
+    entered = {parent for match in matches for parent in match.parents}
+    for match in matches:
+        relative = str(match.relative_to(base))
+        linked = _linked_folder(base, match)
+        if linked is not None:
+            yield Source(linked, _portable(str(linked.relative_to(base))), _LINKED_FOLDER)
+        elif match.is_symlink():
+            yield from _link(match, _portable(relative), inside)
+        elif not match.is_dir():
+            yield _named(match, relative)
+        elif match not in entered and match != base:
+            yield Source(match, _portable(relative), "a folder; to search it, name it without a pattern")
 
 
 def _first_magic(pattern: Path) -> int:
     return next(index for index, part in enumerate(pattern.parts) if glob.has_magic(part))
 
 
+def _linked_folder(base: Path, match: Path) -> Path | None:
+    """The first link that a match passes below the part of the pattern which is fixed."""
+    above = match.parents[:len(match.relative_to(base).parts) - 1]
+    return next((parent for parent in reversed(above) if parent.is_symlink()), None)
+
+
 def _named(path: Path, relative: str) -> Source:
-    if not path.exists():
-        return Source(path, _portable(relative), "a link to a file that does not exist")
-    if not path.is_file():
-        return Source(path, _portable(relative), "not a regular file")
-    return Source(path, _portable(relative), _unknown(path))
+    return Source(path, _portable(relative), _unreadable(path) or unknown_type(path))
 
 
-def _unknown(path: Path) -> str | None:
-    if path.suffix.lower() in SUFFIXES:
-        return None
-    return f"unknown type {path.suffix or 'without a suffix'}; known are {', '.join(SUFFIXES)}"
+def _unreadable(path: Path) -> str | None:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "a link to a file that does not exist"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return None if stat.S_ISREG(mode) else "not a regular file"
 
 
 def _folder(root: Path) -> Iterator[Source]:
     inside = os.path.realpath(root)
-    for folder, names, files in os.walk(root, onerror=_unreadable):
+    closed: list[OSError] = []
+    for folder, names, files in os.walk(root, onerror=closed.append):
         names[:] = sorted(name for name in names if not name.startswith("."))
         for name in [*names, *sorted(files)]:
             path = Path(folder, name)
             relative = _portable(str(path.relative_to(root)))
-            if path.is_symlink():
+            if os.path.islink(path):
                 yield from _link(path, relative, inside)
             elif name in files and _wanted(path):
-                yield Source(path, relative)
-
-
-def _unreadable(error: OSError) -> None:
-    raise DocumentError(str(error.filename), f"cannot be read: {error.strerror}")
+                yield Source(path, relative, _unreadable(path))
+    for error in closed:
+        path = Path(error.filename)
+        problem = f"cannot be read: {error.strerror}"
+        if path == root:
+            raise DocumentError(str(root), problem)
+        yield Source(path, _portable(str(path.relative_to(root))), problem)
 
 
 def _wanted(path: Path) -> bool:
-    return not path.name.startswith(".") and path.suffix.lower() in SUFFIXES and path.is_file()
+    """Whether a folder's entry is for us: neither hidden, nor of another type, nor a pipe or device."""
+    return not path.name.startswith(".") and unknown_type(path) is None and _unreadable(path) != "not a regular file"
 
 
 def _link(path: Path, relative: str, inside: str) -> Iterator[Source]:
@@ -122,8 +155,8 @@ def _link(path: Path, relative: str, inside: str) -> Iterator[Source]:
         return
     target = os.path.realpath(path)
     if os.path.isdir(target):
-        yield Source(path, relative, "a link to a folder, which is not followed")
-    elif path.suffix.lower() not in SUFFIXES:
+        yield Source(path, relative, _LINKED_FOLDER)
+    elif unknown_type(path) is not None:
         return
     elif not os.path.exists(target):
         yield Source(path, relative, "a link to a file that does not exist")

@@ -105,3 +105,46 @@ def test_a_named_pipe_does_not_block(tmp_path: Path) -> None:
     (source,) = find_sources([tmp_path / "pipe.txt"])
     assert source.problem == "not a regular file"
     assert find_sources([tmp_path]) == []
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="this user reads every folder")
+def test_an_unreadable_folder_below_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "docs/a.txt", "docs/closed/b.txt", "docs/listed/c.txt")
+    (tmp_path / "docs/closed").chmod(0)
+    (tmp_path / "docs/listed").chmod(0o400)
+    try:
+        problems = {source.relative: source.problem for source in find_sources([tmp_path / "docs"])}
+    finally:
+        (tmp_path / "docs/closed").chmod(0o700)
+        (tmp_path / "docs/listed").chmod(0o700)
+    denied = "cannot be read: Permission denied"
+    assert problems == {"a.txt": None, "closed": denied, "listed/c.txt": denied}
+
+
+def test_a_glob_follows_no_link_that_a_folder_refuses(tmp_path: Path) -> None:
+    write(tmp_path, "secret/s.txt", "docs/a.txt", "docs/deep/b.txt")
+    (tmp_path / "docs/out.txt").symlink_to(tmp_path / "secret/s.txt")
+    (tmp_path / "docs/folder").symlink_to(tmp_path / "secret")
+    (tmp_path / "docs/deep/loop").symlink_to(tmp_path / "docs")
+    followed = "a link to a folder, which is not followed"
+    outside = "a link that leads outside the folder, which is not followed"
+    shallow = {source.relative: source.problem for source in find_sources([f"{tmp_path}/docs/*/*.txt"])}
+    assert shallow == {"deep/b.txt": None, "folder": followed}
+    deep = {source.relative: source.problem for source in find_sources([f"{tmp_path}/docs/**/*.txt"])}
+    assert deep == {"a.txt": None, "deep/b.txt": None, "out.txt": outside, "folder": followed, "deep/loop": followed}
+
+
+def test_a_folder_that_only_a_glob_names_is_reported(tmp_path: Path) -> None:
+    write(tmp_path, "docs/a.txt", "docs/deep/b.txt")
+    problems = {source.relative: source.problem for source in find_sources([f"{tmp_path}/docs/*"])}
+    assert problems == {"a.txt": None, "deep": "a folder; to search it, name it without a pattern"}
+    assert relatives(f"{tmp_path}/docs/**") == ["a.txt", "deep/b.txt"]
+
+
+@pytest.mark.parametrize(("given", "line"), [
+    ("", "'': an empty name; name a file or a folder"), ("~nobodyx/y", "~nobodyx/y: no such file or folder"),
+    ("a\0b", "a\0b: no such file or folder")])
+def test_a_name_that_can_be_no_path_is_one_line(given: str, line: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        find_sources([given])
+    assert str(caught.value) == line
