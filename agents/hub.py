@@ -18,13 +18,19 @@ _NAME = re.compile(r"hf:([\w-][\w.-]*)/([\w-][\w.-]*)/((?:[\w-][\w.-]*/)*[\w-][\
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
+def place(spec: str) -> Path:
+    """Where a pull puts the file; ModelError where the name does not fit."""
+    owner, repo, file = _parts(spec)
+    return cache_dir() / "models" / "hf" / owner / repo / file
+
+
 def found_on_disk(spec: str) -> Path:
     """Where an earlier pull put the file.
 
     Raises:
         ModelError: the name does not fit, or the file was never pulled.
     """
-    path = _path(spec)
+    path = place(spec)
     if not path.is_file():
         raise ModelError(f"{spec} is not on this machine; run: ragbed models pull {spec}")
     return path
@@ -36,7 +42,7 @@ def pull_from_hub(spec: str, progress: Progress) -> Path:
     Raises:
         ModelError: no such file, no network, no stated hash, or another hash than stated.
     """
-    path = _path(spec)
+    path = place(spec)
     owner, repo, file = _parts(spec)
     from httpx2 import HTTPError
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
@@ -74,11 +80,6 @@ def _parts(spec: str) -> tuple[str, str, str]:
     if match is None:
         raise ModelError(f"{spec!r}: a model of the hub is written hf:OWNER/REPO/FILE.gguf")
     return match[1], match[2], match[3]
-
-
-def _path(spec: str) -> Path:
-    owner, repo, file = _parts(spec)
-    return cache_dir() / "models" / "hf" / owner / repo / file
 
 
 def _bar(progress: Progress) -> type[Any]:

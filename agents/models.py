@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from agents import catalogue
 from agents.address import Address, Endpoint, Remote
 from agents.client import ModelClient
-from agents.hub import HUB, found_on_disk
+from agents.hub import HUB, found_on_disk, place
 from agents.prices import free, pricer
 from agents.replies import Pricer
 from agents.settings import CallLimits, ModelSettings
@@ -45,16 +45,18 @@ class Target:
     weights: Path | None = None
 
 
-def resolve(spec: str, *, calls: bool = True) -> Target:
+def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Target:
     """The model that a name stands for.
 
     Args:
         calls: False for a replay, which needs neither a key nor the weights.
+        known: without calls, the identity of a `gguf:` or `hf:` model whose file is not there, as a run recorded it.
 
     Raises:
         ModelError: an unknown name or form, a missing key or file, a wrong hash.
     """
     form, colon, rest = spec.partition(":")
+    known = None if calls else known
     if form in {"http", "https"}:
         url, _, served = spec.partition("#")
         key = _key("RAGBED_API_KEY", required=False) or _NO_KEY
@@ -64,24 +66,26 @@ def resolve(spec: str, *, calls: bool = True) -> Target:
         key = _key("OPENAI_API_KEY", required=calls) or _NO_KEY
         return Target(spec, _named(rest, spec), rest, Address(url, key, "OPENAI_API_KEY"))
     if form == "gguf" and colon:
-        return _local(spec, Path(_named(rest, spec)).expanduser())
+        return _local(spec, Path(_named(rest, spec)).expanduser(), known)
     if spec.startswith(HUB):
-        return _local(spec, found_on_disk(spec))
+        return _local(spec, place(spec) if known else found_on_disk(spec), known)
     return _catalogued(spec, calls)
 
 
 @contextlib.asynccontextmanager
-async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True) -> AsyncIterator[ModelClient]:
+async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
+                     known: str | None = None) -> AsyncIterator[ModelClient]:
     """A client for a model, closed at the end. A local server starts with the first call, or with `ready()`.
 
     Args:
         calls: False for a replay: keys, weights and server are not needed, and a call raises ModelError.
+        known: as `resolve`.
 
     Raises:
         ModelError: as `resolve`.
         MissingExtra: a local model, and llama.cpp is not installed.
     """
-    target = await asyncio.to_thread(resolve, spec, calls=calls)  # may hash a large file
+    target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
     price: Pricer = free
     if not calls:
@@ -134,7 +138,9 @@ def _catalogued(spec: str, calls: bool) -> Target:
     return Target(entry.name, f"sha256:{entry.weights.sha256}", entry.name, weights=path)
 
 
-def _local(spec: str, path: Path) -> Target:
+def _local(spec: str, path: Path, known: str | None) -> Target:
+    if known and not path.exists():
+        return Target(spec, known, path.name)
     try:
         with path.open("rb") as file:
             magic = file.read(4)

@@ -52,7 +52,8 @@ def begin_run(settings: RunSettings, benchmark: Benchmark, fresh: bool = False) 
         SettingsError: two models are one.
     """
     _check_ids(benchmark)
-    config, manifest = settings.resolved(), _manifest(settings, benchmark)
+    known = {} if fresh else known_models(settings.folder)
+    config, manifest = settings.resolved(), _manifest(settings, benchmark, known)
     with contextlib.ExitStack() as opened:
         lock = hold(settings.folder)
         opened.callback(lock.close)
@@ -98,27 +99,36 @@ def _check_same(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> 
             raise RunError(_other_run(folder.path, f"another model under the name {name}: its weights have changed"))
 
 
-def _manifest(settings: RunSettings, benchmark: Benchmark) -> dict[str, Any]:
+def known_models(path: Path) -> dict[str, str]:
+    """The identities of the models that a run's manifest names; empty where there is none."""
+    try:
+        return _Made.model_validate_json((path / "manifest.json").read_bytes()).models
+    except (OSError, ValidationError):
+        return {}
+
+
+def _manifest(settings: RunSettings, benchmark: Benchmark, known: Mapping[str, str]) -> dict[str, Any]:
     questions = digest(*map(question_json, benchmark.questions))
     return {"settings": digest(settings.resolved()),
             "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": questions},
             "prompts": prompts_hash(), "judge_prompt": digest(judge_prompt()),
-            "models": _models(settings),
+            "models": _models(settings, known),
             "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
 
 
-def _models(settings: RunSettings) -> dict[str, str]:
+def _models(settings: RunSettings, known: Mapping[str, str]) -> dict[str, str]:
     """The identity of every model by name, the judge's too. Of two with one identity, one would get no call."""
     names: dict[str, str] = {}
     for name in settings.models:
-        identity = resolve(name, calls=False).identity
+        identity = resolve(name, calls=False, known=known.get(name)).identity
         if identity in names:
             raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "
                                 "which knows neither host nor path; name one of them, or serve them under two names")
         names[identity] = name
     models = {name: identity for identity, name in names.items()}
     if isinstance(settings.judge, ModelJudge):
-        models[settings.judge.model] = resolve(settings.judge.model, calls=False).identity
+        name = settings.judge.model
+        models[name] = resolve(name, calls=False, known=known.get(name)).identity
     return models
 
 

@@ -14,6 +14,7 @@ from documents.types import Chunk, digest
 from experiments.cells import Cell, cells_of
 from experiments.gold import match
 from experiments.judges import ModelJudge
+from experiments.manifest import known_models
 from experiments.question import Benchmark, Gold, Question
 from experiments.settings import Dense, RunSettings
 from retrieval.build import Progress, build_index
@@ -94,12 +95,14 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
     """
     resources = Resources(benchmark)
     async with contextlib.AsyncExitStack() as stack:
+        calls, known = mode != "replay", known_models(settings.folder)
         for name in settings.models:
             resources.clients[name] = await stack.enter_async_context(
-                open_model(name, settings.calls, calls=mode != "replay"))
+                open_model(name, settings.calls, calls=calls, known=known.get(name)))
         if isinstance(settings.judge, ModelJudge):
-            resources.judge = resources.clients.get(settings.judge.model) or await stack.enter_async_context(
-                open_model(settings.judge.model, settings.calls, calls=mode != "replay"))
+            name = settings.judge.model
+            resources.judge = resources.clients.get(name) or await stack.enter_async_context(
+                open_model(name, settings.calls, calls=calls, known=known.get(name)))
         for cell in cells_of(settings, benchmark.gives_chunks):
             if cell.retriever is not None:
                 _open_index(cell, settings, benchmark, resources, progress)

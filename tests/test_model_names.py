@@ -94,6 +94,18 @@ def test_a_catalogue_model_is_found_where_the_user_says_and_checked(tmp_path, mo
     assert resolve("smollm2-135m", calls=False).identity == f"sha256:{entry.weights.sha256}"
 
 
+@pytest.mark.parametrize("spec", ["gguf:{}/no.gguf", "hf:o/r/no.gguf"])
+def test_weights_that_are_gone_are_needed_for_calls_only_where_their_identity_is_known(tmp_path, monkeypatch, spec):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path))
+    spec = spec.format(tmp_path)
+    assert resolve(spec, calls=False, known="sha256:abc").identity == "sha256:abc"
+    for args in ({"known": "sha256:abc"}, {"calls": False}):
+        with pytest.raises(ModelError):
+            resolve(spec, **args)
+    (tmp_path / "no.gguf").write_bytes(b"GGUF")
+    assert resolve(f"gguf:{tmp_path}/no.gguf", calls=False, known="sha256:abc").identity != "sha256:abc"
+
+
 async def test_a_local_model_without_llama_cpp_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "a.gguf").write_bytes(b"GGUF")
     monkeypatch.setitem(sys.modules, "xllamacpp", None)

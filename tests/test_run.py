@@ -12,6 +12,8 @@ import threading
 import time
 from collections import Counter
 
+import pytest
+
 from strategies.catalogue import REASONING
 
 FIVE = list(REASONING)
@@ -77,6 +79,22 @@ def test_replay_makes_no_request_and_gives_the_same_summary(serve, town, ragbed)
     assert ragbed("run", path)[0] == 0  # finished: nothing is asked again
     assert len(server.requests) == made
     assert (town.run / "summary.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("gone", ["gguf:gone.gguf", "hf:owner/repo/gone.gguf"])
+def test_a_run_of_a_local_model_is_replayed_where_its_weights_are_not(serve, town, ragbed, gone):
+    """As if the journal came from another machine: its model stands under a file's name."""
+    url = serve(town.reply).url
+    assert ragbed("run", town.config(url))[0] == 0
+    for name in ("config.yaml", "manifest.json"):
+        made = town.run / name
+        made.write_text(made.read_text().replace(f"{url}#m", gone))
+    path = town.config(url, models=gone)
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert [record["timing"]["replayed"] for record in town.records()] == [1] * 6
+    assert ragbed("run", path)[0] == 0  # finished: shown again
+    ragbed.refuses("run", path, "--fresh", says=["gone.gguf"])
+    assert len(town.records()) == 6
 
 
 def test_equal_calls_of_two_cells_are_made_once_so_that_a_replay_is_equal_whatever_the_server_says(serve, town, ragbed):
