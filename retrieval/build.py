@@ -81,8 +81,9 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
                 progress: Progress = silent, embedder: Embedder | None = None) -> BuildReport:
     """Index files, folders and globs into the folder `out`, replacing the index there, if any.
 
-    Sources whose bytes did not change are not parsed again, texts embedded before are not embedded again, and
-    what is gone from the sources is gone from the index. A kill at any moment leaves the old index in place
+    Sources whose bytes were indexed before, under whatever name, are not parsed again; texts embedded before are not
+    embedded again (where `titled`, the name is part of the text, so that a renamed file is embedded anew); what is
+    gone from the sources is gone from the index. A kill at any moment leaves the old index in place
     and the embeddings made so far in the cache.
 
     Args:

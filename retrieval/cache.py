@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from documents.chunkers.spans import Span
 from documents.errors import SettingsError
 from documents.paths import cache_dir
 from documents.types import digest
-from retrieval.embedder import Embedder, Span
+from retrieval.embedder import Embedder
 from retrieval.files import unwritable
 
 if TYPE_CHECKING:

@@ -4,20 +4,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from documents.chunkers.spans import Span
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float32]
 
-Span = tuple[int, int]
-
 
 class Embedder(Protocol):
     """Texts to unit vectors.
 
     `name` is what a user calls the model; `identity` tells models apart that give different vectors
-    (it holds a hash of the weights). Reading either, or `dimension`, or `window`, does not load the model.
+    (it holds a hash of the weights). Reading either does not load the model; `dimension` and `window` may.
     """
 
     @property

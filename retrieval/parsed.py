@@ -1,16 +1,16 @@
-"""The documents of an index: parsed now, or taken from the index before where the bytes are the same."""
+"""The documents of an index: parsed now, or taken from the index before where the bytes are, under whatever name."""
 from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import documents
 from documents.errors import DocumentError, IndexFolderError
 from documents.load import read_documents
-from documents.sources import Source
+from documents.sources import SUFFIXES, Source
 from documents.types import Document, digest
 from retrieval.files import sha256_of
 from retrieval.manifest import SourceEntry, check_files, read_manifest
@@ -46,7 +46,7 @@ def parse(sources: Sequence[Source], before: Path, advance: Callable[[int, int],
     advance(len(results), len(sources))
     missing = [source for source in sources if source.relative not in results]
     for source, result in zip(missing, read_documents(missing) if missing else (), strict=True):
-        results[source.relative] = _filled(result)
+        results[source.relative] = result
         advance(len(results), len(sources))
     ordered = [results[source.relative] for source in sources]
     found = [result for result in ordered if isinstance(result, Document)]
@@ -82,11 +82,23 @@ def _kept(before: Path, hashes: dict[str, str | None]) -> dict[str, Document]:
         return {}  # nothing there, or nothing to trust: it will be replaced
     if manifest.parser != parser_version():
         return {}
-    same = {source for source, entry in manifest.sources.items() if entry.sha256 == hashes.get(source)}
-    return {document.source: document for document in DocumentTable(before / DOCUMENTS) if document.source in same}
+    wanted = {_content(source, sha256) for source, sha256 in hashes.items()}
+    known: dict[tuple[str, str | None], Document] = {}
+    for document in DocumentTable(before / DOCUMENTS):
+        content = _content(document.source, manifest.sources[document.source].sha256)
+        if content in wanted:
+            known[content] = document
+    return {source: _renamed(known[_content(source, sha256)], source) for source, sha256 in hashes.items()
+            if _content(source, sha256) in known}
 
 
-def _filled(result: Document | DocumentError) -> Document | DocumentError:
-    if isinstance(result, Document) and not result.plain.strip():
-        return DocumentError(result.source, "holds no text")
-    return result
+def _content(source: str, sha256: str | None) -> tuple[str, str | None]:
+    """What parsing depends on: the suffix picks the parser."""
+    return SUFFIXES.get(PurePosixPath(source).suffix.lower(), ""), sha256
+
+
+def _renamed(document: Document, source: str) -> Document:
+    """What parsing the same bytes under another name gives: without a title of its own, the name is the title."""
+    name = PurePosixPath(document.source).name
+    title = PurePosixPath(source).name if document.title == name else document.title
+    return replace(document, id=digest(source), source=source, title=title)

@@ -10,8 +10,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from documents.chunkers.spans import Span
 from documents.errors import ModelError
-from retrieval.embedder import Span
 from retrieval.models import ModelFolder, find_model
 from retrieval.windows import cut
 
@@ -39,13 +39,13 @@ class SentenceEmbedder:
         self.folder = folder
 
     @classmethod
-    def named(cls, name: str, offline: bool = True) -> SentenceEmbedder:
+    def named(cls, name: str) -> SentenceEmbedder:
         """The embedder of that name, its files found by `find_model`.
 
         Raises:
             ModelError: the model is nowhere.
         """
-        return cls(find_model(name, offline))
+        return cls(find_model(name))
 
     @property
     def name(self) -> str:

@@ -5,7 +5,9 @@ thread for single queries, where waking the others takes longer than the search.
 """
 from __future__ import annotations
 
+import errno
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,16 +32,18 @@ EF_SEARCH = 128
 class VectorIndex:
     """Unit vectors, searched exactly (`flat`) or along a graph of neighbours (`hnsw`)."""
 
-    def __init__(self, kind: Kind, index: Any) -> None:
+    def __init__(self, kind: Kind, index: Any, chosen: bool = False) -> None:
         self.kind: Kind = kind
         self._index = index
+        self._chosen = chosen
 
     @classmethod
     def build(cls, vectors: Matrix, kind: Kind | Literal["auto"] = "auto") -> VectorIndex:
         """An index over the rows of `vectors`, float32 of shape (n, d)."""
         import faiss
 
-        chosen: Kind = kind if kind != "auto" else "flat" if len(vectors) <= FLAT_LIMIT else "hnsw"
+        suited: Kind = "flat" if len(vectors) <= FLAT_LIMIT else "hnsw"
+        chosen: Kind = suited if kind == "auto" else kind
         dimension = vectors.shape[1]
         index: Any = faiss.IndexFlatIP(dimension)
         if chosen == "hnsw":
@@ -48,7 +52,7 @@ class VectorIndex:
         # One thread: the graph depends on the order of insertion, and embedding takes far longer anyway.
         faiss.omp_set_num_threads(1)
         index.add(vectors)
-        return cls(chosen, index)
+        return cls(chosen, index, kind == "auto")
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
@@ -60,9 +64,10 @@ class VectorIndex:
     def describe(self) -> str:
         """One sentence on how the vectors are searched, and why so."""
         if self.kind == "flat":
-            return f"flat: all {len(self):,} vectors are compared (exact; chosen up to {FLAT_LIMIT:,} vectors)"
-        return (f"hnsw: {len(self):,} vectors in a graph with {NEIGHBOURS} neighbours each (approximate; chosen "
-                f"above {FLAT_LIMIT:,} vectors)")
+            why = f"chosen up to {FLAT_LIMIT:,} vectors" if self._chosen else "as set"
+            return f"flat: all {len(self):,} vectors are compared (exact; {why})"
+        why = f"chosen above {FLAT_LIMIT:,} vectors" if self._chosen else "as set"
+        return f"hnsw: {len(self):,} vectors in a graph with {NEIGHBOURS} neighbours each (approximate; {why})"
 
     def search(self, queries: Matrix, k: int) -> tuple[Matrix, NDArray[np.int64]]:
         """Inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k).
@@ -79,10 +84,18 @@ class VectorIndex:
         return scores, rows
 
     def write(self, path: Path) -> None:
-        """Write faiss's own file format."""
+        """Write faiss's own file format.
+
+        Raises:
+            OSError: the disk is full, say.
+        """
         import faiss
 
-        faiss.write_index(self._index, str(path))
+        try:
+            faiss.write_index(self._index, str(path))
+        except RuntimeError as error:  # of several lines, with the reason in brackets at the end
+            reason = re.search(r"\(([^()]+)\)\s*$", str(error))
+            raise OSError(errno.EIO, reason[1] if reason else "faiss failed to write it", str(path)) from error
 
     @classmethod
     def read(cls, path: Path, kind: Kind) -> VectorIndex:

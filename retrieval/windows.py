@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from retrieval.embedder import Span
+from documents.chunkers.spans import Span
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer

@@ -222,6 +222,11 @@ def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch
     ragbed.refuses("ask", "x", "--index", index, "--model", "guess", says=["no model 'guess'"])
     ragbed.refuses("ask", "x", "--index", index, "--model", "openai:gpt", says=["set OPENAI_API_KEY"])
     ragbed.refuses("index", index.parent / "oslo.md", "--out", tmp_path, "--embedder", "no/such", says=["no/such"])
+    ragbed.refuses("index", index.parent, "--out", tmp_path, "--chunker", "guess", says=["guess", "crest", "sections"])
+    ragbed.refuses("index", index.parent, "--out", tmp_path, "--format", "pdf", says=["'html' or 'plain'"])
+    ragbed.refuses("index", index.parent, "--out", tmp_path, "--chunker", "crest", "--size", 200, says=["--size"])
+    for empty in ("", " \n"):
+        ragbed.refuses("search", empty, "--index", index, says=["the query is empty"])
     ragbed.refuses("report", tmp_path / "none", says=["holds no run"])
     ragbed.refuses("models", "pull", "guess", "--offline", says=["guess"])
     assert ragbed("ask", "x")[0] == ragbed("list", "guess")[0] == ragbed("guess")[0] == 2

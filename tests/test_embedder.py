@@ -1,10 +1,12 @@
 """MiniLM as the index uses it: offline, unit vectors, nothing cut off, where its files are looked for."""
 from __future__ import annotations
 
+import json
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,6 +78,31 @@ def test_identity_is_of_the_weights_and_not_of_the_place(minilm: SentenceEmbedde
     assert find_model(str(copy)).identity == minilm.identity
     monkeypatch.setenv("RAGBED_MODELS", str(copy.parent))
     assert find_model("copied").path == copy
+
+
+@pytest.mark.parametrize(("file", "change"), [
+    ("tokenizer.json", lambda body: body["normalizer"].update(lowercase=False)),
+    ("modules.json", lambda body: body.pop()),
+    ("sentence_bert_config.json", lambda body: body.update(max_seq_length=9)),
+    ("1_Pooling/config.json", lambda body: body.update(pooling_mode_cls_token=True)),
+])
+def test_what_changes_the_vectors_changes_the_identity(minilm: SentenceEmbedder, tmp_path: Path, file: str,
+                                                       change: Callable[[Any], object]) -> None:
+    copy = tmp_path / "changed"
+    shutil.copytree(minilm.folder.path, copy)
+    body = json.loads((copy / file).read_bytes())
+    change(body)
+    (copy / file).write_text(json.dumps(body))
+    assert find_model(str(copy)).identity not in {minilm.identity, ""}
+
+
+def test_a_copy_that_a_newer_library_saved_has_the_same_identity(minilm: SentenceEmbedder, tmp_path: Path) -> None:
+    copy = tmp_path / "copied"
+    shutil.copytree(minilm.folder.path, copy)
+    modules = (copy / "modules.json").read_text()
+    (copy / "modules.json").write_text(modules.replace("sentence_transformers.models.", "elsewhere.").replace("\n", ""))
+    (copy / "README.md").write_text("other words")
+    assert find_model(str(copy)).identity == minilm.identity
 
 
 def test_declared_prompts_are_put_in_front_and_change_the_identity(minilm: SentenceEmbedder, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from documents.errors import SettingsError
 from retrieval.cache import GROUP, CachedEmbedder
 
 if TYPE_CHECKING:
-    from retrieval.embedder import Matrix, Span
+    from documents.chunkers.spans import Span
+    from retrieval.embedder import Matrix
 
 
 class Hashing:

@@ -17,7 +17,8 @@ from retrieval.index import Index
 from retrieval.settings import IndexSettings
 
 if TYPE_CHECKING:
-    from retrieval.embedder import Matrix, Span
+    from documents.chunkers.spans import Span
+    from retrieval.embedder import Matrix
 
 WHOLE = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000), titled=False)
 
@@ -141,6 +142,36 @@ def test_rebuilding_does_only_what_changed_and_drops_what_is_gone(folder: Path) 
     assert found(folder, "content") == ["two.txt", "one.txt"]
     third = build(folder)
     assert (third.parsed, third.embedded_now) == (0, 0)
+
+
+def test_a_renamed_file_is_not_parsed_again(folder: Path) -> None:
+    (folder / "one.html").write_text("<p>No title here.</p>")
+    (folder / "two.html").write_text("<title>Two</title><p>A title.</p>")
+    (folder / "three.txt").write_text("three of three")
+    assert build(folder).parsed == 3
+    (folder / "below").mkdir()
+    for name, other in (("one.html", "uno.html"), ("two.html", "below/dos.htm"), ("three.txt", "tres.md")):
+        (folder / name).rename(folder / other)
+    report = build(folder)
+    assert (report.documents, report.parsed, report.embedded_now) == (3, 1, 1)  # tres.md is of another type
+    kept = Index.open(folder.parent / "index", Words()).documents()
+    build_index([folder], folder.parent / "fresh", WHOLE, embedder=Words())
+    fresh = Index.open(folder.parent / "fresh", Words()).documents()
+    assert [(one.source, one.title) for one in fresh] == [("below/dos.htm", "Two"), ("tres.md", "tres.md"),
+                                                          ("uno.html", "uno.html")]
+    assert kept == fresh
+
+
+def test_by_default_a_renamed_file_is_embedded_anew_under_its_name(folder: Path) -> None:
+    usual = IndexSettings()
+    (folder / "one.txt").write_text("text of one")
+    (folder / "two.txt").write_text("text of two")
+    first = build(folder, usual)
+    assert (first.parsed, first.embedded_now) == (2, 2)
+    (folder / "two.txt").rename(folder / "zwei.txt")
+    second = build(folder, usual)
+    assert (second.parsed, second.embedded_now, second.reused) == (0, 1, 1)
+    assert found(folder, "zwei", 1) == ["zwei.txt"]
 
 
 def test_an_unchanged_folder_gives_the_same_bytes(folder: Path) -> None:

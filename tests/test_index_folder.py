@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -19,9 +19,11 @@ from documents.errors import IndexFolderError
 from retrieval.build import build_index
 from retrieval.folder import replaced, settled
 from retrieval.index import Index
+from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
-    from retrieval.embedder import Matrix, Span
+    from documents.chunkers.spans import Span
+    from retrieval.embedder import Matrix
 
 FILES = ["chunks.parquet", "documents.parquet", "manifest.json", "vectors.faiss"]
 
@@ -177,6 +179,26 @@ def test_a_failure_while_writing_leaves_the_old_content(index: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert sorted(path.name for path in index.iterdir()) == FILES
+    assert list(index.parent.glob(".index*")) == []
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_a_full_disk_is_one_line_and_leaves_the_old_content(index: Path, kind: Literal["flat", "hnsw"]) -> None:
+    resource = pytest.importorskip("resource")
+    vectors = VectorIndex.build(np.eye(500, dtype=np.float32), kind)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def write() -> None:
+        with replaced(index) as fresh:
+            vectors.write(fresh / "vectors.faiss")
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))
+    try:
+        with pytest.raises(IndexFolderError, match=r"index cannot be written: File too large$"):
+            write()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert Index.open(index, Lengths()).manifest.documents == 1
     assert list(index.parent.glob(".index*")) == []
 
 

@@ -52,7 +52,10 @@ def test_the_number_of_vectors_decides_and_the_choice_is_stated(monkeypatch: pyt
     assert (small.kind, large.kind) == ("flat", "hnsw")
     assert small.describe().startswith("flat: all 100 vectors are compared")
     assert large.describe().startswith("hnsw: 101 vectors in a graph")
-    assert VectorIndex.build(unit(101), "flat").kind == "flat"
+    assert small.describe().endswith("(exact; chosen up to 100 vectors)")
+    assert large.describe().endswith("(approximate; chosen above 100 vectors)")
+    assert VectorIndex.build(unit(101), "flat").describe() == "flat: all 101 vectors are compared (exact; as set)"
+    assert VectorIndex.build(unit(9), "hnsw").describe().endswith("(approximate; as set)")
 
 
 def test_a_file_that_is_no_index_is_named(tmp_path: Path) -> None:

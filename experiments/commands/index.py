@@ -1,35 +1,22 @@
 """`ragbed index`."""
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from experiments.commands.options import AsJson
 
-
-class ChunkerName(StrEnum):
-    """Chunkers by the `kind` of their settings."""
-
-    sections = "sections"
-    fixed = "fixed"
-    crest = "crest"
-
-
-class FormatName(StrEnum):
-    """The renderings of a document."""
-
-    plain = "plain"
-    html = "html"
+if TYPE_CHECKING:
+    from retrieval.settings import IndexSettings
 
 
 def index(sources: Annotated[list[str], typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown.")],
           out: Annotated[Path, typer.Option("--out", help="The index folder.")],
-          chunker: Annotated[ChunkerName | None, typer.Option(help="How documents are cut.")] = None,
+          chunker: Annotated[str | None, typer.Option(help="How documents are cut, such as `sections`.")] = None,
           size: Annotated[int | None, typer.Option(min=100, help="Chunk size in characters.")] = None,
-          format: Annotated[FormatName, typer.Option(help="The rendering that is indexed.")] = FormatName.plain,
+          format: Annotated[str, typer.Option(help="The rendering that is indexed: `plain` or `html`.")] = "plain",
           embedder: Annotated[str | None, typer.Option(help="A sentence-transformers model: name or folder.")] = None,
           json: AsJson = False) -> None:
     """Parse, chunk, embed and index documents; run again after a change, only what changed is done."""
@@ -53,20 +40,33 @@ def index(sources: Annotated[list[str], typer.Argument(help="Files, folders or g
     say(f"{report.how}; {out}")
 
 
-def _settings(chunker: ChunkerName | None, size: int | None, format: FormatName, embedder: str | None) -> Any:
-    from documents.chunkers import Crest, Fixed, Sections
+def _settings(chunker: str | None, size: int | None, format: str, embedder: str | None) -> IndexSettings:
+    from pydantic import ValidationError
+
     from documents.errors import SettingsError
+    from experiments.settings import explain
     from retrieval.settings import IndexSettings
 
-    given: dict[str, Any] = {"formats": (format.value,)}
-    if embedder:
-        given["embedder"] = embedder
-    if chunker is ChunkerName.crest:
-        if size is not None:
-            raise SettingsError("--size does not go with --chunker crest, whose sizes are random")
-        given["chunker"] = Crest()
-    elif chunker is ChunkerName.fixed:
-        given["chunker"] = Fixed(size=size) if size else Fixed()
-    elif size:
-        given["chunker"] = Sections(target=size, largest=size * 5 // 4)
-    return IndexSettings(**given)
+    usual = IndexSettings()
+    given: dict[str, Any] = {"formats": (format,), "embedder": embedder or usual.embedder}
+    if size is not None or chunker not in (None, usual.chunker.kind):
+        kind = chunker or usual.chunker.kind
+        given["chunker"] = {"kind": kind, **({} if size is None else _sizes(kind, size))}
+    try:
+        return IndexSettings(**given)
+    except ValidationError as error:
+        raise SettingsError(explain(error.errors(include_url=False)[0], IndexSettings)) from error
+
+
+def _sizes(kind: str, size: int) -> dict[str, int]:
+    """The settings of that chunker that stand for one size."""
+    from documents.chunkers import ChunkerSettings
+    from documents.errors import SettingsError
+
+    chunkers = {one.model_fields["kind"].default: one.model_fields for one in get_args(get_args(ChunkerSettings)[0])}
+    fields = chunkers.get(kind, {"size": None})
+    if "size" in fields:
+        return {"size": size}
+    if "target" in fields:
+        return {"target": size, "largest": size * 5 // 4}
+    raise SettingsError(f"--size does not go with --chunker {kind}, which has no one size")

@@ -12,10 +12,13 @@ def search(query: Query, index: IndexFolder,
            k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many chunks.")] = 10,
            json: AsJson = False) -> None:
     """Show the chunks nearest to a query, with scores and where they come from."""
+    from documents.errors import SettingsError
     from experiments.display import print_json, say
     from experiments.passages import hit_row, place
     from retrieval.index import Index
 
+    if not query.strip():
+        raise SettingsError("the query is empty: say what to look for")
     opened = Index.open(index)
     rows = [hit_row(hit, opened) for hit in opened.search([query], k)[0]]
     if json:
