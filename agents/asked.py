@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from documents.errors import CallError, CallTimeout, CallTooLong
 from strategies.types import Failure, Reply, Usage
 
 
@@ -34,6 +35,13 @@ class Asked:
         """The inverse of `to_json`."""
         outcome = Failure(**fields["failure"]) if "failure" in fields else reply_from_json(fields["reply"])
         return cls(fields["key"], outcome, fields["attempts"], fields["replayed"])
+
+
+def failure_of(error: CallError) -> Failure:
+    """A call's error as data; its kind decides the question's outcome."""
+    if isinstance(error, CallTimeout):
+        return Failure("timeout", str(error))
+    return Failure("too_long" if isinstance(error, CallTooLong) else error.kind, str(error))
 
 
 def outcome_to_json(outcome: Reply | Failure) -> dict[str, Any]:

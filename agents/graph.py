@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import time
 from collections.abc import Awaitable, Sequence
 from typing import Annotated, Any, Protocol, TypedDict, TypeVar
 
@@ -16,9 +17,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
 
+from agents.asked import failure_of
 from agents.playback import Node, Playback, evidence_of
 from agents.settings import Limits
 from agents.types import Answer, SearchStep, Step
+from documents.errors import CallError
+from strategies.types import Failure
 
 Result = TypeVar("Result")
 
@@ -49,9 +53,8 @@ def build_graph(player: Player, checkpointer: Any = None) -> Graph:
         play = player.playback(state)
         if play.stop_over_budget():
             return Command(goto="finish")
-        found = await _together([play.means.search(search) for search in play.searches()])
-        entry = play.take_found(found)
-        return _go_on(play, entry, len(found), writer)
+        steps = len(play.searches())
+        return _go_on(play, await _searched(play), steps, writer)
 
     async def generate(state: State, writer: StreamWriter) -> Command[Node]:
         play = player.playback(state)
@@ -79,6 +82,20 @@ def build_graph(player: Player, checkpointer: Any = None) -> Graph:
 def recursion_limit(limits: Limits) -> RunnableConfig:
     """LangGraph's own bound on steps, above what the question's limits allow, so that those speak first."""
     return {"recursion_limit": limits.calls + limits.searches + 10}
+
+
+async def _searched(play: Playback) -> dict[str, Any]:
+    """Perform the pending searches by the question's deadline, and return the entry for the state."""
+    try:
+        async with asyncio.timeout(play.deadline - time.monotonic()) as limit:
+            found = await _together([play.means.search(search) for search in play.searches()])
+    except CallError as error:
+        return play.take_lost(failure_of(error))
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return play.take_lost(Failure("timeout", "the question's deadline passed during a search"))
+    return play.take_found(found)
 
 
 async def _together(work: Sequence[Awaitable[Result]]) -> list[Result]:

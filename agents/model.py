@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from agents.asked import Asked
+from agents.asked import Asked, failure_of
 from agents.journal import Journal, call_key
-from documents.errors import CallError, CallTimeout, CallTooLong
-from strategies.types import Failure, Generate
+from documents.errors import CallError
+from strategies.types import Generate
 
 
 class Client(Protocol):
@@ -62,7 +62,7 @@ class Model:
             done = await self.client.complete(action, max_tokens=self._limit(action), repeat=self.repeat,
                                               deadline=deadline)
         except CallError as error:
-            return Asked(key, Failure(_kind(error), str(error)), error.attempts)
+            return Asked(key, failure_of(error), error.attempts)
         return Asked(key, done.reply, done.attempts)
 
     def _limit(self, action: Generate) -> int:
@@ -70,9 +70,3 @@ class Model:
 
     def _parameters(self, action: Generate) -> Mapping[str, Any]:
         return self.client.parameters(action, self._limit(action), self.repeat)
-
-
-def _kind(error: CallError) -> str:
-    if isinstance(error, CallTimeout):
-        return "timeout"
-    return "too_long" if isinstance(error, CallTooLong) else error.kind

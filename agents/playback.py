@@ -101,6 +101,14 @@ class Playback:
         self._send(results if self._listed else results[0])
         return entry
 
+    def take_lost(self, failure: Failure) -> dict[str, Any]:
+        """End the question for the failure of its pending searches, and return the entry for the state."""
+        searches = self.searches()
+        self.trace += [SearchStep(search.query, (), failure) for search in searches]
+        self._stop(failure)
+        return {"actions": [search_hash(search) for search in searches],
+                "lost": {"kind": failure.kind, "message": failure.message}}
+
     def take_asked(self, asked: Sequence[Asked]) -> dict[str, Any]:
         """Take the outcomes of the pending calls, go on, and return the entry for the state."""
         entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked]}
@@ -129,6 +137,8 @@ class Playback:
                                      "from what was recorded; the strategy or its prompts have changed since")
             if "found" in entry:
                 self.take_found([[self.means.chunk(key) for key in keys] for keys in entry["found"]])
+            elif "lost" in entry:
+                self.take_lost(Failure(**entry["lost"]))
             else:
                 self.take_asked([Asked.from_json(one) for one in entry["asked"]])
 
@@ -189,7 +199,7 @@ class Playback:
 
 def search_hash(search: Search) -> str:
     """What a search asks for, as a hash."""
-    return digest("search", search.query, str(search.k), repr(sorted((search.filter or {}).items())))
+    return digest("search", search.query, str(search.k))
 
 
 def evidence_of(answer: Answer) -> Evidence:

@@ -12,7 +12,7 @@ OUTCOMES: tuple[Outcome, ...] = ("answered", "refused", "malformed", "too_long",
 
 @dataclass(frozen=True, slots=True)
 class SearchStep:
-    """One search and the evidence numbers that it brought, in order of rank."""
+    """One search and the evidence numbers that it brought, in order of rank, or the failure that ended the question."""
 
     query: str
     found: tuple[int, ...]

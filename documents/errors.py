@@ -13,7 +13,6 @@ RagbedError
 │   ├── CallTimeout     the call's or the question's deadline passed
 │   ├── CallTooLong     the prompt does not fit the model's context
 │   └── ReplayMiss      a replay was asked for a call that the journal does not hold
-├── BudgetExceeded      a question used up its calls, tokens or searches
 └── RecipeMismatch      a replayed recipe asked for something other than what was recorded
 """
 from __future__ import annotations
@@ -98,10 +97,6 @@ class CallTooLong(CallError):
 
 class ReplayMiss(CallError):
     """The journal does not hold the call that a replay asked for."""
-
-
-class BudgetExceeded(RagbedError):
-    """A question used up its calls, tokens or searches."""
 
 
 class RecipeMismatch(RagbedError):

@@ -48,7 +48,6 @@ class Search:
 
     query: str
     k: int | None = None
-    filter: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +193,7 @@ class Task:
     Attributes:
         options: `(label, text)` pairs of a multiple-choice question.
         separators: False where chunks are shown without numbers, joined by a blank line.
-        sub_questions: shown only where the settings say so.
+        sub_questions: shown with the question. No setting gives any yet; a benchmark's own are for one that does.
         seed: of question and cell, for `rng`.
     """
 

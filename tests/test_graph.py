@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +16,10 @@ from agents.journal import Journal
 from agents.model import Model
 from agents.models import open_model
 from agents.playback import Means, Playback
-from agents.search import Searcher
 from agents.settings import CallLimits, Limits, ModelSettings
 from agents.types import Answer, GenerateStep, SearchStep
-from documents.errors import RecipeMismatch
+from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
 from documents.types import Chunk, Document
-from retrieval.types import Hit
 from strategies.catalogue import reasoning, retrieval
 from strategies.prompting import numbers, prompt
 from strategies.reading import REFUSAL
@@ -78,7 +75,8 @@ async def find(search: Search) -> list[Chunk]:
     return [CHUNKS[name] for name in FOUND[search.query]]
 
 
-async def state_of(server, recipe, limits: Limits | None = None, calls: CallLimits | None = None, results=()) -> State:
+async def state_of(server, recipe, limits: Limits | None = None, calls: CallLimits | None = None, results=(),
+                   find=find) -> State:
     """The graph's last state."""
     limits = limits or Limits()
     async with open_model(f"{server.url}#m", ModelSettings(calls=calls or CallLimits(attempts=1))) as client:
@@ -120,6 +118,35 @@ async def test_the_questions_deadline_ends_it(serve):
     answer = await answer_of(serve([{"text": "late", "delay": 3}]), reasoning("direct"), Limits(seconds=0.3))
     assert answer["outcome"] == "timeout"
     assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize("recipe", [two_searches, many_at_once])
+async def test_the_questions_deadline_ends_a_search_and_its_trace_says_so_even_when_resumed(serve, recipe):
+    async def never(search: Search) -> list[Chunk]:
+        await asyncio.sleep(30)
+        return []
+
+    started, server = time.monotonic(), serve([])
+    state = await state_of(server, recipe, Limits(seconds=0.2), find=never)
+    assert (state["answer"]["outcome"], server.requests) == ("timeout", [])
+    assert state["answer"]["failure"] == "the question's deadline passed during a search"
+    assert time.monotonic() - started < 5
+    assert json.loads(json.dumps(state)) == state
+    again = await state_of(server, recipe, results=state["results"])
+    assert again["answer"] == state["answer"]
+
+
+@pytest.mark.parametrize(("error", "outcome"), [
+    (CallError("the embedder is gone", "connection"), "error"), (CallTimeout("late", "timeout_call"), "timeout")])
+async def test_a_failed_call_of_a_search_ends_the_question_and_what_the_user_can_mend_the_run(serve, error, outcome):
+    async def fails(search: Search) -> list[Chunk]:
+        raise error
+
+    answer = await answer_of(serve([]), reasoning("direct"), find=fails)
+    assert (answer["outcome"], answer["failure"]) == (outcome, str(error))
+    error = IndexFolderError("make the index again")
+    with pytest.raises(IndexFolderError):
+        await answer_of(serve([]), reasoning("direct"), find=fails)
 
 
 async def test_a_chunk_keeps_its_number_over_two_searches(serve):
@@ -232,32 +259,6 @@ def test_a_recipe_that_breaks_the_protocol_is_named():
     for recipe, message in ((mixes, "searches and calls in one list"), (returns_text, "returned str")):
         with pytest.raises(TypeError, match=message):
             Player(Means(None, None, None, None, Limits()), recipe).playback({"id": "q", "question": "?"})
-
-
-class Pages:
-    """A retriever that keeps count."""
-
-    def __init__(self) -> None:
-        self.batches: list[tuple[tuple[str, ...], int]] = []
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        self.batches.append((tuple(queries), k))
-        time.sleep(0.05)
-        return [[Hit(CHUNKS["oslo"], 1.0, 1, "toy")] for _ in queries]
-
-
-async def test_searches_of_many_questions_go_together_and_equal_ones_once():
-    pages = Pages()
-    searcher = Searcher(pages, 5)
-    queries = ["a", "b", "c", "a", "b", "d"] * 20
-    found = await asyncio.gather(*(searcher(Search(query)) for query in queries))
-    assert found == [[CHUNKS["oslo"]]] * 120
-    await searcher(Search("a"))
-    await searcher(Search("a", k=2))
-    searcher.close()
-    asked = [query for queries, k in pages.batches if k == 5 for query in queries]
-    assert sorted(asked) == ["a", "b", "c", "d"]
-    assert len(pages.batches) <= 3
 
 
 async def test_playing_live_and_resuming_give_equal_traces(serve):
