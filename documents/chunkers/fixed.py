@@ -1,11 +1,12 @@
 """Chunks of one size, with an overlap."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from documents.chunkers.spans import Span, after, blank, whole
+from documents.chunkers.spans import Piece, after, chunks_of, whole
 from documents.types import Chunk, Document, Format
 
 
@@ -31,19 +32,14 @@ class Fixed(BaseModel):
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
         """The chunks of that rendering, in order of their start; blank spans join their neighbour."""
         text = document.text(format)
-        return [Chunk.of(document, format, start, end) for start, end in self._spans(text, format)]
+        return chunks_of(document, format, self._pieces(text, format))
 
-    def _spans(self, text: str, format: Format) -> list[Span]:
-        spans: list[Span] = []
+    def _pieces(self, text: str, format: Format) -> Iterator[Piece]:
         start = end = 0
         while end < len(text):
             end = self._end(text, start, format)
-            if spans and (blank(text, start, end) or blank(text, *spans[-1])):
-                spans[-1] = (spans[-1][0], end)
-            else:
-                spans.append((start, end))
+            yield start, end, ""
             start = self._next(text, start, end, format)
-        return spans
 
     def _next(self, text: str, start: int, end: int, format: Format) -> int:
         """Where the next chunk begins; without an overlap where a tag would leave it nothing new."""

@@ -2,18 +2,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from documents.chunkers.outline import Block, outline, rows
-from documents.chunkers.spans import Span, after, blank, whole
+from documents.chunkers.spans import Piece, Span, after, chunks_of, merged, whole
 from documents.types import Chunk, Document, Format
 
 _BREAKS = (re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre)>\n|<br>"), re.compile(r"[.!?。…]['\"”’)\]]*\s+|[。！？]|\n"),
            re.compile(r"\s+"))
-Piece = tuple[int, int, str]
+_HEADING = re.compile(r"#{1,6} |<h[1-6]\b")
+_SMALL = 8
 
 
 class Sections(BaseModel):
@@ -41,7 +42,7 @@ class Sections(BaseModel):
         """The chunks of that rendering, in order; their spans are the whole of it."""
         text = document.text(format)
         pieces = [piece for section in _sections(outline(text, format)) for piece in self._fit(text, section, format)]
-        return [Chunk.of(document, format, start, end, prefix) for start, end, prefix in self._merged(text, pieces)]
+        return chunks_of(document, format, self._merged(text, pieces))
 
     def _fit(self, text: str, section: Sequence[Block], format: Format) -> Iterator[Piece]:
         """A section as one piece, or as several where it is too long."""
@@ -55,7 +56,7 @@ class Sections(BaseModel):
             elif run[-1].kind == "table":
                 yield from self._table(text, start, run[-1], format)
             else:
-                yield from self._part(text, start, end, "", format)
+                yield from self._part(text, (start, end, ""), "", format)
 
     def _runs(self, section: Sequence[Block]) -> Iterator[list[Block]]:
         """Blocks packed up to `target`; a heading stays with what follows, a table with its heading."""
@@ -80,22 +81,26 @@ class Sections(BaseModel):
         header = text[table.start:head] if head - table.start <= self.largest // 2 else ""
         prefix = ""
         for row, end in zip(starts, [*starts[1:], table.end], strict=False):
-            if row > start and end - start + len(prefix) > self.largest:
-                yield from self._part(text, start, row, prefix, format)
+            if row > max(start, head) and end - start + len(prefix) > self.largest:
+                yield from self._part(text, (start, row, prefix), header, format, head)
                 start, prefix = row, header
-        yield from self._part(text, start, table.end, prefix, format)
+        yield from self._part(text, (start, table.end, prefix), header, format, head)
 
-    def _part(self, text: str, start: int, end: int, prefix: str, format: Format) -> Iterator[Piece]:
+    def _part(self, text: str, piece: Piece, header: str, format: Format, head: int = 0) -> Iterator[Piece]:
+        """A piece, or several where it is too long; each after the first begins with the header that ends at `head`."""
+        start, end, prefix = piece
         if end - start + len(prefix) <= self.largest:
-            yield start, end, prefix
-        else:
-            yield from ((*span, prefix) for span in self._split(text, start, end, format, len(prefix)))
+            yield piece
+            return
+        for span in self._split(text, start, end, format, max(len(prefix), len(header)), head):
+            yield (*span, prefix)
+            prefix = header
 
-    def _split(self, text: str, start: int, end: int, format: Format, prefix: int = 0) -> Iterator[Span]:
+    def _split(self, text: str, start: int, end: int, format: Format, prefix: int, head: int) -> Iterator[Span]:
         """Parts of at most `target` characters that end with a paragraph, else a sentence, else a word."""
         size = min(self.target, self.largest - prefix)
         while end - start > size:
-            cut = self._cut(text, start, start + size, format)
+            cut = self._cut(text, head if start < head < start + size else start, start + size, format)
             yield start, cut
             start = cut
         if start < end:
@@ -110,21 +115,27 @@ class Sections(BaseModel):
         cut = whole(text, limit, format)
         return cut if cut > start else after(text, limit, format)
 
-    def _merged(self, text: str, pieces: Sequence[Piece]) -> Iterator[Piece]:
-        """Small neighbours joined up to `target`; a repeated header begins a chunk of its own."""
-        held: Piece | None = None
-        for start, end, prefix in pieces:
-            if held is None:
-                held = (start, end, prefix)
-            elif blank(text, start, end) or blank(text, *held[:2]):
-                held = (held[0], end, held[2])
-            elif not prefix and not held[2] and end - held[0] <= self.target:
-                held = (held[0], end, "")
-            else:
-                yield held
-                held = (start, end, prefix)
-        if held is not None and held[0] < held[1]:
-            yield held
+    def _merged(self, text: str, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Neighbours joined up to `target`, and small ones, which say little alone, up to `largest`.
+
+        A small piece that begins with a heading goes to what follows, if it can; any other to what is before.
+        Pieces with a repeated header are joined only to what follows it.
+        """
+        def small(piece: Piece) -> bool:
+            return piece[1] - piece[0] < self.target // _SMALL
+
+        def together(held: Piece, piece: Piece) -> bool:
+            introduces = small(held) and _HEADING.match(text, held[0]) is not None
+            return _size(held, piece) <= (self.largest if introduces else self.target if not piece[2] else 0)
+
+        def remainder(held: Piece, piece: Piece) -> bool:
+            return (small(held) or small(piece)) and _size(held, piece) <= self.largest
+
+        return merged(text, merged(text, pieces, together), remainder)
+
+
+def _size(held: Piece, piece: Piece) -> int:
+    return len(held[2]) + piece[1] - held[0]
 
 
 def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from documents.types import Chunk, Document, Format
 
 Span = tuple[int, int]
+Piece = tuple[int, int, str]
+"""Start, end and the prefix that stands before the text between them."""
 
 _TAG = re.compile(r"<[^<>]*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
@@ -21,28 +23,36 @@ def chunks_at(document: Document, format: Format, cuts: Sequence[int]) -> list[C
     Args:
         cuts: positions in ascending order, the first 0 and the last the length of the rendering.
     """
-    text = document.text(format)
-    return [Chunk.of(document, format, start, end) for start, end in filled(text, list(pairwise(cuts)))]
+    return chunks_of(document, format, ((start, end, "") for start, end in pairwise(cuts)))
 
 
-def filled(text: str, spans: Sequence[Span]) -> Iterator[Span]:
-    """Adjacent spans, where blank ones are joined to the span before (or, at the beginning, after) them."""
-    held: Span | None = None
-    for start, end in spans:
-        if held is None:
-            held = (start, end)
-        elif blank(text, start, end) or blank(text, *held):
-            held = (held[0], end)
+def chunks_of(document: Document, format: Format, pieces: Iterable[Piece]) -> list[Chunk]:
+    """The chunks over pieces in order of their start; blank ones are joined to their neighbour."""
+    return [Chunk.of(document, format, *piece) for piece in merged(document.text(format), pieces, _apart)]
+
+
+def merged(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece], bool]) -> Iterator[Piece]:
+    """Neighbours that belong together as one piece, which begins with the prefix of the first.
+
+    Blank pieces are joined to the piece before (or, at the beginning, after) them; all others as `together` says.
+    """
+    held: Piece | None = None
+    empty = True
+    for piece in pieces:
+        hollow = not text[piece[0]:piece[1]].strip()
+        if held is not None and (empty or hollow or together(held, piece)):
+            held = (held[0], piece[1], piece[2] if empty else held[2])
         else:
-            yield held
-            held = (start, end)
+            if held is not None:
+                yield held
+            held, empty = piece, True
+        empty = empty and hollow
     if held is not None and held[0] < held[1]:
         yield held
 
 
-def blank(text: str, start: int, end: int) -> bool:
-    """Whether the span holds nothing but white space."""
-    return not text[start:end].strip()
+def _apart(held: Piece, piece: Piece) -> bool:
+    return False
 
 
 def whole(text: str, position: int, format: Format) -> int:
