@@ -123,11 +123,14 @@ def _build(sources: Sequence[str | Path], out: Path, settings: IndexSettings, pr
 
 
 def _check_out(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise IndexFolderError(f"{out} is a file: name a folder for the index")
-    for replaceable in (out, set_aside(out)):
-        if replaceable.is_dir():
-            _check_own(replaceable)
+    try:
+        if out.exists() and not out.is_dir():
+            raise IndexFolderError(f"{out} is a file: name a folder for the index")
+        for replaceable in (out, set_aside(out)):
+            if replaceable.is_dir():
+                _check_own(replaceable)
+    except OSError as error:
+        raise IndexFolderError(f"{out} cannot be used: {error.strerror}; name another folder") from error
 
 
 def _check_own(folder: Path) -> None:

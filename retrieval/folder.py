@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 from documents.errors import IndexFolderError
 from documents.paths import cache_dir
@@ -23,7 +24,10 @@ ABANDONED = 3_600
 def settled(folder: Path) -> Path:
     """Where the folder's content is: the folder, or what a process killed between two renames set aside."""
     aside = set_aside(folder)
-    return aside if aside.is_dir() and not folder.exists() else folder
+    try:
+        return aside if aside.is_dir() and not folder.exists() else folder
+    except OSError:
+        return folder  # whoever reads it is told why not
 
 
 def set_aside(folder: Path) -> Path:
@@ -94,8 +98,11 @@ def _swap(fresh: Path, folder: Path) -> None:
 def _remove(path: Path) -> None:
     if path.is_symlink():
         path.unlink()
-    else:
-        shutil.rmtree(path, ignore_errors=True)
+    elif path.exists():
+        # Renamed first: what a kill leaves half removed must not be taken for content that was set aside.
+        waste = path.parent / f"{path.name.removesuffix('.old')}.new-{uuid4().hex}"
+        os.rename(path, waste)
+        shutil.rmtree(waste, ignore_errors=True)
 
 
 def _clean(folder: Path) -> None:

@@ -114,6 +114,14 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path,
     assert [entry for entry in _entries(tmp_path) if not entry.startswith("cache")] == before
 
 
+@pytest.mark.parametrize("length", [253, 300])
+def test_a_name_too_long_is_one_line(index: Path, length: int) -> None:
+    with pytest.raises(IndexFolderError, match="File name too long"):
+        build_index([index.parent / "pages"], index.parent / ("x" * length), embedder=Lengths())
+    with pytest.raises(IndexFolderError, match=r"File name too long|does not exist"):
+        Index.open(index.parent / ("x" * length))
+
+
 def test_what_somebody_put_into_an_index_folder_is_not_lost(index: Path) -> None:
     (index / "pages").mkdir()
     (index / "pages" / "one.txt").write_text("the only copy")
@@ -221,6 +229,7 @@ def test_a_kill_at_any_moment_leaves_an_index_that_opens(index: Path) -> None:
         assert child.wait(30) == -signal.SIGKILL
         child.stdout.close()
         assert Index.open(index, Lengths()).manifest.documents in {1, 2}
+        build_index([index.parent / "pages"], index, embedder=Lengths())
 
 
 def test_a_search_goes_on_while_the_index_is_replaced(index: Path) -> None:
