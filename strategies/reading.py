@@ -11,6 +11,7 @@ REFUSAL = "I cannot answer because the question is unanswerable with the documen
 
 _ANSWER = re.compile(r"<answer>", re.IGNORECASE)
 _ANSWER_END = re.compile(r"</answer>", re.IGNORECASE)
+_THINK = re.compile(r"<(/?)think>", re.IGNORECASE)
 _THINKING = re.compile(r"<(thinking|think)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 _STRAY = re.compile(r"</?(thinking|think|answer)>", re.IGNORECASE)
 _CITATION = re.compile(r"\[\s*\d{1,4}(?:\s*[-–,;]\s*\d{1,4}){0,50}\s*\]")
@@ -24,12 +25,27 @@ def read_answer(text: str) -> tuple[str, bool]:
     """The final answer, and whether it stood in answer tags.
 
     It stands after the last `<Answer>` and before the next `</Answer>`; a reply that was cut before
-    the closing tag ends the answer. Without answer tags it is the whole reply less its thinking.
+    the closing tag ends the answer. Without answer tags it is the whole reply less its thinking. What a reasoning
+    model thinks in `<think>`, closed or cut, is never the answer, whatever tags it quotes there.
     """
+    text = _without_think(text)
     *before, last = _ANSWER.split(text)
     if not before:
         return _STRAY.sub("", _THINKING.sub("", text)).strip(), False
     return _ANSWER_END.split(last)[0].strip(), True
+
+
+def _without_think(text: str) -> str:
+    """The text outside `<think>`. Some servers write the opening tag themselves, so that only the closing one comes."""
+    first, *rest = _THINK.split(text)
+    kept, inside = [first], False
+    for slash, piece in zip(rest[::2], rest[1::2], strict=True):
+        if slash and not inside and piece.strip():
+            kept.clear()
+        inside = not slash
+        if slash:
+            kept.append(piece)
+    return "".join(kept)
 
 
 def read_citations(text: str) -> tuple[int, ...]:
