@@ -36,8 +36,9 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
             print_json(run_json(folder))
             return
         _show(folder)
+        paid = "an unknown price" if tally.paid is None else f"${tally.paid:.4f}"
         note(f"{tally.done} records made now, {tally.calls} calls sent and {tally.replayed} from the journal, "
-             f"{time.monotonic() - started:.0f} s")
+             f"paid now {paid}, {time.monotonic() - started:.0f} s")
         say(f"report: {report}")
     finally:
         folder.close()
@@ -66,6 +67,7 @@ class _Tally:
         self._bars = bars
         self._before = self._total = 0
         self.done = self.calls = self.replayed = self.failed = 0
+        self.paid: float | None = 0.0
 
     def begin(self, before: int, total: int) -> None:
         self._before, self._total = before, total
@@ -75,6 +77,8 @@ class _Tally:
         self.done += 1
         self.calls += record.timing.attempts
         self.replayed += record.timing.replayed
+        paid = record.timing.paid
+        self.paid = None if paid is None or self.paid is None else self.paid + paid
         self.failed += record.result.failure is not None
         more = f"{self.calls} calls" + (f", {self.failed} failed" if self.failed else "")
         self._bars("questions", self._before + self.done, self._total, more)

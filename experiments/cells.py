@@ -2,14 +2,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from typing import Any
 
 from documents.types import Format, digest
 from experiments.settings import Dense, RunSettings
 from retrieval.conditions import Condition
 from strategies.types import Rules
+
+# In the order in which tables show them.
+FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "rules", "condition", "perturbation", "format",
+           "repeat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,11 @@ def cells_of(settings: RunSettings, gives_chunks: bool) -> list[Cell]:
 def combinations(settings: RunSettings) -> int:
     """How many combinations the settings name; those that are one cell by construction are counted each."""
     return sum(1 for _ in _product(settings, gives_chunks=True))
+
+
+def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The factors in which the rows of a summary differ; `reasoning` where they differ in none."""
+    return [name for name in FACTORS if len({str(row.get(name)) for row in rows}) > 1] or ["reasoning"]
 
 
 def _product(settings: RunSettings, gives_chunks: bool) -> Iterator[Cell]:

@@ -9,6 +9,8 @@ from agents.types import Outcome
 from documents.types import Format
 from strategies.types import Failure, Usage
 
+Grade = Literal["Correct", "Partially Correct", "Wrong"]
+
 
 class Stored(BaseModel):
     """Closed and frozen."""
@@ -62,7 +64,7 @@ class Verdict(Stored):
     """A judge's grade of one answer. `grade` None means unjudged: `note` says why."""
 
     judge: str
-    grade: Literal["Correct", "Partially Correct", "Wrong"] | None
+    grade: Grade | None
     error_type: str | None = None
     note: str = ""
 
@@ -73,7 +75,9 @@ class Result(Stored):
     Attributes:
         refused: by ragbed's rule; `refused_as_published` by the published substring rule.
         gold_in_view: whether any gold evidence was shown; None where the question has none.
-        answerable: as scored: False also where a perturbation dropped the gold.
+        answerable: whether the benchmark has the question answerable.
+        usage: of the answer; `calls` counts the model calls that were asked for, failed ones too.
+        judge_usage: of the judge, counted likewise.
         scores: metric name to value; None where the metric does not apply to this question.
     """
 
@@ -100,7 +104,10 @@ class Result(Stored):
 
 
 class Timing(Stored):
-    """The part of a record that differs from one execution to the next."""
+    """The part of a record that differs from one execution to the next; the judge's calls are in all of it.
+
+    `paid` is in US dollars, None where a price is unknown.
+    """
 
     seconds: float
     attempts: int

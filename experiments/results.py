@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from agents.database import Database
-from agents.types import Answer, SearchStep, Step
+from agents.types import Answer, GenerateStep, SearchStep, Step
 from experiments.cells import Cell
 from experiments.gold import GoldView
 from experiments.metrics.as_published import refused as refused_as_published
 from experiments.metrics.scored import Scored, Scoring
 from experiments.metrics.table import score
+from experiments.play import Judged
 from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing, Verdict
 from strategies.types import Message, Passage, Usage
@@ -18,22 +20,29 @@ from strategies.types import Message, Passage, Usage
 SourceOf = Callable[[str], str]
 
 
-def make_record(cell: Cell, question: Question, answer: Answer, verdict: Verdict | None, judge_usage: Usage,
-                scoring: Scoring, view: GoldView, source_of: SourceOf, database: Database) -> Record:
+def make_record(cell: Cell, question: Question, answer: Answer, judged: Judged, scoring: Scoring, view: GoldView,
+                source_of: SourceOf, database: Database) -> Record:
     """The record of one question in one cell; its texts go to the database."""
     result = Result(
         cell=cell.id, question=question.id, answerable=question.answerable, outcome=answer.outcome,
         text=answer.text, refused=answer.refused, refused_as_published=refused_as_published(answer.text),
         cited=answer.cited, invalid_citations=answer.invalid_citations, tagged=answer.tagged, notes=answer.notes,
         evidence=tuple(_stored_passage(passage, view, source_of, database) for passage in answer.evidence),
-        gold_total=view.total, gold_in_view=view.gold_in_view, verdict=verdict,
-        scores=score(_scored(cell, question, answer, verdict, view), scoring),
-        usage=answer.usage, judge_usage=judge_usage,
+        gold_total=view.total, gold_in_view=view.gold_in_view, verdict=judged.verdict,
+        scores=score(_scored(cell, question, answer, judged.verdict, view), scoring),
+        usage=used(answer), judge_usage=judged.usage,
         trace=tuple(_stored_step(step, database) for step in answer.trace), failure=answer.failure)
-    cost = answer.cost
-    timing = Timing(seconds=round(cost.seconds, 4), attempts=cost.attempts, replayed=cost.replayed, paid=cost.paid,
+    cost, judging = answer.cost, judged.cost
+    timing = Timing(seconds=round(cost.seconds + judging.seconds, 4), attempts=cost.attempts + judging.attempts,
+                    replayed=cost.replayed + judging.replayed,
+                    paid=None if cost.paid is None or judging.paid is None else cost.paid + judging.paid,
                     finished=datetime.now(UTC).isoformat(timespec="seconds"))
     return Record(result=result, timing=timing)
+
+
+def used(answer: Answer) -> Usage:
+    """What the answer used; `calls` are all that it asked the model for, those that failed too."""
+    return replace(answer.usage, calls=sum(isinstance(step, GenerateStep) for step in answer.trace))
 
 
 def _scored(cell: Cell, question: Question, answer: Answer, verdict: Verdict | None, view: GoldView) -> Scored:
@@ -41,7 +50,7 @@ def _scored(cell: Cell, question: Question, answer: Answer, verdict: Verdict | N
         outcome=answer.outcome, answerable=question.answerable, text=answer.text, refused=answer.refused,
         tagged=answer.tagged, answers=question.answers, grade=verdict.grade if verdict else None, cited=answer.cited,
         invalid=answer.invalid_citations, hits=view.hits, gold_total=view.total,
-        gold_repeats=question.gold_repeats, citations=cell.rules in ("grounded", "open"))
+        gold_repeats=question.gold_repeats, rules=cell.rules)
 
 
 def _stored_passage(passage: Passage, view: GoldView, source_of: SourceOf, database: Database) -> StoredPassage:

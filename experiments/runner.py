@@ -167,10 +167,10 @@ class _Work:
 
     async def _record(self, job: Job) -> Record:
         answer = await self._player(job.cell).answer(job.question)
-        verdict, usage = await ask_judge(self.settings.judge, self._judge_model, job.question, answer,
-                                         lambda: time.monotonic() + self.settings.limits.seconds)
+        judged = await ask_judge(self.settings.judge, self._judge_model, job.question, answer,
+                                 lambda: time.monotonic() + self.settings.limits.seconds)
         view = match(self.resources.gold(job.cell, job.question), answer.evidence, self.resources.source_of)
-        return make_record(job.cell, job.question, answer, verdict, usage, self.settings.scoring, view,
+        return make_record(job.cell, job.question, answer, judged, self.settings.scoring, view,
                            self.resources.source_of, self.folder.database)
 
     def _player(self, cell: Cell) -> CellPlayer:

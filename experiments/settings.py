@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from agents.catalogue import DEFAULT
 from agents.settings import Limits, ModelSettings
 from documents.errors import SettingsError
 from documents.types import Format
@@ -19,8 +20,6 @@ from retrieval.conditions import Condition
 from retrieval.settings import IndexSettings
 from strategies.catalogue import reasoning, retrieval
 from strategies.types import Layout, Rules
-
-DEFAULT_MODEL = "smollm2-135m"
 
 
 def _listed(value: Any) -> Any:
@@ -104,7 +103,7 @@ class RunSettings(Closed):
     name: Annotated[str, AfterValidator(_folder_name)]
     out: Path = Path("runs")
     benchmark: BenchmarkSettings
-    models: Annotated[list[str], Many, AfterValidator(_distinct)] = [DEFAULT_MODEL]
+    models: Annotated[list[str], Many, AfterValidator(_distinct)] = [DEFAULT]
     reasoning: Annotated[list[ReasoningName], Many, AfterValidator(_distinct)] = ["direct"]
     retrieval: Annotated[list[RetrievalName], Many, AfterValidator(_distinct)] = ["once"]
     retriever: Annotated[list[Dense], Many] = [Dense(name="dense@5")]

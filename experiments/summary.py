@@ -8,15 +8,12 @@ from typing import Any
 
 from experiments.cells import Cell, combinations
 from experiments.metrics.aggregate import aggregate, outcomes
+from experiments.metrics.scored import may_refuse
+from experiments.notes import on_judge, on_models, on_rules, on_unjudged
 from experiments.record import Result
-from experiments.settings import DEFAULT_MODEL, RunSettings
+from experiments.settings import RunSettings
 from experiments.store import RunFolder
 from strategies.types import Usage
-
-SMALL_MODEL_NOTE = (f"{DEFAULT_MODEL} answered: a model of 135 million parameters. Its answers show that the machine "
-                    "works, not how good a strategy is.")
-LEXICAL_NOTE = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
-                "do not compare with published ones.")
 
 
 def summarise(settings: RunSettings, cells: Sequence[Cell], folder: RunFolder) -> dict[str, Any]:
@@ -24,8 +21,12 @@ def summarise(settings: RunSettings, cells: Sequence[Cell], folder: RunFolder) -
     by_cell: dict[str, list[Result]] = defaultdict(list)
     for record in folder.records():
         by_cell[record.result.cell].append(record.result)
+    results = [result for cell in cells for result in by_cell[cell.id]]
+    judge_used = sum((result.judge_usage for result in results), Usage())
     return {"name": settings.name, "cells": [_row(cell, by_cell[cell.id], settings) for cell in cells],
-            "notes": [*_cells_note(settings, cells), *notes(settings.models, settings.judge.name)],
+            "notes": [*_cells_note(settings, cells), *on_models(settings.models),
+                      *on_judge(settings.judge.name, judge_used),
+                      *on_unjudged(result.verdict for result in results), *on_rules(cell.rules for cell in cells)],
             "results": folder.results_hash()}
 
 
@@ -36,16 +37,10 @@ def _cells_note(settings: RunSettings, cells: Sequence[Cell]) -> list[str]:
         "under their condition are one cell, run once."]
 
 
-def notes(models: Sequence[str], judge: str) -> list[str]:
-    """What a reader of the figures has to know."""
-    return [note for note, holds in ((SMALL_MODEL_NOTE, DEFAULT_MODEL in models), (LEXICAL_NOTE, judge == "lexical"))
-            if holds]
-
-
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings) -> dict[str, Any]:
     return {"id": cell.id, **asdict(cell), "layout": settings.layout, "judge": settings.judge.name,
             "scoring": settings.scoring, "n": len(results), "outcomes": outcomes(results),
-            "metrics": aggregate(results, settings.scoring, settings.seed),
+            "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules)),
             "usage": _usage([result.usage for result in results]),
             "judge_usage": _usage([result.judge_usage for result in results])}
 

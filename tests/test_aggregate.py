@@ -47,7 +47,7 @@ def test_the_published_unified_scores(counts, expected, scoring):
 @pytest.mark.parametrize("scoring", ["corrected", "as-published"])
 def test_always_refusing_scores_zero(scoring):
     assert aggregate(rows_of(0, 0, 40, 40, 30, 30, scoring), scoring)["unified"] == \
-        {"mean": 0.0, "low": 0.0, "high": 0.0, "n": 70}
+        {"mean": 0.0, "low": None, "high": None, "n": 70}
 
 
 def test_citation_f1_is_the_harmonic_mean_of_the_averages():
@@ -57,7 +57,7 @@ def test_citation_f1_is_the_harmonic_mean_of_the_averages():
            Row(True, {"citation_precision": 0.0, "citation_recall": 1.0})]
     assert aggregate(two)["citation_f1"]["mean"] == 0.5
     none = [Row(True, {"citation_precision": 0.0, "citation_recall": 0.0})] * 2
-    assert aggregate(none)["citation_f1"] == {"mean": 0.0, "low": 0.0, "high": 0.0, "n": 2}
+    assert aggregate(none)["citation_f1"] == {"mean": 0.0, "low": None, "high": None, "n": 2}
 
 
 def test_metrics_that_do_not_apply_shrink_n_and_nothing_else():
@@ -77,10 +77,26 @@ def test_with_one_split_only_corrected_takes_it_and_published_halves_it():
     assert aggregate(rows, "as-published")["unified"]["mean"] == 0.375
 
 
-def test_the_interval_is_that_of_a_binomial():
-    figure = aggregate([Row(True, {"em": float(at < 40)}) for at in range(100)])["em"]
-    assert figure["low"] == pytest.approx(0.30, abs=0.021)
-    assert figure["high"] == pytest.approx(0.50, abs=0.021)
+def test_the_unified_score_of_rules_without_a_refusal_is_that_of_the_answerable_in_any_scoring():
+    rows = [Row(True, {"unified": 1.0}), Row(True, {"unified": 0.5}), Row(False, {"unified": None})]
+    for scoring in ("corrected", "as-published"):
+        assert aggregate(rows, scoring, refusing=False)["unified"]["mean"] == 0.75
+
+
+@pytest.mark.parametrize(("right", "n", "low", "high"), [
+    (0, 10, 0.0, 0.2775328), (10, 10, 0.7224672, 1.0), (0, 2, 0.0, 0.6576198), (40, 100, 0.3094013, 0.4979974)])
+def test_the_interval_of_a_share_is_wilsons(right, n, low, high):
+    figure = aggregate([Row(True, {"em": float(at < right)}) for at in range(n)])["em"]
+    assert (figure["low"], figure["high"]) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
+
+
+def test_a_sample_without_spread_and_a_split_of_one_question_have_no_bootstrap_interval():
+    same = [Row(True, {"f1": 0.5, "unified": 0.5})] * 4
+    one = [Row(False, {"f1": 0.1, "unified": 1.0}), *(Row(True, {"f1": at / 4, "unified": at / 4}) for at in range(4))]
+    for rows in (same, one):
+        assert [(figure["low"], figure["high"]) for figure in aggregate(rows).values()] == [(None, None)] * 2
+    two = aggregate([*one, Row(False, {"f1": 0.0, "unified": 0.0})])
+    assert two["unified"]["low"] < two["unified"]["mean"] < two["unified"]["high"]
 
 
 def test_equal_rows_give_equal_figures_in_any_order_and_the_seed_matters():
@@ -107,7 +123,8 @@ def test_intervals_hold_numbers_within_the_scores(pairs):
     figure = aggregate(rows, resamples=30).get("unified", {"n": 0})
     values = [value for _, value in pairs if value is not None]
     assert figure["n"] == len(values)
-    if len(values) > 1:
+    if figure.get("low") is not None:
+        assert figure["low"] < figure["high"]
         assert min(values) - 1e-9 <= figure["low"] <= figure["high"] <= max(values) + 1e-9
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pymupdf
 import pytest
 
+from agents import catalogue
+from experiments.commands.options import DEFAULT_MODEL
 from retrieval.build import build_index
 from strategies.catalogue import REASONING
 from strategies.reading import REFUSAL
@@ -52,7 +54,7 @@ def test_ask_prints_the_contract(ragbed, serve, index):
     assert status == 0
     answer = json.loads(out)
     assert set(answer) == {"outcome", "answer", "refused", "citations", "evidence", "model", "usage", "seconds",
-                           "invalid_citations", "failure"}  # the last two beyond the contract
+                           "invalid_citations", "failure", "notes"}  # the last three beyond the contract
     assert [answer[name] for name in ("outcome", "answer", "refused", "model", "invalid_citations", "failure")] == [
         "answered", "Norway [1] [7]", False, f"{server.url}#m", [7], None]
     (cited,) = answer["citations"]
@@ -71,8 +73,18 @@ def test_ask_says_a_refusal_and_a_failure(ragbed, serve, index):
     _, out, _ = ragbed("ask", "Who?", *args, "--json")
     assert [json.loads(out)[name] for name in ("outcome", "refused", "citations")] == ["refused", True, []]
     status, out, err = ragbed("ask", "Who?", *args)
-    assert (status, out) == (0, f"No answer: {server.url}#m: HTTP 418.\n")
-    assert err.startswith(f"error by {server.url}#m: 0 calls")
+    assert (status, out) == (1, f"No answer: {server.url}#m: HTTP 418.\n")
+    assert err.startswith(f"error by {server.url}#m: 1 calls")
+
+
+def test_ask_traces_in_json_too(ragbed, serve, index):
+    server = serve(["<Answer>Norway [1]</Answer>"])
+    _, out, _ = ragbed("ask", "Oslo?", "--index", index, "--model", f"{server.url}#m", "-k", 1, "--trace", "--json")
+    search, call = json.loads(out)["trace"]
+    assert (search["kind"], search["query"], search["found"]) == ("search", "Oslo?", [1])
+    assert (call["kind"], call["purpose"], call["shown"], call["text"]) == (
+        "generate", "answer", [1], "<Answer>Norway [1]</Answer>")
+    assert call["messages"] == server.requests[0][0]["messages"]
 
 
 def test_ask_sends_the_temperature_that_was_asked_for_or_none(ragbed, serve, index):
@@ -230,6 +242,10 @@ def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch
     ragbed.refuses("report", tmp_path / "none", says=["holds no run"])
     ragbed.refuses("models", "pull", "guess", "--offline", says=["guess"])
     assert ragbed("ask", "x")[0] == ragbed("list", "guess")[0] == ragbed("guess")[0] == 2
+
+
+def test_the_default_model_is_the_catalogues():
+    assert DEFAULT_MODEL == catalogue.DEFAULT
 
 
 HELP = """

@@ -111,7 +111,7 @@ def test_two_chunks_of_one_gold_page_are_both_precise_and_recall_it_once():
 
 
 def test_without_citation_rules_no_citation_metric_applies():
-    scores = score(Scored("answered", True, "x", citations=False, gold_total=1))
+    scores = score(Scored("answered", True, "x", rules="choice", gold_total=1))
     assert {name for name, value in scores.items() if "citation" in name and value is not None} == set()
 
 
@@ -148,9 +148,18 @@ def test_names_parse_back_and_a_typo_lists_the_valid_ones():
         Metric.parse("unifed")
 
 
-def test_the_lexical_judge_is_named_where_it_graded():
+@pytest.mark.parametrize("rules", ["open", "choice", "closed-book"])
+def test_where_the_prompt_offers_no_refusal_none_is_scored(rules):
+    refused = {"rules": rules, "outcome": "refused", "text": REFUSAL, "refused": True}
+    assert both("refusal_accuracy", answerable=False, **refused) == (None, None)
+    assert both("refused_answerable", **refused) == (None, None)
+    assert both("unified", answerable=False, **refused) == (None, None)
+    assert both("unified", grade="Correct", rules=rules) == (1.0, 1.0)
+
+
+def test_the_judge_is_named_where_it_graded():
     assert shown_name("unified", "lexical") == "unified (lexical)"
-    assert shown_name("unified", "openai:judge") == "unified"
+    assert shown_name("unified", "openai:judge") == "unified (openai:judge)"
     assert shown_name("refusal_accuracy", "lexical") == "refusal_accuracy"
 
 

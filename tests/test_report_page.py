@@ -15,6 +15,7 @@ from documents.types import digest
 from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing, Verdict
 from experiments.report import ReportInput, write_report
+from experiments.report.answers import linked
 from experiments.report.cells import table
 from experiments.report.page import for_script
 from experiments.report.plot import apart, plot
@@ -181,11 +182,36 @@ def test_the_summary_names_judge_interval_n_outcomes_and_notes(page: BeautifulSo
     assert NOTE in page.header.text
 
 
-def test_overlapping_intervals_are_called_undecided_and_disjoint_ones_are_not() -> None:
+def test_intervals_are_said_to_overlap_or_not_and_nothing_more() -> None:
     said = verdicts(table([cell("a", 0.1, 0.5), cell("b", 0.2, 0.8), cell("c", -0.4, 0.0)]), [])[0]
     assert said == ("Highest mean unified (lexical): b, 0.50 (95 % interval 0.20 to 0.80, n = 12). Its interval "
-                    "overlaps a, so no difference from it can be told at n = 12. Its interval lies above c. No paired "
-                    "test was made and nothing is corrected for the number of comparisons.")
+                    "overlaps that of a and does not overlap that of c. No paired test was made and nothing is "
+                    "corrected for the number of comparisons.")
+    none = {"metrics": {"unified": {"mean": 1.0, "low": None, "high": None, "n": 12}}}
+    assert verdicts(table([cell("a"), cell("b", **none)]), [])[0].endswith("There is no interval to compare it by.")
+
+
+def test_the_sentences_on_failures_and_cost_say_what_holds() -> None:
+    cells = [cell("a"), cell("b")]
+    said = verdicts(table(cells), [])
+    assert said[1:] == ["4 of 24 answers, one for each question in each cell, failed (error 4). "
+                        "They stay in every mean."]
+    published = table([{**one, "scoring": "as-published"} for one in cells])
+    assert "n is smaller there" in verdicts(published, [])[1]
+    assert "stay in every mean" not in " ".join(verdicts(published, []))
+
+
+def test_answers_without_a_grade_are_counted_with_their_reason(run: Run) -> None:
+    run.record("draft", "q2", "x", (), verdict=Verdict(judge="m", grade=None, note="call failed: http_500"))
+    said = verdicts(table([cell("direct")]), [record.result for record in run.records])
+    assert "1 of 3 answers are unjudged: call failed: http_500 (1). They count 0 in the unified score, whatever they " \
+           "say." in said
+
+
+def test_every_form_of_citation_is_linked_and_nothing_else() -> None:
+    html = linked(bounded("a [ 1 ] b [1;2] c [1-2] d [3,] e [12345]", 100), {1: "p1", 2: "p2"})
+    assert html.count('<a class="cite"') == 5
+    assert html.endswith("d [3,] e [12345]")
 
 
 def test_points_of_like_cost_are_moved_apart_and_others_stay() -> None:

@@ -223,17 +223,6 @@ def test_a_limited_run_is_a_run_of_its_own(serve, town, ragbed):
     assert len(town.hashes()) == 6
 
 
-def test_another_judge_model_is_not_mixed_into_a_run(serve, town, ragbed):
-    answering, grading = serve(town.reply), serve(lambda _: "Grade: Correct\nError type: None")
-    path = town.config(answering.url, judge=f"{grading.url}#judge")
-    assert ragbed("run", path)[0] == 0
-    manifest = json.loads((town.run / "manifest.json").read_text())
-    assert manifest["models"] == {f"{answering.url}#m": "m", f"{grading.url}#judge": "judge"}
-    manifest["models"][f"{grading.url}#judge"] = "sha256:other"
-    (town.run / "manifest.json").write_text(json.dumps(manifest))
-    ragbed.refuses("run", path, says=["another model under the name", "#judge", "--fresh"])
-
-
 LIMITED = """
 import resource, signal, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import AsJson, Asked, IndexFolder, ModelName
+from experiments.commands.options import DEFAULT_MODEL, AsJson, Asked, IndexFolder, ModelName
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
-    from agents.types import Answer
+    from agents.types import Answer, Step
     from retrieval.index import Index
 
 
 def ask(question: Asked, index: IndexFolder,
-        model: ModelName = "smollm2-135m",
+        model: ModelName = DEFAULT_MODEL,
         reasoning: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "chain_of_thought",
         retrieval: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "once",
         k: Annotated[int, typer.Option("-k", min=1, help="Chunks per search.")] = 5,
@@ -23,7 +23,7 @@ def ask(question: Asked, index: IndexFolder,
         temperature: Annotated[str, typer.Option(help="Of sampling; `none` sends none, for reasoning models.")] = "0",
         trace: Annotated[bool, typer.Option("--trace", help="Show every step with its prompt.")] = False,
         json: AsJson = False) -> None:
-    """Answer one question from an index, cited or refused."""
+    """Answer one question from an index, cited or refused. Exit status 1: neither, for the reason that is shown."""
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
     from experiments.display import print_json
@@ -37,11 +37,13 @@ def ask(question: Asked, index: IndexFolder,
     answer, opened = asyncio.run(_ask(settings, question))
     row = answer_row(answer, opened, model)
     if json:
-        print_json(row)
-        return
-    if trace:
-        _show_trace(answer)
-    _show(row, answer)
+        print_json({**row, "trace": [_step_row(step) for step in answer.trace]} if trace else row)
+    else:
+        if trace:
+            _show_trace(answer)
+        _show(row)
+    if answer.outcome not in ("answered", "refused"):
+        raise typer.Exit(1)
 
 
 def _temperature(text: str) -> float | None:
@@ -70,7 +72,9 @@ def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
     """The answer as `ask --json` prints it."""
     from dataclasses import asdict
 
+    from experiments.notes import on_models
     from experiments.passages import chunk_row
+    from experiments.results import used
 
     evidence = {passage.number: {"number": passage.number, **chunk_row(passage.chunk, index)}
                 for passage in answer.evidence}
@@ -78,23 +82,35 @@ def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
             "citations": [evidence[number] for number in answer.cited],
             "invalid_citations": list(answer.invalid_citations), "evidence": list(evidence.values()),
             "failure": answer.failure.message if answer.failure else None,
-            "model": model, "usage": asdict(answer.usage), "seconds": round(answer.cost.seconds, 3)}
+            "model": model, "usage": asdict(used(answer)), "seconds": round(answer.cost.seconds, 3),
+            "notes": on_models([model])}
 
 
-def _show(row: dict[str, Any], answer: Answer) -> None:
+def _step_row(step: Step) -> dict[str, Any]:
+    """One step as `ask --trace --json` prints it."""
+    from dataclasses import asdict
+
+    from agents.types import SearchStep
+
+    if isinstance(step, SearchStep):
+        return {"kind": "search", **asdict(step)}
+    messages = [{"role": message.role, "content": message.content} for message in step.messages]
+    return {"kind": "generate", **asdict(step), "messages": messages}
+
+
+def _show(row: dict[str, Any]) -> None:
     from experiments.display import note, say
     from experiments.passages import place
-    from experiments.summary import notes
 
     say(row["answer"] or f"No answer: {row['failure'] or row['outcome']}.")
     for citation in row["citations"]:
         say(f"  [{citation['number']}] {place(citation)}")
     if row["invalid_citations"]:
         say(f"  cited but never shown: {row['invalid_citations']}")
-    usage = answer.usage
-    note(f"{row['outcome']} by {row['model']}: {usage.calls} calls, {usage.prompt_tokens} + {usage.completion_tokens} "
-         f"tokens, {row['seconds']} s")
-    for text in notes([row["model"]], ""):
+    usage = row["usage"]
+    note(f"{row['outcome']} by {row['model']}: {usage['calls']} calls, {usage['prompt_tokens']} + "
+         f"{usage['completion_tokens']} tokens, {row['seconds']} s")
+    for text in row["notes"]:
         note(text)
 
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.options import AsJson, ModelName
+from experiments.commands.options import DEFAULT_MODEL, AsJson, ModelName
 
 
-def demo(model: ModelName = "smollm2-135m",
+def demo(model: ModelName = DEFAULT_MODEL,
          out: Annotated[Path, typer.Option(help="Folder in which the run's folder `demo` is made.")] = Path("runs"),
          fresh: Annotated[bool, typer.Option("--fresh", help="Forget the journal and ask the model again.")] = False,
          json: AsJson = False) -> None:

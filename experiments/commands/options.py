@@ -16,5 +16,6 @@ Query = Annotated[str, typer.Argument(help="What to look for.", callback=_decode
 Asked = Annotated[str, typer.Argument(help="The question.", callback=_decoded)]
 IndexFolder = Annotated[Path, typer.Option("--index", help="Folder made by `ragbed index`.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+DEFAULT_MODEL = "smollm2-135m"  # the catalogue's; no other package is imported before its name is known to be ours
 ModelName = Annotated[str, typer.Option("--model", help="openai:NAME, http://host/v1#NAME, gguf:PATH, "
                                                         "hf:OWNER/REPO/FILE.gguf, or a local model's name.")]

@@ -10,11 +10,10 @@ from pydantic import BaseModel, ConfigDict
 
 from experiments.answers import is_korean, normalize_answer, token_f1, with_values
 from experiments.judges.types import Judging
-from experiments.record import Verdict
+from experiments.record import Grade, Verdict
 from experiments.values import Value, values
 from strategies.reading import strip_citations
 
-Grade = Literal["Correct", "Partially Correct", "Wrong"]
 GRADES: tuple[Grade, ...] = ("Correct", "Partially Correct", "Wrong")
 _LONGEST_RATIO = 3
 _LONGEST_WORDS = 10

@@ -1,6 +1,7 @@
 """A model as judge: reads question, accepted answer and predicted answer, and grades in two fixed lines.
 
-The three grades and four error types are those of the CReSt paper (section 3.2); the prompt, `prompt.md`, is ours.
+The three grades (section 4.1) and four error types (Figure 13) are those of the CReSt paper; the prompt, `prompt.md`,
+is ours.
 """
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.judges.lexical import GRADES, Grade
+from experiments.judges.lexical import GRADES
 from experiments.judges.types import Judging
-from experiments.record import Verdict
+from experiments.record import Grade, Verdict
 from strategies.reading import strip_citations
 from strategies.types import Failure, Generate, Message
 
@@ -65,6 +66,8 @@ class ModelJudge(BaseModel):
 def ask(question: str, answers: tuple[str, ...], predicted: str) -> str:
     """The judge's prompt; further accepted answers follow the first, one a line."""
     fields = {"question": question, "accepted": "\nor: ".join(answers), "predicted": strip_citations(predicted)}
+    if set(_FIELD.findall(prompt())) != set(fields):
+        raise KeyError(f"the judge's prompt has not the fields {sorted(fields)}")
     return _FIELD.sub(lambda field: fields[field[1]], prompt())
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from agents.types import OUTCOMES, Outcome
 from experiments.metrics.scored import Scoring
+from experiments.metrics.table import METRICS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000
 _LEVEL = 95.0
+_Z = 1.959963984540054  # of the normal distribution, at that level
 _DRAWS_AT_ONCE = 1_000_000
 _DIGITS = 10
 
 
 class Estimate(TypedDict):
-    """A mean with its interval, over n questions. None where n is 0; no interval where n is 1."""
+    """A mean with its interval, over n questions. None where n is 0; for where there is no interval see `aggregate`."""
 
     mean: float | None
     low: float | None
@@ -49,13 +51,20 @@ def outcomes(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def aggregate(rows: Sequence[Row], scoring: Scoring = "corrected", seed: int = 0,
-              resamples: int = RESAMPLES) -> dict[str, Estimate]:
-    """The mean of every metric over the questions that it applies to, with a 95 % percentile bootstrap interval.
+              resamples: int = RESAMPLES, refusing: bool = True) -> dict[str, Estimate]:
+    """The mean of every metric over the questions that it applies to, with a 95 % interval.
 
-    Questions are resampled within the answerable and the unanswerable, so that both splits keep their size.
+    That of a share is Wilson's score interval (1927), which holds for shares of 0 and 1 and for few questions. That
+    of another metric is the percentile bootstrap's: questions are resampled within the answerable and the
+    unanswerable, so that both splits keep their size. There is none for one question, where a split has one, nor
+    where all resamples agree: a sample without spread says nothing of the spread of what it was drawn from.
+
     `unified` is the mean of the two splits' means; where one split is empty, corrected scoring takes the other's
     mean and as-published counts the empty one as 0. `citation_f1` is the harmonic mean of the averaged precision
     and recall (CReSt, Table 4). Equal rows in any order give equal figures, rounded to 10 digits.
+
+    Args:
+        refusing: whether the rules offer a refusal; without, the unanswerable have no unified score in any scoring.
 
     Returns:
         name to estimate, in the order of the rows' scores, `citation_f1` after `citation_recall_in_view`.
@@ -64,15 +73,15 @@ def aggregate(rows: Sequence[Row], scoring: Scoring = "corrected", seed: int = 0
 
     names = list(dict.fromkeys(name for row in rows for name in row.scores))
     splits = [_columns(split, names) for split in (_split(rows, True), _split(rows, False))]
-    points = _statistics([(v.sum(axis=0, keepdims=True), m.sum(axis=0, keepdims=True)) for v, m in splits],
-                         names, scoring)
+    totals = [(v.sum(axis=0, keepdims=True), m.sum(axis=0, keepdims=True)) for v, m in splits]
+    halving = scoring == "as-published" and refusing
+    points = _statistics(totals, names, halving)
     rng = np.random.default_rng(seed)
-    drawn = [_resampled(v, m, rng, resamples) for v, m in splits]
-    spread = _statistics(drawn, names, scoring)
-    counts = dict(zip(names, sum(m.sum(axis=0) for _, m in splits).astype(int).tolist(), strict=True)) if names else {}
+    spread = _statistics([_resampled(v, m, rng, resamples) for v, m in splits], names, halving)
+    sizes = {name: [int(counts[0, at]) for _, counts in totals] for at, name in enumerate(names)}
     if "citation_f1" in points:
-        counts["citation_f1"] = counts["citation_precision"]
-    return {name: _estimate(float(points[name][0]), spread[name], counts[name]) for name in _ordered(points)}
+        sizes["citation_f1"] = sizes["citation_precision"]
+    return {name: _estimate(name, float(points[name][0]), spread[name], sizes[name]) for name in _ordered(points)}
 
 
 def _split(rows: Sequence[Row], answerable: bool) -> list[Row]:
@@ -110,15 +119,19 @@ def _batches(total: int, size: int) -> Iterator[range]:
 
 
 def _statistics(splits: Sequence[tuple[Floats, Floats]], names: Sequence[str],
-                scoring: Scoring) -> dict[str, Floats]:
-    """Each metric's value per resample, from the sums and counts of the two splits; nan where it has none."""
+                halving: bool) -> dict[str, Floats]:
+    """Each metric's value per resample, from the sums and counts of the two splits; nan where it has none.
+
+    Args:
+        halving: whether an empty split counts 0 in `unified`.
+    """
     (sums, counts), (other_sums, other_counts) = splits
     pooled = _ratio(sums + other_sums, counts + other_counts)
     values = {name: pooled[:, at] for at, name in enumerate(names)}
     if "unified" in values:
         at = names.index("unified")
         values["unified"] = _mean_of_splits(_ratio(sums, counts)[:, at], _ratio(other_sums, other_counts)[:, at],
-                                            scoring)
+                                            halving)
     if {"citation_precision", "citation_recall"} <= values.keys():
         precision, recall = values["citation_precision"], values["citation_recall"]
         values["citation_f1"] = _harmonic(precision, recall)
@@ -131,13 +144,13 @@ def _ratio(sums: Floats, counts: Floats) -> Floats:
     return np.divide(sums, counts, out=np.full_like(sums, math.nan), where=counts > 0)
 
 
-def _mean_of_splits(answerable: Floats, unanswerable: Floats, scoring: Scoring) -> Floats:
+def _mean_of_splits(answerable: Floats, unanswerable: Floats, halving: bool) -> Floats:
     import numpy as np
 
     both = np.nan_to_num(answerable) + np.nan_to_num(unanswerable)
     present = (~np.isnan(answerable)).astype(np.float64) + ~np.isnan(unanswerable)
     halved: Floats = _ratio(both, present)
-    return np.where(present == 1, both / 2, halved) if scoring == "as-published" else halved
+    return np.where(present == 1, both / 2, halved) if halving else halved
 
 
 def _harmonic(precision: Floats, recall: Floats) -> Floats:
@@ -148,17 +161,35 @@ def _harmonic(precision: Floats, recall: Floats) -> Floats:
     return np.divide(2 * precision * recall, total, out=np.where(np.isnan(total), math.nan, 0.0), where=total > 0)
 
 
-def _estimate(mean: float, spread: Floats, n: int) -> Estimate:
+def _estimate(name: str, mean: float, spread: Floats, sizes: Sequence[int]) -> Estimate:
+    n = sum(sizes)
+    low: float | None = None
+    high: float | None = None
+    if n > 1 and name in METRICS and METRICS[name].share:
+        low, high = _wilson(mean, n)
+    elif n > 1 and 1 not in sizes:
+        low, high = _percentiles(spread)
+    return Estimate(mean=round(mean, _DIGITS) if n else None, low=low, high=high, n=n)
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's score interval: the shares that a test at this level would not reject."""
+    scale = 1 + _Z**2 / n
+    middle = (share + _Z**2 / (2 * n)) / scale
+    half = _Z / scale * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return round(max(middle - half, 0.0), _DIGITS), round(min(middle + half, 1.0), _DIGITS)
+
+
+def _percentiles(spread: Floats) -> tuple[float | None, float | None]:
+    """The bootstrap's interval; none where it has no width."""
     import numpy as np
 
-    if n == 0:
-        return Estimate(mean=None, low=None, high=None, n=0)
     usable = spread[~np.isnan(spread)]
-    if n == 1 or not len(usable):
-        return Estimate(mean=round(mean, _DIGITS), low=None, high=None, n=n)
+    if not len(usable):
+        return None, None
     tail = (100.0 - _LEVEL) / 2
-    low, high = np.percentile(usable, [tail, 100.0 - tail]).tolist()
-    return Estimate(mean=round(mean, _DIGITS), low=round(low, _DIGITS), high=round(high, _DIGITS), n=n)
+    low, high = (round(float(bound), _DIGITS) for bound in np.percentile(usable, [tail, 100.0 - tail]))
+    return (low, high) if low < high else (None, None)
 
 
 def _ordered(values: Mapping[str, Floats]) -> list[str]:

@@ -8,14 +8,23 @@ Where it differs from `corrected`:
 - An unread verdict is left out of the shares of Correct, Partially and Wrong but counts 0 in the unified score.
 - Only `[n]` is a citation; every number so written counts in P, shown or not. Refusals count in the averages.
 - Repeated gold labels count repeatedly in |G|; an answerable question without gold labels scores 0.
+- No F1 of citations is computed; ours is the paper's (Table 4), of the published precision and recall.
 
-One thing is ours: a refusal by ragbed's rule counts as graded Wrong without asking the judge.
+What is ours all the same:
+
+- A refusal by ragbed's rule counts as graded Wrong without asking the judge.
+- Citations are removed everywhere before judging; the published code removes only those that end the answer.
+- Thinking in tags is removed from a reply without answer tags; the published code takes the whole reply.
+- The judge's prompt is in our words and shows several accepted answers; an unread verdict is asked for once more.
+- Documents are shown by number and content; the published prompts hold whole records, gold marks among them.
+- Under rules that offer no refusal, which the paper does not have, no refusal is scored.
 """
 from __future__ import annotations
 
 import re
 
-from experiments.metrics.scored import Grade, Scored, Scores
+from experiments.metrics.scored import Scored, Scores
+from experiments.record import Grade
 
 _CITATION = re.compile(r"\[(\d+)\]")
 _HALVES = {"Correct": 2, "Partially Correct": 1, "Wrong": 0}
@@ -31,7 +40,7 @@ def refused(text: str) -> bool:
 def unified(item: Scored) -> float | None:
     """Per question; the mean is taken over the non-empty answers of a split."""
     if not item.answerable:
-        return float(refused(item.text))
+        return float(refused(item.text)) if item.may_refuse else None
     grade = _grade(item)
     if grade == "Wrong" and refused(item.text):
         return -1.0
@@ -50,7 +59,7 @@ def grades(item: Scored) -> Scores:
 
 def citations(item: Scored) -> Scores:
     """Set-based comparison of positions over all non-empty answers to answerable questions."""
-    if not (item.citations and item.answerable):
+    if not (item.cites and item.answerable):
         return {"citation_precision": None, "citation_recall": None}
     cited = set(_CITATION.findall(item.text))
     found = len(cited & {str(number) for number, held in item.hits.items() if held})
@@ -64,7 +73,7 @@ def score(item: Scored) -> Scores:
     scores: Scores = dict.fromkeys(NAMES)
     if not item.text:
         return scores
-    said = float(refused(item.text))
+    said = float(refused(item.text)) if item.may_refuse else None
     scores |= {"unified": unified(item), **grades(item), **citations(item)}
     return scores | {"refusal_accuracy": None if item.answerable else said,
                      "refused_answerable": said if item.answerable else None}

@@ -12,9 +12,10 @@ _POINTS = {"Correct": 1.0, "Partially Correct": 0.5, "Wrong": 0.0}
 
 def unified(item: Scored) -> float | None:
     """Table 2 of the paper: answerable and Correct 1, Partially 0.5, Wrong 0, refused -1; unanswerable and
-    refused 1, else 0. None for an answerable question without a gold answer."""
+    refused 1, else 0. None for an answerable question without a gold answer, and for an unanswerable one under
+    rules that offer no refusal."""
     if not item.answerable:
-        return float(_refused(item))
+        return float(_refused(item)) if item.may_refuse else None
     if not item.answers:
         return None
     return -1.0 if _refused(item) else _POINTS.get(item.grade or "", 0.0)
@@ -32,8 +33,9 @@ def grades(item: Scored) -> Scores:
 
 
 def refusals(item: Scored) -> Scores:
-    """`refusal_accuracy` over unanswerable questions, `refused_answerable` over the others."""
-    refused = float(_refused(item))
+    """`refusal_accuracy` over unanswerable questions, `refused_answerable` over the others; None under rules that
+    offer no refusal."""
+    refused = float(_refused(item)) if item.may_refuse else None
     return {"refusal_accuracy": None if item.answerable else refused,
             "refused_answerable": refused if item.answerable else None}
 
@@ -44,7 +46,7 @@ def citations(item: Scored) -> Scores:
     Precision |P∩G|/|P|, recall (gold items that a cited chunk holds)/|G|, 0 where nothing is cited. Recall in view
     takes the gold items that were shown, None where none was. None for a question without gold labels.
     """
-    if not (item.citations and item.answerable and item.gold_total):
+    if not (item.cites and item.answerable and item.gold_total):
         return dict.fromkeys(("citation_precision", "citation_recall", "citation_recall_in_view"))
     held = [item.hits.get(number, frozenset()) for number in dict.fromkeys(item.cited)]
     found = len(frozenset[int]().union(*held))
@@ -57,7 +59,7 @@ def citations(item: Scored) -> Scores:
 def score(item: Scored) -> Scores:
     """All of this scoring's metrics of one question."""
     return {"unified": unified(item), **grades(item), **refusals(item), **citations(item),
-            "invalid_citations": float(len(item.invalid)) if item.citations else None}
+            "invalid_citations": float(len(item.invalid)) if item.cites else None}
 
 
 def _refused(item: Scored) -> bool:

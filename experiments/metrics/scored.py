@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.types import Outcome
+from experiments.record import Grade
+from strategies.types import Rules
 
 Scoring = Literal["corrected", "as-published"]
-Grade = Literal["Correct", "Partially Correct", "Wrong"]
 Scores = dict[str, float | None]
 
 
@@ -17,7 +18,7 @@ class Scored:
     """One question's material for scoring.
 
     Attributes:
-        answerable: as scored: False also where a perturbation dropped the gold.
+        answerable: whether the benchmark has the question answerable.
         text: the final answer with its citations; empty where there is none.
         refused: by ragbed's rule: the answer begins with the refusal sentence, or the structured reply refuses.
         answers: accepted gold answers; empty where the question has none.
@@ -27,7 +28,8 @@ class Scored:
         hits: per evidence number, the indices of the gold items that the passage holds.
         gold_total: number of distinct gold items, shown or not.
         gold_repeats: gold labels that the record states more than once.
-        citations: whether the rules ask for citations; without, no citation metric applies.
+        rules: what the prompt demanded; where it asks for no citations, or offers no refusal, no metric of them
+            applies.
     """
 
     outcome: Outcome
@@ -42,7 +44,22 @@ class Scored:
     hits: Mapping[int, frozenset[int]] = field(default_factory=dict)
     gold_total: int = 0
     gold_repeats: int = 0
-    citations: bool = True
+    rules: Rules = "grounded"
+
+    @property
+    def cites(self) -> bool:
+        """Whether the rules ask for citations."""
+        return self.rules in ("grounded", "open")
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether the rules offer a refusal."""
+        return may_refuse(self.rules)
+
+
+def may_refuse(rules: Rules) -> bool:
+    """Whether a prompt of these rules offers a refusal."""
+    return rules == "grounded"
 
 
 def needs_judge(outcome: Outcome, answerable: bool, answers: tuple[str, ...]) -> bool:

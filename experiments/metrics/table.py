@@ -16,6 +16,7 @@ class Metric:
 
     Attributes:
         over: the questions that it applies to.
+        share: whether each question has 0 or 1, so that the mean is a share.
         judged: whether it rests on a judge's grades.
         of_set: whether it is computed of a whole set, and no question has one.
     """
@@ -23,6 +24,7 @@ class Metric:
     name: str
     description: str
     over: str = "all questions"
+    share: bool = False
     judged: bool = False
     of_set: bool = False
 
@@ -45,12 +47,12 @@ _ANSWERABLE = "answerable questions"
 METRICS = MappingProxyType({metric.name: metric for metric in (
     Metric("unified", "Correct 1, Partially 0.5, Wrong 0, needless refusal -1; rightful refusal 1; "
            "mean of the two splits' means", judged=True),
-    Metric("correct", "share graded Correct", _ANSWERABLE, judged=True),
-    Metric("partial", "share graded Partially Correct", _ANSWERABLE, judged=True),
-    Metric("wrong", "share graded Wrong, refusals among them", _ANSWERABLE, judged=True),
-    Metric("unjudged", "share of answers whose verdict could not be read", _ANSWERABLE, judged=True),
-    Metric("refusal_accuracy", "share refused", "unanswerable questions"),
-    Metric("refused_answerable", "share refused although answerable", _ANSWERABLE),
+    Metric("correct", "share graded Correct", _ANSWERABLE, share=True, judged=True),
+    Metric("partial", "share graded Partially Correct", _ANSWERABLE, share=True, judged=True),
+    Metric("wrong", "share graded Wrong, refusals among them", _ANSWERABLE, share=True, judged=True),
+    Metric("unjudged", "share of answers whose verdict could not be read", _ANSWERABLE, share=True, judged=True),
+    Metric("refusal_accuracy", "share refused", "unanswerable questions", share=True),
+    Metric("refused_answerable", "share refused although answerable", _ANSWERABLE, share=True),
     Metric("citation_precision", "share of cited chunks that are gold", "answerable questions with gold"),
     Metric("citation_recall", "share of gold that is cited", "answerable questions with gold"),
     Metric("citation_recall_in_view", "share of the shown gold that is cited",
@@ -58,10 +60,10 @@ METRICS = MappingProxyType({metric.name: metric for metric in (
     Metric("citation_f1", "harmonic mean of the averaged citation precision and recall",
            "answerable questions with gold", of_set=True),
     Metric("invalid_citations", "numbers cited that were never shown, per question"),
-    Metric("em", "answer equals a gold answer after normalisation", _ANSWERABLE),
+    Metric("em", "answer equals a gold answer after normalisation", _ANSWERABLE, share=True),
     Metric("f1", "token F1 with the nearest gold answer", _ANSWERABLE),
-    Metric("well_formed", "share whose reply held an answer or a refusal"),
-    Metric("tagged", "share whose answer stood in its tags or fields, where these were asked for"),
+    Metric("well_formed", "share whose reply held an answer or a refusal", share=True),
+    Metric("tagged", "share whose answer stood in its tags or fields, where these were asked for", share=True),
 )})
 
 
@@ -73,5 +75,6 @@ def score(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 
 def shown_name(metric: str, judge: str | None) -> str:
-    """The name for a table: that of a judged metric says so where the lexical judge graded."""
-    return f"{metric} (lexical)" if judge == "lexical" and METRICS[metric].judged else metric
+    """The name for a table: that of a judged metric says who graded."""
+    known = METRICS.get(metric)
+    return f"{metric} ({judge})" if judge and known is not None and known.judged else metric

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from markupsafe import Markup, escape
 
 from experiments.report.text import Bounded
+from strategies.reading import strip_citations
 
-_CITATION = re.compile(r"\[\d{1,4}(?:\s*[-–,]\s*\d{1,4}){0,40}\]")
+_BRACKET = re.compile(r"\[[\d\s,;–-]{1,400}\]")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -19,7 +20,9 @@ def linked(answer: Bounded, anchors: Mapping[int, str]) -> Markup:
         anchors: page anchor by evidence number; a number without one is marked as not shown.
     """
     pieces, at = [], 0
-    for match in _CITATION.finditer(answer.text):
+    for match in _BRACKET.finditer(answer.text):
+        if strip_citations(f"x{match[0]}") != "x":
+            continue
         pieces += [escape(answer.text[at:match.start()]), _numbers(match[0], anchors)]
         at = match.end()
     return Markup("").join([*pieces, escape(answer.text[at:])])

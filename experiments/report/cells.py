@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.types import OUTCOMES
+from experiments.cells import FACTORS, varying
+from experiments.metrics.table import shown_name
 from experiments.report.text import visible
 
-FACTORS = ("benchmark", "model", "retrieval", "retriever", "reasoning", "rules", "condition", "perturbation", "format",
-           "repeat", "scoring", "judge")
+_SHARED = (*FACTORS, "layout", "scoring", "judge")
 _FIRST = ("unified", "correct", "partial", "wrong", "refusal_accuracy", "citation_precision", "citation_recall",
           "citation_f1", "em", "f1")
-_JUDGED = ("unified", "correct", "partial", "wrong")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +89,28 @@ class Table:
     columns: tuple[str, ...]
     shared: tuple[tuple[str, str], ...]
 
+    @property
+    def drops_empty(self) -> bool:
+        """Whether an answer without text counts in no published metric."""
+        return ("scoring", "as-published") in self.shared
+
 
 def table(stored: Sequence[Mapping[str, Any]]) -> Table:
     """The summary's cells as rows."""
-    varying = [name for name in FACTORS if len({_text(cell.get(name)) for cell in stored}) > 1]
-    shared = tuple((name, _text(stored[0].get(name))) for name in FACTORS
-                   if stored and name not in varying and stored[0].get(name) is not None)
-    cells = tuple(_cell(number, cell, varying) for number, cell in enumerate(stored, 1))
+    shared = tuple((name, _text(stored[0][name])) for name in _SHARED if stored and stored[0].get(name) is not None
+                   and len({_text(cell.get(name)) for cell in stored}) == 1)
+    factors = varying(stored)
+    cells = tuple(_cell(number, cell, factors) for number, cell in enumerate(stored, 1))
     cells = tuple(_unique(cells))
     seen = {name: None for cell in cells for name in cell.figures}
     return Table(cells, tuple(sorted(seen, key=_rank)), shared)
 
 
-def _cell(number: int, stored: Mapping[str, Any], varying: Sequence[str]) -> Cell:
+def _cell(number: int, stored: Mapping[str, Any], factors: Sequence[str]) -> Cell:
     usage = stored.get("usage") or {}
     judge = stored.get("judge")
     return Cell(
-        id=stored["id"], number=number, label=_label(stored, varying), n=int(stored.get("n") or 0),
+        id=stored["id"], number=number, label=_label(stored, factors), n=int(stored.get("n") or 0),
         figures={column(name, judge): Figure.of(value) for name, value in (stored.get("metrics") or {}).items()},
         outcomes=_outcomes(stored.get("outcomes") or {}),
         prompt_tokens=int(usage.get("prompt_tokens") or 0), completion_tokens=int(usage.get("completion_tokens") or 0),
@@ -118,8 +123,7 @@ def _unique(cells: Sequence[Cell]) -> Iterator[Cell]:
         yield cell if counts[cell.label] == 1 else replace(cell, label=f"{cell.label} ({visible(cell.id)})")
 
 
-def _label(stored: Mapping[str, Any], varying: Sequence[str]) -> str:
-    names = [name for name in varying if name != "judge"] or ["reasoning"]
+def _label(stored: Mapping[str, Any], names: Sequence[str]) -> str:
     words = [f"repeat {stored[name]}" if name == "repeat" else _text(stored.get(name)) for name in names]
     return " · ".join(word for word in words if word) or visible(str(stored["id"]))
 
@@ -129,8 +133,8 @@ def _text(value: object) -> str:
 
 
 def column(name: str, judge: str | None) -> str:
-    """The metric's name, with the judge's where a judge's grades are in it."""
-    return visible(f"{name} ({judge})" if name in _JUDGED and judge else name)
+    """The metric's name, with the judge's where a judge's grades are in it, safe to look at."""
+    return visible(shown_name(name, judge))
 
 
 def _rank(column: str) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from experiments.notes import on_unjudged
 from experiments.record import Result
 from experiments.report.cells import Cell, Figure, Table
 
@@ -11,8 +12,9 @@ FAILED = ("malformed", "too_long", "budget", "timeout", "error")
 
 
 def verdicts(table: Table, results: Sequence[Result]) -> list[str]:
-    """Sentences about quality, refusals, failures and cost, in this order."""
+    """Sentences about quality, what was not judged, refusals, failures and cost, in this order."""
     sentences = [sentence for column in _unified_columns(table) for sentence in _quality(table, column)]
+    sentences += on_unjudged(result.verdict for result in results)
     sentences += _refusals(results)
     sentences += _failures(table)
     sentences += _cost(table.cells)
@@ -37,26 +39,17 @@ def _quality(table: Table, column: str) -> list[str]:
 
 
 def _against(best: Figure, others: Mapping[str, Figure]) -> list[str]:
-    if best.low is None:
-        return ["It has no interval, so no difference can be told."]
-    unsure = [label for label, figure in others.items() if not _above(best, figure)]
-    clear = [label for label in others if label not in unsure]
-    sentences = []
-    if unsure:
-        sentences.append(f"Its interval overlaps {_list(unsure)}, so no difference from {_it(unsure)} can be told "
-                         f"at n = {_sizes([best, *(others[label] for label in unsure)])}.")
-    if clear:
-        sentences.append(f"Its interval lies above {_list(clear)}. No paired test was made and nothing is corrected "
-                         "for the number of comparisons.")
-    return sentences
-
-
-def _it(labels: Sequence[str]) -> str:
-    return "it" if len(labels) == 1 else "them"
-
-
-def _above(best: Figure, other: Figure) -> bool:
-    return best.low is not None and other.high is not None and best.low > other.high
+    if not others:
+        return []
+    known = {label: figure.high for label, figure in others.items() if figure.high is not None}
+    if best.low is None or not known:
+        return ["There is no interval to compare it by."]
+    overlapped = [label for label, high in known.items() if high >= best.low]
+    below = [label for label in known if label not in overlapped]
+    parts = [f"overlaps that of {_list(overlapped)}"] if overlapped else []
+    parts += [f"does not overlap that of {_list(below)}"] if below else []
+    return [f"Its interval {' and '.join(parts)}.", "No paired test was made and nothing is corrected for the number "
+            "of comparisons."]
 
 
 def _words(figure: Figure) -> str:
@@ -66,11 +59,6 @@ def _words(figure: Figure) -> str:
     return f"{mean} (95 % interval {figure.low:.2f} to {figure.high:.2f}, n = {figure.n})"
 
 
-def _sizes(figures: Sequence[Figure]) -> str:
-    low, high = min(f.n for f in figures), max(f.n for f in figures)
-    return str(low) if low == high else f"{low} to {high}"
-
-
 def _list(labels: Sequence[str], most: int = 6) -> str:
     if len(labels) > most:
         return ", ".join(labels[:most]) + f" and {len(labels) - most} more"
@@ -78,12 +66,13 @@ def _list(labels: Sequence[str], most: int = 6) -> str:
 
 
 def _refusals(results: Sequence[Result]) -> list[str]:
-    sides = {side: [r for r in results if r.answerable is side] for side in (False, True)}
-    if not sides[False]:
+    """By the run's own scoring, where refusals are scored at all."""
+    right, over = ([score for result in results if (score := result.scores.get(name)) is not None]
+                   for name in ("refusal_accuracy", "refused_answerable"))
+    if not right:
         return []
-    right, over = (sum(r.refused for r in sides[side]) for side in (False, True))
-    sentence = f"Over all cells, {right} of {len(sides[False])} answers to unanswerable questions were refusals"
-    return [sentence + (f", and {over} of {len(sides[True])} to answerable ones." if sides[True] else ".")]
+    sentence = f"Over all cells, {sum(right):.0f} of {len(right)} answers to unanswerable questions were refusals"
+    return [sentence + (f", and {sum(over):.0f} of {len(over)} to answerable ones." if over else ".")]
 
 
 def _failures(table: Table) -> list[str]:
@@ -92,14 +81,19 @@ def _failures(table: Table) -> list[str]:
         counts.update(dict(cell.outcomes))
     failed = {name: counts[name] for name in FAILED if counts[name]}
     if not failed:
-        return [f"All {counts.total()} questions were answered or refused; none failed."]
+        return [f"None of the {counts.total()} answers, one for each question in each cell, failed."]
     named = ", ".join(f"{name} {count}" for name, count in failed.items())
-    return [f"{sum(failed.values())} of {counts.total()} ended without an answer ({named}). They stay in every mean."]
+    kept = ("As published, those without text count in no mean of the published metrics, and n is smaller there."
+            if table.drops_empty else "They stay in every mean.")
+    return [f"{sum(failed.values())} of {counts.total()} answers, one for each question in each cell, failed "
+            f"({named}). {kept}"]
 
 
 def _cost(cells: Sequence[Cell]) -> list[str]:
     costs = {cell.label: cell.tokens_each for cell in cells if cell.tokens_each}
     if len(costs) < 2:
+        return []
+    if len(set(costs.values())) == 1:
         return []
     least, most = min(costs, key=lambda k: costs[k] or 0.0), max(costs, key=lambda k: costs[k] or 0.0)
     ratio = (costs[most] or 0.0) / (costs[least] or 1.0)

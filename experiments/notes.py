@@ -1,0 +1,55 @@
+"""What a reader of a run's figures has to know, in sentences."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from agents.catalogue import DEFAULT, entry_named
+from experiments.metrics.scored import may_refuse
+from experiments.record import Verdict
+from strategies.types import Rules, Usage
+
+LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
+           "do not compare with published ones.")
+
+
+def on_models(models: Sequence[str]) -> list[str]:
+    """A line for each model whose weights are those of the small default model, whatever name it has here."""
+    return [f"{model} answered: a model of 135 million parameters. Its answers show that the machine works, not how "
+            "good a strategy is." for model in models if _is_default(model)]
+
+
+def _is_default(model: str) -> bool:
+    from agents.models import resolve
+
+    entry = entry_named(DEFAULT)
+    return entry is not None and resolve(model, calls=False).identity == f"sha256:{entry.weights.sha256}"
+
+
+def on_judge(judge: str, used: Usage) -> list[str]:
+    """What stands behind the grades, and what a judge model used, which is no part of the cells' own figures."""
+    if judge == "lexical":
+        return [LEXICAL]
+    if not used.calls:
+        return []
+    price = "at an unknown price" if used.price is None else f"for ${used.price:.4f}"
+    return [f"The judge {judge} made {used.calls:,} calls with {used.prompt_tokens + used.completion_tokens:,} tokens "
+            f"{price}; they are not among the calls, tokens and price of the cells."]
+
+
+def on_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
+    """How many answers have no grade, and why: a judge that fails looks like strategies that do."""
+    asked = [verdict for verdict in verdicts if verdict is not None]
+    reasons = Counter(verdict.note or "no reason given" for verdict in asked if verdict.grade is None)
+    if not reasons:
+        return []
+    why = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
+    return [f"{reasons.total()} of {len(asked)} answers are unjudged: {why}. They count 0 in the unified score, "
+            "whatever they say."]
+
+
+def on_rules(rules: Iterable[Rules]) -> list[str]:
+    """Under which rules no refusal is scored."""
+    without = [name for name in dict.fromkeys(rules) if not may_refuse(name)]
+    return [f"The prompts of the rules {' and '.join(without)} offer no refusal: there, refusals of unanswerable "
+            "questions are not scored, and the unified score is the mean of the answerable ones."] if without else []
