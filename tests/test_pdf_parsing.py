@@ -155,6 +155,15 @@ def test_running_headers_and_page_numbers_are_classed() -> None:
     assert document.html.count('<p class="footer"') == 3
 
 
+def test_a_running_title_below_the_margin_is_no_heading_and_in_no_table() -> None:
+    rows = table(104, ("", "2023", "2022"), ("Cash", "10", "20"), ("Debt", "30", "40"))
+    pages = [[line(90, "Notes (Continued)", 11, "hebo", x=300), *rows, *PROSE[4:]] for _ in range(4)]
+    document = parse_document(pdf(*pages), "a.pdf")
+    assert document.html.count('<p class="header"') == 4
+    assert document.plain.startswith("Notes (Continued)\n\n|  | 2023 | 2022 |\n| --- |")
+    assert "class=\"heading3\"" in parse_document(pdf(pages[0][:1] + PROSE), "a.pdf").html
+
+
 def test_an_income_statement_of_a_filing_reads_as_a_table() -> None:
     document = real("financebench/pdfs/ADOBE_2022_10K.pdf")
     assert "|  | Years Ended | Years Ended | Years Ended |\n" in document.plain

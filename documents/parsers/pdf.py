@@ -9,6 +9,7 @@ from documents.parse import Parsed
 from documents.pdf.aligned import aligned_tables
 from documents.pdf.lines import Box, Line, lines_of
 from documents.pdf.paragraphs import Habits, Paragraph, by_block, joined, paragraphs_of
+from documents.pdf.rows import rows_of
 from documents.pdf.tables import Grid, Table, drawn_grids, inside
 from documents.renderings.events import Close, Event, Open, normalised
 from documents.renderings.html import write_html
@@ -98,7 +99,7 @@ def _blocks(lines: list[Line], grids: list[Grid], habits: Habits, height: float)
             table = grid.filled(members, lambda cell: joined(cell, habits))
             placed.append(((min(line.block for line in members), table.box[1]), table))
             rest = _without(rest, members)
-    for table, taken in aligned_tables(rest):
+    for table, taken in aligned_tables(_without(rest, _running(rest, habits, height))):
         members = [line for line in rest if any(inside(line.box, box) for box in taken)]
         placed.append(((min(line.block for line in members), table.box[1]), table))
         rest = _without(rest, members)
@@ -107,6 +108,13 @@ def _blocks(lines: list[Line], grids: list[Grid], habits: Habits, height: float)
             placed.append(((group[0].block, paragraph.box[1]), paragraph))
     placed.sort(key=lambda item: (_margin(item[1]), item[0]))
     return [block for _, block in placed]
+
+
+def _running(lines: list[Line], habits: Habits, height: float) -> list[Line]:
+    """Running titles, so that no table takes them for its own; numbers, and what stands beside others, may be."""
+    alone = [row.cells[0] for row in rows_of(lines) if len(row.cells) == 1]
+    return [line for line in alone
+            if sum(map(str.isalpha, line.text)) > 3 and habits.edge(line.text, line.box, height)]
 
 
 def _without(lines: list[Line], taken: list[Line]) -> list[Line]:

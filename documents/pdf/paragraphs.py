@@ -17,6 +17,8 @@ _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff、。]$")
 _DIGITS = re.compile(r"\d+")
 _WORD = re.compile(r"[^\W\d_]+")
 _MARGIN = 0.075
+_FAR = 0.12
+_OFTEN = 4
 _HEADING_LENGTH = 200
 
 
@@ -41,12 +43,14 @@ class Habits:
     Attributes:
         body: the size of most of its text, in points.
         repeated: texts at the edge of several pages, digits removed.
+        running: such texts a little below the upper edge, with their height, which is then the same on every page.
         words: how often each word occurs, in lower case.
         spaces_kept: whether lines of Korean end with a space where a word does.
     """
 
     body: float
     repeated: frozenset[str]
+    running: frozenset[tuple[str, int]]
     words: frozenset[str]
     spaces_kept: bool
 
@@ -55,10 +59,12 @@ class Habits:
         """The habits of pages, each given by its height and its lines."""
         sizes: Counter[float] = Counter()
         edges: Counter[str] = Counter()
+        running: Counter[tuple[str, int]] = Counter()
         words: set[str] = set()
         korean: list[bool] = []
         for height, lines in pages:
             edges.update({_folded(line.text) for line in lines if _edge(line.box, height)})
+            running.update({_placed(line.text, line.box) for line in lines if line.box[3] < _FAR * height})
             for line in lines:
                 sizes[round(line.size, 1)] += len(line.text)
                 words.update(word.lower() for word in _WORD.findall(line.text))
@@ -66,8 +72,21 @@ class Habits:
                     korean.append(line.spaced)
         often = max(2, len(pages) // 10)
         return cls(sizes.most_common(1)[0][0] if sizes else 0.0,
-                   frozenset(text for text, count in edges.items() if count >= often), frozenset(words),
-                   sum(korean) * 5 > len(korean))
+                   frozenset(text for text, count in edges.items() if count >= often),
+                   frozenset(placed for placed, count in running.items() if count >= max(_OFTEN, often)),
+                   frozenset(words), sum(korean) * 5 > len(korean))
+
+
+    def edge(self, text: str, box: Box, height: float) -> str:
+        """Whether a text is a running `header` or `footer`, or a page's number; empty if it is neither."""
+        edge = _edge(box, height)
+        if edge and (_folded(text) in self.repeated or _folded(text).strip(" -–—") == "#"):
+            return edge
+        return "header" if box[3] < _FAR * height and _placed(text, box) in self.running else ""
+
+
+def _placed(text: str, box: Box) -> tuple[str, int]:
+    return _folded(text), round(box[1])
 
 
 def _folded(text: str) -> str:
@@ -104,12 +123,10 @@ def _paragraph(lines: list[Line], habits: Habits, height: float) -> Paragraph:
     box = bounds(line.box for line in lines)
     size = max((line for line in lines), key=lambda line: len(line.text)).size
     return Paragraph(_BULLET.sub("", text) if _BULLET.match(text) else text,
-                     _kind(text, lines, habits, _edge(box, height)), size, box)
+                     habits.edge(text, box, height) or _kind(text, lines, habits), size, box)
 
 
-def _kind(text: str, lines: list[Line], habits: Habits, edge: str) -> str:
-    if edge and (_folded(text) in habits.repeated or _folded(text).strip(" -–—") == "#"):
-        return edge
+def _kind(text: str, lines: list[Line], habits: Habits) -> str:
     if _BULLET.match(text):
         return "list"
     ratio = max(line.size for line in lines) / habits.body if habits.body else 1.0
