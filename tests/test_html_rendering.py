@@ -42,6 +42,17 @@ def test_headings_lists_and_emphasis() -> None:
     assert html(page).startswith("<h1>One <em>two</em></h1>\n<p>A <strong>bold</strong> word<br>next line</p>\n<ul>")
 
 
+def test_items_keep_the_numbers_that_the_page_gives_them() -> None:
+    page = "<ol start=0><li>a<li>b<li value=7>c<li>d</ol><ul><li value=4>e</ul>"
+    assert plain(page) == "0. a\n1. b\n7. c\n8. d\n\n- e"
+    assert '<ol start="0">\n<li>a</li>\n<li>b</li>\n<li value="7">c</li>' in html(page)
+
+
+def test_a_row_span_of_zero_reaches_to_the_end() -> None:
+    page = "<table><tr><th>a<th>b<tr><td rowspan=0>Sales<td>1<tr><td>2<tr><td>3</table>"
+    assert plain(page) == "| a | b |\n| --- | --- |\n| Sales | 1 |\n| Sales | 2 |\n| Sales | 3 |"
+
+
 def test_preformatted_text_keeps_its_spaces() -> None:
     assert plain("<pre>a   b\n\tc</pre>") == "```\na   b\n    c\n```"
     assert html("<pre>a   b\n  c</pre>") == "<pre>a   b\n  c</pre>"
@@ -112,6 +123,7 @@ def test_the_title_is_the_pages_own_else_its_first_heading() -> None:
     assert parse_html("<title> A \n page</title><h1>Head</h1>").title == "A page"
     assert parse_html("<h2>Head</h2>").title == "Head"
     assert parse_html("<p>text</p>").title == ""
+    assert parse_html("<svg><title>Icon</title></svg><h1>Head</h1>").title == "Head"
 
 
 def test_hangul_is_composed_and_invisible_characters_are_dropped() -> None:

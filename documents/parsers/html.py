@@ -34,7 +34,7 @@ _INLINE = frozenset({
     "picture", "source", "slot"})
 _LINKS = frozenset({"a", "button"})
 _LARGE = 1_000_000
-_SPANS = ("colspan", "rowspan")
+_NUMBERS = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",), "li": ("value",)}
 
 
 def parse(data: bytes, source: str) -> Parsed:
@@ -76,8 +76,7 @@ def _no_collector(large: bool) -> Iterator[None]:
 
 
 def _title(soup: BeautifulSoup) -> str:
-    for name in ("title", "h1", "h2", "h3"):
-        tag = soup.find(name)
+    for tag in (soup.select_one("title:not(svg title)"), *map(soup.find, ("h1", "h2", "h3"))):
         if tag is not None and (text := " ".join(normalised(tag.get_text(" ")).split())):
             return text
     return ""
@@ -135,6 +134,8 @@ def _leave(tag: Tag, opened: bool, tidy: Tidy) -> None:
 
 
 def _attributes(tag: Tag) -> tuple[tuple[str, str], ...]:
-    names = _SPANS if tag.name in ("td", "th") else ("start",) if tag.name == "ol" else ()
+    """The attributes that carry meaning, where they say other than what holds without them."""
+    names = _NUMBERS.get(tag.name, ())
     found = ((name, str(tag.get(name, "")).strip()[:4]) for name in names)
-    return tuple((name, value) for name, value in found if value.isdecimal() and value.isascii() and int(value) > 1)
+    return tuple((name, str(int(value))) for name, value in found if value.isdecimal() and value.isascii()
+                 and (name == "value" or int(value) != 1) and (name != "colspan" or int(value)))

@@ -21,7 +21,7 @@ class _Flow:
     blocks: list[str] = field(default_factory=list)
     inline: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
-    items: int = 0
+    number: int = 0
     nested: bool = False
     listed: bool = False
 
@@ -67,7 +67,7 @@ class _Writer:
             self._table().rows.append(Row(header=self._stack[-1].tag == "thead"))
         elif tag == "thead" or tag in _FLOWS or tag in ("table", "ul", "ol", "dl", "pre"):
             self.flow.flush()
-            self._stack.append(_Flow(tag, attributes))
+            self._stack.append(_Flow(tag, attributes, number=int(attributes.get("start", 1)) - 1))
         elif tag in _LEAVES or tag == "hr":
             self.flow.flush()
 
@@ -93,7 +93,7 @@ class _Writer:
         elif done.tag == "thead":
             parent.blocks += done.blocks
         elif done.tag == "li":
-            parent.items += 1
+            parent.number = int(done.attributes.get("value", parent.number + 1))
             parent.blocks.append(_item(done, parent))
         elif done.blocks or done.rows:
             self._block(done, parent)
@@ -119,16 +119,16 @@ class _Writer:
 
 
 _LONG = 300
+_ALL_ROWS = 9_999
 
 
 def _cell(done: _Flow) -> Cell:
     return Cell(done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
-                int(done.attributes.get("rowspan", 1)), done.nested, done.listed)
+                int(done.attributes.get("rowspan", 1)) or _ALL_ROWS, done.nested, done.listed)
 
 
 def _item(done: _Flow, parent: _Flow) -> str:
-    first = int(parent.attributes.get("start", 1))
-    marker = f"{first + parent.items - 1}. " if parent.tag == "ol" else "- "
+    marker = f"{parent.number}. " if parent.tag == "ol" else "- "
     return _indented("\n".join(done.blocks), marker, " " * len(marker))
 
 
