@@ -32,10 +32,10 @@ def normalize_answer(text: str) -> str:
     """Lower case, no punctuation, no articles, single spaces; NFKC, so width and composition do not matter.
 
     HotpotQA's normalisation (Yang et al., 2018), with Unicode punctuation treated as ASCII's is: removed, not
-    replaced by a space.
+    replaced by a space. One thing is ours: a text of nothing but articles keeps them, since it may be the option `A`.
     """
     kept = unicodedata.normalize("NFKC", text).lower().translate(_WITHOUT_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", kept).split())
+    return " ".join(_ARTICLES.sub(" ", kept).split() or kept.split())
 
 
 def with_values(text: str, dates: bool = True) -> str:
@@ -65,8 +65,13 @@ def tokens(text: str, bigrams: bool = False) -> list[str]:
 
 
 def exact_match(text: str, answers: Sequence[str]) -> float:
-    """1.0 where the normalised text equals a normalised answer, else 0.0."""
-    return float(normalize_answer(text) in {normalize_answer(answer) for answer in answers})
+    """1.0 where the normalised text equals a normalised answer, else 0.0; text that normalises to nothing counts as
+    it stands."""
+    return float(_comparable(text) in map(_comparable, answers))
+
+
+def _comparable(text: str) -> str:
+    return normalize_answer(text) or unicodedata.normalize("NFKC", text).strip()
 
 
 def token_f1(text: str, answer: str) -> float:

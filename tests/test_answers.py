@@ -13,6 +13,7 @@ from experiments.values import values
 @pytest.mark.parametrize(("text", "normal"), [
     ("The  Quick, brown Fox!", "quick brown fox"),
     ("An apple a day", "apple day"),
+    ("(A)", "a"), ("The.", "the"),
     ("Papa Gino's", "papa ginos"),
     ("Papa Gino’s", "papa ginos"),
     ("Ｔｏｋｙｏ　１２", "tokyo 12"),
@@ -103,6 +104,13 @@ def test_token_f1_by_hand():
 def test_yes_and_no_count_only_as_the_whole_answer():
     assert token_f1("no, they are not", "no") == 0.0
     assert token_f1("No.", "no") == 1.0
+
+
+def test_what_normalises_to_nothing_is_compared_as_it_stands():
+    assert exact_match("A.", ("A",)) == token_f1("A.", "A") == 1.0
+    assert exact_match("A.", ("The",)) == 0.0
+    assert exact_match("!", ("?",)) == 0.0
+    assert exact_match("!", ("！",)) == 1.0
 
 
 def test_korean_f1_compares_character_bigrams():

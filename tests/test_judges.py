@@ -38,6 +38,15 @@ def play(judging, *replies):
     ("서울입니다", "서울", "Correct"),
     ("대한민국의 수도 서울", "대한민국 수도 부산", "Partially Correct"),
     ("", "London", "Wrong"),
+    ("A.", "A", "Correct"), ("(A)", "A", "Correct"), ("**A**", "A", "Correct"), ("B.", "A", "Wrong"),
+    ("It is a dog.", "A", "Wrong"), ("The", "A", "Wrong"),
+    ("Yes, there is no doubt.", "no", "Wrong"), ("Yes, there is no doubt.", "yes", "Correct"),
+    ("No, yes would be wrong.", "yes", "Wrong"), ("Yes and no.", "yes", "Wrong"), ("Yes and no.", "no", "Wrong"),
+    ("The answer is **yes**.", "Yes", "Correct"), ("None of them did, I know.", "no", "Wrong"),
+    ("네, 그렇습니다.", "예", "Correct"), ("아니요, 다릅니다.", "아니오", "Correct"), ("네덜란드입니다", "네", "Wrong"),
+    ("아네모네입니다", "네", "Wrong"), ("아네모네입니다", "모네", "Wrong"), ("모네입니다", "모네", "Correct"),
+    ("5", "5%", "Correct"), ("5%", "5", "Wrong"), ("about 5 of them", "5%", "Wrong"),
+    ("five, or 5 percent", "5%", "Correct"), ("5 people", "5", "Correct"), ("Only 5% of people", "5 people", "Wrong"),
 ])
 def test_the_lexical_rule(text, answer, expected):
     assert grade(text, answer) == expected

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, Literal
@@ -79,13 +80,12 @@ def to_question(row: Row, split: Split, id: str) -> Loaded:
         BenchmarkError: the record does not fit: file, line, field, expected.
     """
     records = row.decoded("documents", list, "a list of documents")
-    documents = tuple(_document(row, at, record, id) for at, record in enumerate(records))
+    documents = _documents(row, records, id)
     chunks = tuple(_chunk(document, record["type"]) for document, record in zip(documents, records, strict=True))
     docids = [record["docid"] for record in records]
-    if len(set(docids)) != len(docids):
-        row.fail("documents", "every docid once", docids)
+    by_docid = dict(zip(reversed(docids), reversed(chunks), strict=True))  # the first of a docid that repeats
     cited = _citations(row, docids, split)
-    gold = [_gold(id, docid, dict(zip(docids, chunks, strict=True))) for docid in dict.fromkeys(cited)]
+    gold = [_gold(id, docid, by_docid) for docid in dict.fromkeys(cited)]
     answer = row.fields.get("answer") if split == "refusal" else row.text("answer")
     return Question(
         id=id, text=row.text("query"), answers=(answer,) if isinstance(answer, str) else (),
@@ -101,6 +101,18 @@ def _id(row: Row, split: Split) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         row.fail("id", "text, a whole number or null", value)
     return f"{split}-{value}"
+
+
+def _documents(row: Row, records: Sequence[Any], question: str) -> tuple[Document, ...]:
+    """The documents as given, each with an id of its own: docids that repeat get `~2`, `~3` and so on."""
+    seen: Counter[str] = Counter()
+    documents = []
+    for at, record in enumerate(records):
+        document = _document(row, at, record, question)
+        seen[document.id] += 1
+        again = seen[document.id]
+        documents.append(document if again == 1 else replace(document, id=f"{document.id}~{again}"))
+    return tuple(documents)
 
 
 def _document(row: Row, at: int, record: Any, question: str) -> Document:

@@ -18,6 +18,8 @@ GRADES: tuple[Grade, ...] = ("Correct", "Partially Correct", "Wrong")
 _LONGEST_RATIO = 3
 _LONGEST_WORDS = 10
 _PARTIAL = 0.5
+_SHORT_KOREAN = 3
+_POLAR = {"yes": True, "예": True, "네": True, "no": False, "아니요": False, "아니오": False}
 
 
 class Lexical(BaseModel):
@@ -48,9 +50,18 @@ def grade(text: str, answer: str) -> Grade:
     Correct: the normalised answer equals the text, or stands in a text of at most three times its length or ten
     words, and all its numbers and dates are there as values. Partially Correct: token F1 of 0.5 or more (character
     bigrams for Korean), or at least half of its numbers and dates are there. Otherwise Wrong.
+
+    An answer that is yes or no (예, 네, 아니요) is Correct where the text says so in its first word, or in the last of
+    a short text that does not begin with either; else Wrong. An answer of nothing but an article, such as the option
+    `A`, has to be the whole text. A number and a percentage are not equal, unless the text is the bare number, since
+    a question often names the unit. An answer of up to three Korean characters has to begin a word.
     """
+    polar = _POLAR.get(normalize_answer(answer))
+    if polar is not None:
+        return "Correct" if _polarity(text) is polar else "Wrong"
     wanted, said = values(answer), values(text)
-    matched = sum(_is_said(value, said) for value in wanted)
+    bare = len(said) == 1 and with_values(text) == said[0].token
+    matched = sum(_is_said(value, said, bare) for value in wanted)
     if matched == len(wanted) and _matches(text, answer):
         return "Correct"
     if _overlap(text, answer) >= _PARTIAL or (wanted and matched / len(wanted) >= _PARTIAL):
@@ -65,8 +76,18 @@ def _overlap(text: str, answer: str) -> float:
     return token_f1(with_values(text, dates=False), with_values(answer, dates=False))
 
 
-def _is_said(value: Value, said: tuple[Value, ...]) -> bool:
-    return any(other.says(value) for other in said)
+def _polarity(text: str) -> bool | None:
+    """Whether the text says yes or no; None where it says neither, or begins with both."""
+    words = normalize_answer(text).split()
+    first, *others = [_POLAR.get(word) for word in words] or [None]
+    if first is None:
+        return others[-1] if others and len(words) <= _LONGEST_WORDS else None
+    both = len(words) > 2 and words[1] in ("and", "or") and others[1] is not None
+    return None if both else first
+
+
+def _is_said(value: Value, said: tuple[Value, ...], bare: bool) -> bool:
+    return any(other.says(value) and (other.percent == value.percent or (bare and value.percent)) for other in said)
 
 
 def _matches(text: str, answer: str) -> bool:
@@ -82,7 +103,9 @@ def _matches(text: str, answer: str) -> bool:
 
 
 def _stands_in(gold: str, text: str) -> bool:
-    """Whole words; anywhere for Korean, whose particles join the word before them."""
+    """Whole words; for Korean, whose particles join the word before them, anywhere, or where a word begins."""
     if not gold:
         return False
-    return gold in text if is_korean(gold) else f" {gold} " in f" {text} "
+    if is_korean(gold):
+        return f" {gold}" in f" {text}" if len(gold) <= _SHORT_KOREAN else gold in text
+    return f" {gold} " in f" {text} "
