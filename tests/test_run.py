@@ -15,6 +15,7 @@ from collections import Counter
 import pytest
 
 from strategies.catalogue import REASONING
+from strategies.types import Draft, Generate, Message
 
 FIVE = list(REASONING)
 COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
@@ -212,6 +213,21 @@ def test_under_placed_evidence_the_retrieval_strategy_has_no_effect(serve, town,
     assert (status, cell["retrieval"], cell["layout"]) == (0, None, "documents_first")
     assert len(server.requests) == 6
     assert all(body["messages"][1]["content"].startswith("Documents:\n\n[1]\n") for body, _ in server.requests)
+
+
+def test_a_strategy_draws_otherwise_in_every_cell_and_alike_in_a_replay(serve, town, ragbed, monkeypatch):
+    def drawing(task):
+        reply = yield Generate((Message("user", (f"{task.rng().random()}",)),), "answer")
+        return Draft.from_reply(reply)
+
+    monkeypatch.setitem(REASONING, "drawing", drawing)
+    server = serve(lambda _: "x")
+    path = town.config(server.url, reasoning="drawing", conditions=["given", "closed-book"], repeats=2)
+    assert ragbed("run", path)[0] == 0
+    assert len({body["messages"][0]["content"] for body, _ in server.requests}) == len(server.requests) == 6 * 4
+    hashes = town.hashes()
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert town.hashes() == hashes
 
 
 def test_a_limited_run_is_a_run_of_its_own(serve, town, ragbed):

@@ -50,7 +50,7 @@ METRICS = MappingProxyType({metric.name: metric for metric in (
     Metric("correct", "share graded Correct", _ANSWERABLE, share=True, judged=True),
     Metric("partial", "share graded Partially Correct", _ANSWERABLE, share=True, judged=True),
     Metric("wrong", "share graded Wrong, refusals among them", _ANSWERABLE, share=True, judged=True),
-    Metric("unjudged", "share of answers whose verdict could not be read", _ANSWERABLE, share=True, judged=True),
+    Metric("unjudged", "share of answers that the judge gave no grade", _ANSWERABLE, share=True, judged=True),
     Metric("refusal_accuracy", "share refused", "unanswerable questions", share=True),
     Metric("refused_answerable", "share refused although answerable", _ANSWERABLE, share=True),
     Metric("citation_precision", "share of cited chunks that are gold", "answerable questions with gold"),
