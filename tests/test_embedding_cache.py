@@ -98,7 +98,7 @@ def test_processes_share_the_store(tmp_path: Path) -> None:
 
 
 def test_a_killed_build_keeps_what_was_committed(tmp_path: Path) -> None:
-    child = _child(tmp_path, 0, 1.0)
+    child = _child(tmp_path, 0, 0.5)
     deadline = time.monotonic() + 20
     while not _committed(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.02)
