@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agents.catalogue import DEFAULT, entry_named
 from experiments.metrics.scored import may_refuse
@@ -13,17 +13,21 @@ LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and s
            "do not compare with published ones.")
 
 
-def on_models(models: Sequence[str]) -> list[str]:
-    """A line for each model whose weights are those of the small default model, whatever name it has here."""
+def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
+    """A line for each model whose weights are those of the small default model, whatever name it has here.
+
+    Args:
+        known: identities by name as a run recorded them, for weights that are not on this machine.
+    """
     return [f"{model} answered: a model of 135 million parameters. Its answers show that the machine works, not how "
-            "good a strategy is." for model in models if _is_default(model)]
+            "good a strategy is." for model in models if _is_default(model, (known or {}).get(model))]
 
 
-def _is_default(model: str) -> bool:
+def _is_default(model: str, known: str | None) -> bool:
     from agents.models import resolve
 
     entry = entry_named(DEFAULT)
-    return entry is not None and resolve(model, calls=False).identity == f"sha256:{entry.weights.sha256}"
+    return entry is not None and resolve(model, calls=False, known=known).identity == f"sha256:{entry.weights.sha256}"
 
 
 def on_judge(judge: str, used: Usage) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from experiments.cells import Cell, combinations
+from experiments.manifest import known_models
 from experiments.metrics.aggregate import aggregate, outcomes
 from experiments.metrics.scored import may_refuse
 from experiments.notes import on_judge, on_models, on_rules, on_unjudged
@@ -24,7 +25,7 @@ def summarise(settings: RunSettings, cells: Sequence[Cell], folder: RunFolder) -
     results = [result for cell in cells for result in by_cell[cell.id]]
     judge_used = sum((result.judge_usage for result in results), Usage())
     return {"name": settings.name, "cells": [_row(cell, by_cell[cell.id], settings) for cell in cells],
-            "notes": [*_cells_note(settings, cells), *on_models(settings.models),
+            "notes": [*_cells_note(settings, cells), *on_models(settings.models, known_models(folder.path)),
                       *on_judge(settings.judge.name, judge_used),
                       *on_unjudged(result.verdict for result in results), *on_rules(cell.rules for cell in cells)],
             "results": folder.results_hash()}
