@@ -16,6 +16,7 @@ _AMOUNT = rf"[$€£¥₩(\s+−–—-]*\d[\d.,:/\s]*{_SCALE}[)%\sxX†*]*"
 _NUMBER = re.compile(
     rf"(?:(?:approximately|about|around|up to)\s+|~)?{_AMOUNT}(?:(?:to|and|through|[–—-])\s*{_AMOUNT})?"
     r"|[—–-]+%?|n/?[am]|US\$.*\d|\d.*\(?%\)?", re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}|[0-3]?[0-9],")
 
 
 def is_number(text: str) -> bool:
@@ -24,8 +25,8 @@ def is_number(text: str) -> bool:
 
 
 def is_year(text: str) -> bool:
-    """Whether a cell's text is a year, which titles a column as often as it fills one."""
-    return text.isascii() and text.isdecimal() and 1900 <= int(text[:5]) <= 2100
+    """Whether a cell's text is a year or, as in `28,`, the day before one: such numbers title columns."""
+    return _YEAR.fullmatch(text) is not None
 
 
 def with_signs(cells: Sequence[str]) -> list[str]:

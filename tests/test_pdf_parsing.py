@@ -113,6 +113,26 @@ def test_a_title_stands_over_all_of_its_columns() -> None:
     assert text.startswith("|  | 52 Weeks Ended | 52 Weeks Ended | 52 Weeks Ended |\n|  | 2023 | 2022 | 2021 |\n| ---")
 
 
+def test_days_and_years_are_titles_and_units_stand_beside_spread_titles() -> None:
+    text = plain([line(286, "(in millions)"), line(286, "Weeks Ended in", x=380),
+                  *table(300, ("", "28,", "29,", "30,"), ("", "2023", "2022", "2021"), ("Sales", "10", "20", "30"),
+                         ("Cost", "40", "50", "60"))])
+    assert text.startswith("| (in millions) | Weeks Ended in | Weeks Ended in | Weeks Ended in |\n"
+                           "|  | 28, | 29, | 30, |\n|  | 2023 | 2022 | 2021 |\n| --- | --- | --- | --- |\n| Sales | 10 | 20 | 30 |\n")
+
+
+def test_a_sentence_between_two_tables_divides_them() -> None:
+    sentence = "Revenue by major offerings in our reportable segment for the fiscal years was as follows in millions:"
+    text = plain([*table(300, ("", "2023", "2022"), ("Sales", "10", "20"), ("Cost", "40", "50")), line(342, sentence),
+                  *table(356, ("", "2021", "2020"), ("Land", "11", "21"), ("Gold", "41", "51"))])
+    assert f"| Cost | 40 | 50 |\n\n{sentence}\n\n|  | 2021 | 2020 |\n| --- | --- | --- |\n| Land |" in text
+
+
+def test_one_row_of_numbers_below_its_titles_is_a_table() -> None:
+    assert plain(table(300, ("Item", "Place", "Total"), ("Costs", "Sales", "21"))) == (
+        "| Item | Place | Total |\n| --- | --- | --- |\n| Costs | Sales | 21 |\n\n")
+
+
 def test_ranges_of_amounts_are_values_of_a_table() -> None:
     text = plain(table(300, ("Net sales", "$10.95 billion to $11.05 billion"), ("Comparable sales", "4% to 5%"),
                        ("Share repurchases", "approximately $900 million")))

@@ -12,6 +12,7 @@ Extent = tuple[float, float]
 
 _SLACK = 1.5
 _NEAR = 40.0
+_LEAST = 0.12
 
 
 def aligned_tables(lines: Sequence[Line]) -> list[tuple[Table, list[Box]]]:
@@ -113,13 +114,23 @@ def _nearest(box: Box, columns: Sequence[Extent]) -> int:
 def _spread(row: TextRow, columns: Sequence[Extent]) -> list[TableCell]:
     """A header row; titles that stand over several columns each cover them."""
     values = columns[1:]
-    count = len(row.cells)
-    if count < len(values) and len(values) % count == 0 and row.cells[0].box[0] > columns[0][0] + 20:
+    first = row.cells[0]
+    label = first.text if first.text.startswith("(") and first.box[0] <= columns[0][0] + 20 else ""
+    titles = row.cells[1:] if label else row.cells
+    count = len(titles)
+    several = count > 1 or (count == 1 and _stands_over(titles[0], values))
+    if several and titles[0].box[0] > columns[0][0] + 20 and count < len(values) and len(values) % count == 0:
         each = len(values) // count
         groups = [values[index * each:(index + 1) * each] for index in range(count)]
-        if all(_over(cell.box, group) for cell, group in zip(row.cells, groups, strict=True)):
-            return [TableCell(""), *(TableCell(cell.text, each) for cell in row.cells)]
+        if all(_over(cell.box, group) for cell, group in zip(titles, groups, strict=True)):
+            return [TableCell(label), *(TableCell(cell.text, each) for cell in titles)]
     return _placed(row, columns)
+
+
+def _stands_over(title: Line, group: Sequence[Extent]) -> bool:
+    """Whether a lone title is one of all columns, and not of the one in the middle, as a narrow one is."""
+    wide = title.box[2] - title.box[0] > _LEAST * (group[-1][1] - group[0][0]) if group else False
+    return wide or is_year(title.text) or title.text.startswith("(")
 
 
 def _over(box: Box, group: Sequence[Extent]) -> bool:

@@ -86,10 +86,13 @@ def _run(rows: Sequence[TextRow], start: int) -> int:
     if not rows[start].tabular():
         return start
     end = index = start + 1
+    left = rows[start].cells[1].box[0]
     while index < len(rows) and _near(rows[index - 1], rows[index]):
-        if rows[index].tabular():
+        row = rows[index]
+        if row.tabular():
             end = index + 1
-        elif len(rows[index].cells) > 1 or not _labels(rows[end:index + 1]):
+            left = min(left, row.cells[1].box[0])
+        elif len(row.cells) > 1 or not _labels(rows[end:index + 1]) or _sentence(row.cells[0], left):
             break
         index += 1
     return end
@@ -101,6 +104,11 @@ def _labels(rows: Sequence[TextRow]) -> bool:
     return max(lengths) <= 3 * _PROSE if len(rows) <= _LABELS else len(rows) == _LABELS + 1 and max(lengths) <= _SHORT
 
 
+def _sentence(line: Line, left: float) -> bool:
+    """Whether a long line reaches over the columns of values, as text between two tables does and no label."""
+    return len(line.text) > 2 * _PROSE and line.box[2] > left
+
+
 def _near(above: TextRow, below: TextRow) -> bool:
     return below.box[1] - above.box[3] < _GAP * max(above.box[3] - above.box[1], below.box[3] - below.box[1])
 
@@ -108,7 +116,14 @@ def _near(above: TextRow, below: TextRow) -> bool:
 def _is_table(rows: Sequence[TextRow]) -> bool:
     several = [row for row in rows if len(row.cells) > 1]
     prose = sum(sum(len(cell.text) > _PROSE for cell in row.cells) > 1 for row in several)
-    return sum(row.numeric() for row in rows) >= 2 and prose * 3 < len(several)
+    return _enough(several) and prose * 3 < len(several)
+
+
+def _enough(rows: Sequence[TextRow]) -> bool:
+    """Whether there are two rows of numbers, or one below as many titles."""
+    numeric = [row for row in rows if row.numeric()]
+    titled = any(len(row.cells) >= len(numeric[-1].cells) - 1 >= 2 for row in rows[:-1]) if numeric else False
+    return len(numeric) >= 2 or (titled and numeric[-1] is rows[-1])
 
 
 def _heads(rows: Sequence[TextRow], start: int, end: int, floor: int) -> int:
