@@ -201,6 +201,14 @@ def test_the_sentences_on_failures_and_cost_say_what_holds() -> None:
     assert "stay in every mean" not in " ".join(verdicts(published, []))
 
 
+@pytest.mark.parametrize(("scoring", "words"), [
+    ("corrected", "Every question counts, whatever its outcome."),
+    ("as-published", "As published, an answer without text counts in no published metric.")])
+def test_the_caption_says_what_counts(run: Run, tmp_path: Path, scoring: str, words: str) -> None:
+    page = run.write(tmp_path, [cell("direct", scoring=scoring)])
+    assert words in " ".join(page.select_one("table.cells caption").text.split())
+
+
 def test_answers_without_a_grade_are_counted_with_their_reason(run: Run) -> None:
     run.record("draft", "q2", "x", (), verdict=Verdict(judge="m", grade=None, note="call failed: http_500"))
     said = verdicts(table([cell("direct")]), [record.result for record in run.records])
