@@ -125,6 +125,9 @@ def test_a_sentence_between_two_tables_divides_them() -> None:
     sentence = "Revenue by major offerings in our reportable segment for the fiscal years was as follows in millions:"
     text = plain([*table(300, ("", "2023", "2022"), ("Sales", "10", "20"), ("Cost", "40", "50")), line(342, sentence),
                   *table(356, ("", "2021", "2020"), ("Land", "11", "21"), ("Gold", "41", "51"))])
+    label = "Adjustments to reconcile net income to net cash provided by operating activities:"
+    assert f"| {label} |" in plain([*table(300, ("", "2023"), ("Sales", "10")), line(328, label, 5),
+                                    *table(342, ("Land", "11"), ("Gold", "41"))])
     assert f"| Cost | 40 | 50 |\n\n{sentence}\n\n|  | 2021 | 2020 |\n| --- | --- | --- |\n| Land |" in text
 
 

@@ -1,6 +1,7 @@
 """Rows of aligned text: which lines of a page stand side by side, and where they form a table."""
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,8 @@ from documents.pdf.lines import Box, Line, bounds
 
 _SHORT = 30
 _PROSE = 40
+_ANNOUNCES = 70
+_VERB = re.compile(r"\b(?:is|are|was|were|follows?|following)\b")
 _GAP = 2.2
 _HEADS = 4
 _LABELS = 2
@@ -105,8 +108,10 @@ def _labels(rows: Sequence[TextRow]) -> bool:
 
 
 def _sentence(line: Line, left: float) -> bool:
-    """Whether a long line reaches over the columns of values, as text between two tables does and no label."""
-    return len(line.text) > 2 * _PROSE and line.box[2] > left
+    """Whether a long line announces a table or reaches over the values, as text between two tables does."""
+    length = len(line.text)
+    announces = length > _ANNOUNCES and line.text.endswith(":") and _VERB.search(line.text) is not None
+    return announces or (length > 2 * _PROSE and line.box[2] > left)
 
 
 def _near(above: TextRow, below: TextRow) -> bool:
