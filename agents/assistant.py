@@ -20,6 +20,7 @@ from agents.playback import Means, Playback
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer
+from documents.errors import SettingsError
 from documents.types import digest
 from retrieval.index import Index
 from strategies.catalogue import reasoning, retrieval
@@ -105,6 +106,8 @@ class Assistant:
         return play
 
     async def _play(self, question: str, options: Options) -> AsyncGenerator[dict[str, Any] | Answer]:
+        if not question.strip():
+            raise SettingsError("the question is empty")
         id = uuid4().hex  # a checkpointer's store may outlive this process
         play = self._live[id] = self._begin(question, options)
         state: State = {"id": id, "question": question, "options": [list(option) for option in options]}

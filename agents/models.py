@@ -60,9 +60,10 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
     if form in {"http", "https"}:
         url, _, served = spec.partition("#")
         key = _key("RAGBED_API_KEY", required=False) or _NO_KEY
-        return Target(spec, _named(served, spec), served, Address(_checked_url(url), key, "RAGBED_API_KEY"))
+        at = Address(_checked_url(url, "a model's URL"), key, "RAGBED_API_KEY")
+        return Target(spec, _named(served, spec), served, at)
     if form == "openai" and colon:
-        url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL)
+        url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
         key = _key("OPENAI_API_KEY", required=calls) or _NO_KEY
         return Target(spec, _named(rest, spec), rest, Address(url, key, "OPENAI_API_KEY"))
     if form == "gguf" and colon:
@@ -157,7 +158,7 @@ def _named(name: str, spec: str) -> str:
     return name
 
 
-def _checked_url(url: str) -> str:
+def _checked_url(url: str, what: str) -> str:
     """The base URL. One that carries a password or query is refused, for names are shown and recorded."""
     try:
         parts = urlsplit(url)
@@ -166,10 +167,11 @@ def _checked_url(url: str) -> str:
     except ValueError:
         parts, whole = urlsplit(""), False
     if parts.username or parts.password or parts.query:
-        raise ModelError("a model's URL must not hold a user, password or query; "
-                         "put the key into RAGBED_API_KEY and write http://host/v1#NAME")
+        raise ModelError(f"{what} must not hold a user, password or query; "
+                         "the key goes into RAGBED_API_KEY, or OPENAI_API_KEY for openai:NAME")
     if not whole:
-        raise ModelError("a model's URL is written http://host/v1#NAME or https://host/v1#NAME")
+        form = "http://host/v1" if what == "OPENAI_BASE_URL" else "http://host/v1#NAME"
+        raise ModelError(f"{what} is written {form} or {form.replace('http', 'https')}")
     return url.rstrip("/")
 
 

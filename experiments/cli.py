@@ -4,7 +4,7 @@ from __future__ import annotations
 import io
 import sys
 from importlib import metadata, util
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -18,9 +18,16 @@ from experiments.commands.run import run
 from experiments.commands.schema import schema
 from experiments.commands.search import search
 
-app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
-                  help="Find out which way of retrieving and reasoning answers, cites and refuses as it should.")
+app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 models = typer.Typer(no_args_is_help=True, help="Local models.")
+
+@app.callback(invoke_without_command=True)
+def about(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
+    """Find out which way of retrieving and reasoning answers, cites and refuses as it should."""
+    if version:
+        typer.echo(f"ragbed {metadata.version('ragbed')}")
+        raise typer.Exit
+
 
 for command in (demo, index, search, ask, run, report, schema):
     app.command()(command)

@@ -87,6 +87,8 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     if not path.is_file():
+        if folder.exists() and not folder.is_dir():
+            raise IndexFolderError(f"{folder} is a file: name the folder that `ragbed index SOURCES --out DIR` made")
         what = "is no index" if folder.is_dir() else "does not exist"
         raise IndexFolderError(f"{folder} {what}: make one with `ragbed index SOURCES --out {folder}`")
     body = _body(path)

@@ -239,6 +239,8 @@ def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch
     ragbed.refuses("index", index.parent, "--out", tmp_path, "--chunker", "crest", "--size", 200, says=["--size"])
     for empty in ("", " \n"):
         ragbed.refuses("search", empty, "--index", index, says=["the query is empty"])
+        ragbed.refuses("ask", empty, "--index", index, says=["the question is empty"])
+    ragbed.refuses("search", "x", "--index", index / "manifest.json", says=["is a file"])
     ragbed.refuses("report", tmp_path / "none", says=["holds no run"])
     ragbed.refuses("models", "pull", "guess", "--offline", says=["guess"])
     assert ragbed("ask", "x")[0] == ragbed("list", "guess")[0] == ragbed("guess")[0] == 2

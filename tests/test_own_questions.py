@@ -48,6 +48,8 @@ def test_blank_lines_a_byte_order_mark_and_korean_are_fine(write):
     ({"answer": "x"}, "field question: expected it to be there, found nothing"),
     ({"question": 5}, "field question: expected a valid string, found 5"),
     ({"question": "?", "answer": True}, "field answer: expected a valid string, found True"),
+    ({"question": "?", "answer": None}, 'field answer: expected an answer; .* write "answerable": false instead'),
+    ({"question": "?", "answer": " "}, 'field answer: expected an answer; .* write "answerable": false instead'),
     ({"question": "?", "answerable": "no"}, "field answerable: expected a valid boolean, found 'no'"),
     ({"question": "?", "gold_documents": [{"document": "a.pdf", "page": 0}]},
      r"gold_documents\.0\.page: expected greater than or equal to 1, found 0"),

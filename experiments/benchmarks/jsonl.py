@@ -1,9 +1,10 @@
 """The user's own questions: JSON Lines, one question a line.
 
-Only `question` must be there. One line:
+Only `question` must be there. Two lines:
 
     {"question": "How long is the warranty?", "answer": "24 months",
      "gold_documents": [{"document": "terms.pdf", "page": 3}], "tags": {"topic": "warranty"}}
+    {"question": "Who insures the warranty?", "answerable": false}
 """
 from __future__ import annotations
 
@@ -110,6 +111,8 @@ def to_question(row: Row) -> Question:
         own = _OwnQuestion.model_validate(dict(row.fields))
     except ValidationError as error:
         _refuse(row, error)
+    if "answer" in row.fields and not str(own.answer or "").strip() and own.answer != 0:
+        row.fail("answer", 'an answer; where the documents hold none, write "answerable": false instead', own.answer)
     stated = ([] if own.answer is None else [own.answer]) + own.answers
     answers = tuple(dict.fromkeys(str(answer) for answer in stated))
     gold = [Gold("", chunk=chunk) for chunk in own.gold_chunks]

@@ -23,9 +23,11 @@ def index(sources: Annotated[list[str], typer.Argument(help="Files, folders or g
     from experiments.display import Bars, note, print_json, say
     from retrieval.build import build_index
 
-    settings = _settings(chunker, size, format, embedder)
+    settings, before = _settings(chunker, size, format, embedder), _settings_of(out)
     with Bars() as bars:
         report = build_index(sources, out, settings, progress=bars)
+    if before not in (None, settings):
+        note("the index that stood here was made with other settings; options are not remembered, so give them again")
     for skipped in report.skipped:
         note(f"skipped {skipped}")
     if json:
@@ -38,6 +40,17 @@ def index(sources: Annotated[list[str], typer.Argument(help="Files, folders or g
         f"({report.embedded_now} embedded now, {report.reused} known), {len(report.skipped)} skipped; "
         f"{sum(report.seconds.values()):.1f} s")
     say(f"{report.how}; {out}")
+
+
+def _settings_of(out: Path) -> IndexSettings | None:
+    """What the index that stands there was made with; None where there is none that can be read."""
+    from documents.errors import IndexFolderError
+    from retrieval.manifest import read_manifest
+
+    try:
+        return read_manifest(out).settings
+    except (IndexFolderError, OSError):
+        return None
 
 
 def _settings(chunker: str | None, size: int | None, format: str, embedder: str | None) -> IndexSettings:
