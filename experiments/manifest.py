@@ -5,8 +5,10 @@ import contextlib
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
 import yaml
@@ -18,7 +20,7 @@ from documents.types import digest
 from experiments.judges import ModelJudge
 from experiments.judges.model import prompt as judge_prompt
 from experiments.lock import hold
-from experiments.question import Benchmark
+from experiments.question import Benchmark, Question
 from experiments.settings import RunSettings
 from experiments.store import RunFolder, question_json, remove
 from strategies.prompting import prompts_hash
@@ -39,11 +41,56 @@ class _Made(BaseModel):
     models: dict[str, str]
 
 
-def begin_run(settings: RunSettings, benchmark: Benchmark, fresh: bool = False) -> RunFolder:
-    """The folder of a new run, or of one with equal settings and questions that can be continued.
+@dataclass(slots=True)
+class Beginning:
+    """A run that can begin. Its folder is held, and what an earlier run left there is untouched until `begin`.
+
+    Attributes:
+        folder: None until `begin` where the run is to begin anew: the earlier one may be damaged.
+        continues: whether the folder holds calls or records of this run.
+    """
+
+    path: Path
+    config: str
+    manifest: dict[str, Any]
+    questions: tuple[Question, ...]
+    lock: Connection
+    folder: RunFolder | None = None
+    continues: bool = False
+
+    def done(self) -> set[tuple[str, str]]:
+        """The (cell, question) pairs whose records stay."""
+        return self.folder.done() if self.folder and self.continues else set()
+
+    def begin(self, indexes: Mapping[str, str]) -> RunFolder:
+        """Remove what does not belong to the run, and write what it is.
+
+        Args:
+            indexes: a hash of the content of each index, by name.
+
+        Raises:
+            RunError: what was made came from an index with another content, or the folder cannot be written.
+        """
+        if self.folder is None:
+            remove_run(self.path)
+            self.folder = RunFolder(self.path, self.lock)
+        for name, content in indexes.items():
+            self.folder.pin(f"the index of {name}", content)
+        if not self.continues:
+            self.folder.clear_records()
+        self.folder.begin(self.config, self.manifest, self.questions)
+        return self.folder
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        (self.folder or self.lock).close()
+
+
+def prepare_run(settings: RunSettings, benchmark: Benchmark, fresh: bool = False) -> Beginning:
+    """What begins a new run, or one with equal settings and questions that can be continued.
 
     Args:
-        fresh: remove what an earlier run left.
+        fresh: what an earlier run left is of no interest, and `begin` removes it.
 
     Raises:
         RunError: the folder holds another run, or another process works on it.
@@ -57,14 +104,13 @@ def begin_run(settings: RunSettings, benchmark: Benchmark, fresh: bool = False) 
     with contextlib.ExitStack() as opened:
         lock = hold(settings.folder)
         opened.callback(lock.close)
-        if fresh:
-            remove_run(settings.folder)
-        folder = RunFolder(settings.folder, lock)
-        opened.callback(folder.close)
-        _check_same(folder, config, manifest)
-        folder.begin(config, manifest, benchmark.questions)
+        beginning = Beginning(settings.folder, config, manifest, benchmark.questions, lock)
+        if not fresh:
+            beginning.folder = RunFolder(settings.folder, lock)
+            opened.callback(beginning.folder.close)
+            beginning.continues = _continues(beginning.folder, config, manifest)
         opened.pop_all()
-    return folder
+    return beginning
 
 
 def remove_run(path: Path) -> None:
@@ -81,12 +127,11 @@ def _check_ids(benchmark: Benchmark) -> None:
         seen.add(question.id)
 
 
-def _check_same(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> None:
+def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bool:
     """Refuse to mix two runs. Settings under which nothing was made yet may still be mended."""
     known = folder.config()
     if known is None or folder.is_empty():
-        folder.clear_records()
-        return
+        return False
     if known != config:
         raise RunError(_other_run(folder.path, f"other settings: {_difference(known, config)}"))
     made = _manifest_of(folder.path)
@@ -97,6 +142,7 @@ def _check_same(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> 
     for name, identity in manifest["models"].items():
         if made.models.get(name) != identity:
             raise RunError(_other_run(folder.path, f"another model under the name {name}: its weights have changed"))
+    return True
 
 
 def known_models(path: Path) -> dict[str, str]:

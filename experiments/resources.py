@@ -85,9 +85,12 @@ class Resources:
 
 
 @contextlib.asynccontextmanager
-async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode,
+async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode | None,
                          progress: Progress) -> AsyncIterator[Resources]:
     """Open what the cells need; closed at the end.
+
+    Args:
+        mode: None where no question is left, and only the indexes are looked at.
 
     Raises:
         SettingsError: an index is of another format.
@@ -95,14 +98,8 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
     """
     resources = Resources(benchmark)
     async with contextlib.AsyncExitStack() as stack:
-        calls, known = mode != "replay", known_models(settings.folder)
-        for name in settings.models:
-            resources.clients[name] = await stack.enter_async_context(
-                open_model(name, settings.calls, calls=calls, known=known.get(name)))
-        if isinstance(settings.judge, ModelJudge):
-            name = settings.judge.model
-            resources.judge = resources.clients.get(name) or await stack.enter_async_context(
-                open_model(name, settings.calls, calls=calls, known=known.get(name)))
+        if mode is not None:
+            await _open_models(settings, mode != "replay", resources, stack)
         for cell in cells_of(settings, benchmark.gives_chunks):
             if cell.retriever is not None:
                 _open_index(cell, settings, benchmark, resources, progress)
@@ -110,6 +107,18 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
             resources.searchers[key] = Searcher(index, _retriever(settings, key[0]).k)
             stack.callback(resources.searchers[key].close)
         yield resources
+
+
+async def _open_models(settings: RunSettings, calls: bool, resources: Resources,
+                       stack: contextlib.AsyncExitStack) -> None:
+    known = known_models(settings.folder)
+    for name in settings.models:
+        resources.clients[name] = await stack.enter_async_context(
+            open_model(name, settings.calls, calls=calls, known=known.get(name)))
+    if isinstance(settings.judge, ModelJudge):
+        name = settings.judge.model
+        resources.judge = resources.clients.get(name) or await stack.enter_async_context(
+            open_model(name, settings.calls, calls=calls, known=known.get(name)))
 
 
 def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:

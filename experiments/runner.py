@@ -12,7 +12,7 @@ from agents.journal import Journal, Mode
 from agents.model import Model
 from experiments.cells import Cell, cells_of
 from experiments.gold import match, missing_documents
-from experiments.manifest import begin_run
+from experiments.manifest import prepare_run
 from experiments.play import CellPlayer, ask_judge
 from experiments.question import Benchmark, Question
 from experiments.record import Record
@@ -56,37 +56,38 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
 
     Args:
         mode: of the journal.
-        again: make the records of a run anew from its journal.
-        fresh: remove what an earlier run left, its journal too.
+        again: make every record of the run anew, each in the place of the one before.
+        fresh: remove what an earlier run left, its journal too, once all that can be checked was.
 
     Returns:
         the finished run's folder, open.
 
     Raises:
-        RunError: the folder holds a run with other settings.
+        RunError: the folder holds a run with other settings, or over an index that has changed.
         UserError: what the user can mend; records made so far are kept.
     """
     benchmark = settings.benchmark.load()
     check_conditions(settings, benchmark)
-    folder = begin_run(settings, benchmark, fresh)
+    beginning = prepare_run(settings, benchmark, fresh)
     try:
-        if again:
-            folder.clear_records()
         cells = cells_of(settings, benchmark.gives_chunks)
-        done = folder.done()
+        done = set() if again else beginning.done()
         jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
-        if jobs:
-            async with open_resources(settings, benchmark, mode, _interruptible(watch.stage)) as resources:
-                for name, content in resources.index_contents().items():
-                    folder.pin(f"the index of {name}", content)
+        stage = _interruptible(watch.stage)
+        async with open_resources(settings, benchmark, mode if jobs else None, stage) as resources:
+            folder = beginning.begin(resources.index_contents())
+            if jobs:
+                if again and mode != "replay":  # a replay gives what is there, so its figures stay until it ends
+                    folder.reopen()
                 watch.begun(len(done), len(done) + len(jobs))
                 _note_missing(benchmark, resources, watch)
                 with _start_up_kept():
                     await _play(jobs, settings, folder, resources, Journal(folder.database, mode), watch)
         with _start_up_kept():
+            folder.keep_cells({cell.id for cell in cells})
             folder.finish(summarise(settings, cells, folder))
     except BaseException:
-        folder.close()
+        beginning.close()
         raise
     return folder
 
@@ -162,7 +163,7 @@ class _Work:
     async def drain(self, jobs: Iterator[Job]) -> None:
         for job in jobs:
             record = await self._record(job)
-            await self.folder.add(record, job.place)
+            await self.folder.add(self._timed(record), job.place)
             self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:
@@ -172,6 +173,15 @@ class _Work:
         view = match(self.resources.gold(job.cell, job.question), answer.evidence, self.resources.source_of)
         return make_record(job.cell, job.question, answer, judged, self.settings.scoring, view,
                            self.resources.source_of, self.folder.database)
+
+    def _timed(self, record: Record) -> Record:
+        """The record as it is kept: what comes from the journal took the time that it took when it was asked."""
+        result, now = record.result, record.timing
+        before = self.folder.timing(result.cell, result.question)
+        missed = result.failure is not None and result.failure.kind == "replay_miss"
+        if before is None or now.attempts or missed:
+            return record
+        return record.model_copy(update={"timing": before.model_copy(update={"replayed": now.replayed})})
 
     def _player(self, cell: Cell) -> CellPlayer:
         if cell.id not in self._players:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection
@@ -83,9 +83,9 @@ class RunFolder:
         return {(cell, question) for cell, question in self.database.read("SELECT cell, question FROM records")}
 
     def pin(self, name: str, value: str) -> None:
-        """Hold the records of a run to one value of what they depend on; RunError where they came from another."""
+        """Hold calls and records to one value of what they depend on; RunError where they came from another."""
         known = self.database.read("SELECT value FROM pins WHERE name = ?", (name,))
-        if known not in ([], [(value,)]) and self.done():
+        if known not in ([], [(value,)]) and not self.is_empty():
             raise RunError(f"{self.path} holds records over {name} as it was before it changed; give this run another "
                            "name, or use --fresh to begin anew")
         self.database.put("INSERT OR REPLACE INTO pins VALUES (?, ?)", (name, value))
@@ -99,11 +99,27 @@ class RunFolder:
                            record.timing.model_dump_json()))
         await self.database.durable()
 
-    def clear_records(self) -> None:
-        """Forget the records and what was made of them, and keep the journal, so that the run can be replayed."""
+    def timing(self, cell: str, question: str) -> Timing | None:
+        """When and how long a question was answered in a cell, or None where it has no record."""
+        rows = self.database.read("SELECT timing FROM records WHERE cell = ? AND question = ?", (cell, question))
+        return Timing.model_validate_json(rows[0][0]) if rows else None
+
+    def reopen(self) -> None:
+        """Mark the run as unfinished: what is made of its records is going to be untrue."""
         remove(self.path / "summary.json")
         remove(self.path / "report.html")
+
+    def clear_records(self) -> None:
+        """Forget the records and what was made of them, and keep the journal, so that the run can be replayed."""
+        self.reopen()
         self.database.put("DELETE FROM records", ())
+        self.database.flush()
+
+    def keep_cells(self, cells: Collection[str]) -> None:
+        """Forget the records of all other cells, such as those of a model under a former name."""
+        for (cell,) in self.database.read("SELECT DISTINCT cell FROM records"):
+            if cell not in cells:
+                self.database.put("DELETE FROM records WHERE cell = ?", (cell,))
         self.database.flush()
 
     def records(self) -> Iterator[Record]:

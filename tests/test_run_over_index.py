@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -85,8 +86,27 @@ def test_an_index_that_changed_since_is_not_mixed_into_an_unfinished_run(ragbed,
     assert ragbed("run", path)[0] == 0
     assert len(town.hashes()) == 4
     (pages / "oslo.md").write_text("Oslo lies in Norway.")
-    assert ragbed("run", path, "--retry")[0] == 0  # all records are made anew
+    hashes, summary = town.hashes(), (town.run / "summary.json").read_bytes()
+    for options in ([], ["--retry"], ["--journal", "replay"], ["--journal", "live"]):  # finished, and still one run
+        ragbed.refuses("run", path, *options, says=["over the index of dense@5 in plain", "--fresh", "another name"])
+        assert (town.hashes(), (town.run / "summary.json").read_bytes()) == (hashes, summary)
+    assert len(server.requests) == 3 + 2
+    assert ragbed("run", path, "--fresh")[0] == 0
     assert len(server.requests) == 3 + 2 + 4
+
+
+def test_an_index_that_is_gone_leaves_the_old_run_as_it_is(ragbed, serve, town, index):
+    copy = town.folder / "index"
+    shutil.copytree(index, copy)
+    path = town.config(serve(lambda _: "<Answer>Norway [1]</Answer>").url, benchmark=town.own({"question": "Where?"}),
+                       conditions="retrieved", retriever={"index": str(copy)})
+    assert ragbed("run", path)[0] == 0
+    names = ("summary.json", "report.html")
+    before = town.records(), [(town.run / name).read_bytes() for name in names]
+    copy.rename(town.folder / "moved")
+    for options in (["--journal", "replay"], ["--retry"], ["--fresh"]):
+        ragbed.refuses("run", path, *options, says=["index", "does not exist"])
+        assert (town.records(), [(town.run / name).read_bytes() for name in names]) == before
 
 
 def test_the_conditions_show_what_they_say(ragbed, serve, town, index):

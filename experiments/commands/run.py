@@ -25,15 +25,19 @@ def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; se
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
         journal: Annotated[JournalMode, typer.Option(help="record: calls made before are not made again; live: every "
-                                                          "call is made; replay: no call is made, the records are "
-                                                          "made anew from the journal.")] = JournalMode.record,
+                                                          "call is made, and the records are made anew; replay: no "
+                                                          "call is made, the records are made anew from the "
+                                                          "journal.")] = JournalMode.record,
         json: AsJson = False) -> None:
     """Carry out an experiment, or continue it where it stopped."""
+    from documents.errors import SettingsError
     from experiments.carry_out import carry_out
     from experiments.settings import read_settings
 
+    if fresh and journal is JournalMode.replay:
+        raise SettingsError("--fresh removes the journal that --journal replay reads; give one of the two")
     settings = read_settings(config)
     if limit is not None:
         benchmark = settings.benchmark.model_copy(update={"limit": limit})
         settings = settings.model_copy(update={"benchmark": benchmark, "name": f"{settings.name}-limit-{limit}"})
-    carry_out(settings, journal.value, again=retry or journal is JournalMode.replay, fresh=fresh, json=json)
+    carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json)
