@@ -5,8 +5,11 @@ import asyncio
 import time
 from typing import Any
 
+import typer
+
 from agents.journal import Mode
 from experiments.display import Bars, note, print_json, print_table, say
+from experiments.failures import all_failed, on_failures
 from experiments.record import Record
 from experiments.reporting import report_run
 from experiments.runner import Watch, run
@@ -16,8 +19,12 @@ from experiments.tables import run_table
 
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
-              json: bool = False) -> None:
-    """Run or continue, write the report, and show the figures."""
+              json: bool = False, retry: str = "the same command") -> None:
+    """Run or continue, write the report, and show the figures. Exit status 1 where every question ended in an error.
+
+    Args:
+        retry: the command that asks again what failed.
+    """
     started = time.monotonic()
     notes: list[str] = []
     try:
@@ -34,12 +41,17 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
         report = report_run(folder)
         if json:
             print_json(run_json(folder))
-            return
-        _show(folder)
-        paid = "an unknown price" if tally.paid is None else f"${tally.paid:.4f}"
-        note(f"{tally.done} records made now, {tally.calls} calls sent and {tally.replayed} from the journal, "
-             f"paid now {paid}, {time.monotonic() - started:.0f} s")
-        say(f"report: {report}")
+        else:
+            _show(folder)
+        for text in on_failures(folder, retry):
+            note(text)
+        if not json:
+            paid = "an unknown price" if tally.paid is None else f"${tally.paid:.4f}"
+            note(f"{tally.done} records made now, {tally.calls} calls sent and {tally.replayed} from the journal, "
+                 f"paid now {paid}, {time.monotonic() - started:.0f} s")
+            say(f"report: {report}")
+        if all_failed(folder):
+            raise typer.Exit(1)
     finally:
         folder.close()
 

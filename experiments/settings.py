@@ -23,6 +23,8 @@ from strategies.types import Layout, Rules
 
 
 def _listed(value: Any) -> Any:
+    if value == []:
+        raise ValueError("an empty list; name at least one, or leave the key out")
     return value if isinstance(value, list) else [value]
 
 
@@ -97,6 +99,22 @@ class Dense(Closed):
 Many = BeforeValidator(_listed)
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that a mapping has twice; else the later value would win without a word."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if (key.tag, key.value) in seen:
+                raise yaml.MarkedYAMLError(problem=f"line {key.start_mark.line + 1} gives the key {key.value!r} again; "
+                                                   "keep one of the two")
+            seen.add((key.tag, key.value))
+        return node
+
+
 class RunSettings(Closed):
     """One experiment. Lists are factors: their product is the set of cells."""
 
@@ -142,7 +160,7 @@ def read_settings(path: Path) -> RunSettings:
         SettingsError: one line that names the file, the key and what is wrong.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = _plain(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}") from error
     except RecursionError:
@@ -152,6 +170,14 @@ def read_settings(path: Path) -> RunSettings:
     if not isinstance(content, dict):
         raise SettingsError(f"{path}: a mapping of settings is expected")
     return check_settings({"name": path.stem, **content}, str(path))
+
+
+def _plain(text: str) -> Any:
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
 
 
 def check_settings(content: dict[str, Any], where: str) -> RunSettings:

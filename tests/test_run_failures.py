@@ -64,6 +64,33 @@ def test_what_failed_is_asked_again_on_request_and_nothing_else(serve, town, rag
     assert (status, len(server.requests), cell["n"], cell["outcomes"]["error"]) == (0, 7, 6, 0)
 
 
+def test_what_failed_is_told_with_its_cause_and_how_to_ask_again(serve, town, ragbed):
+    failing = {"2": {"status": 400, "error": {"message": "odd\x1b[2J " + "x" * 5000}}, "3": {"status": 400},
+               "4": {"drop": True}}
+    server = serve(lambda body: next((line for number, line in failing.items()
+                                      if f"live in town {number}" in body["messages"][1]["content"]), "x"))
+    path = town.config(server.url, calls={"calls": {"attempts": 1}}, concurrency=1)
+    for options in ([], ["--json"]):
+        status, _, err = ragbed("run", path, *options)
+        assert status == 0
+        lines = err.splitlines()
+        (first,) = [line for line in lines if line.startswith("2 failed with http_400, the first: ")]
+        assert "HTTP 400" in first
+        assert len(first) < 400
+        assert any(line.startswith("1 failed with connection, the first: ") for line in lines)
+        assert f"`ragbed run {path} --retry` asks them again" in lines
+        assert "\x1b" not in err
+    failing.clear()
+    assert " failed with " not in ragbed("run", path, "--retry")[2]
+
+
+def test_a_run_in_which_every_question_failed_ends_with_status_1(serve, town, ragbed):
+    path = town.config(serve(lambda _: {"status": 400}).url)
+    status, out, err = ragbed("run", path, "--json")
+    assert (status, json.loads(out)["cells"][0]["outcomes"]["error"]) == (1, 6)
+    assert "6 failed with http_400" in err
+
+
 def test_retry_after_is_honoured(serve, town, ragbed):
     seen: list[float] = []
 
@@ -117,6 +144,8 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     ({"name": "a/b"}, ["name: 'a/b' cannot name the run's folder", "letters"]),
     ({"name": "../up"}, ["name"]),
     ({"conditions": "guessed"}, ["conditions", "'closed-book'"]),
+    *(({key: []}, [f"{key}: an empty list; name at least one"]) for key in (
+        "models", "reasoning", "retrieval", "retriever", "rules", "conditions", "formats")),
     ({"concurrency": 0}, ["concurrency", "greater than or equal to 1"]),
     ({"retriever": {"k": 5, "indx": "x"}, "conditions": "retrieved"}, ["'retriever.0.indx'", "name, k, index, build"]),
     ({"conditions": "retrieved", "retriever": {"index": "no-index"}}, ["no-index", "does not exist"])])
@@ -134,6 +163,8 @@ def test_what_the_user_can_mend_is_one_line_and_does_not_bar_the_mended_run(
     (b"name: \xff\xfe", "not readable as YAML"), (b"a: [b", "not readable as YAML"), (b"- a", "mapping"),
     (b"", "mapping"),
     (b"[" * 5000, "nested beyond reason"), (b"1: 2\nbenchmark: {kind: demo}", "1: Keys should be strings"),
+    (b"seed: 1\nbenchmark: {kind: demo}\nseed: 2", "line 3 gives the key 'seed' again"),
+    (b"benchmark: {kind: demo, kind: crest}", "line 1 gives the key 'kind' again"),
     (b"!!python/object/apply:os.system ['true']", "not readable as YAML"), (b"name: x", "benchmark: Field required")])
 def test_a_settings_file_that_does_not_fit_is_one_line(ragbed, tmp_path, content, word):
     (tmp_path / "bad.yaml").write_bytes(content)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -29,7 +30,7 @@ def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; se
                                                           "call is made, the records are made anew from the "
                                                           "journal.")] = JournalMode.record,
         json: AsJson = False) -> None:
-    """Carry out an experiment, or continue it where it stopped."""
+    """Carry out an experiment, or continue it where it stopped. Exit status 1: every question ended in an error."""
     from documents.errors import SettingsError
     from experiments.carry_out import carry_out
     from experiments.settings import read_settings
@@ -40,4 +41,6 @@ def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; se
     if limit is not None:
         benchmark = settings.benchmark.model_copy(update={"limit": limit})
         settings = settings.model_copy(update={"benchmark": benchmark, "name": f"{settings.name}-limit-{limit}"})
-    carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json)
+    limited = "" if limit is None else f" --limit {limit}"
+    carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json,
+              retry=f"`ragbed run {quote(str(config))}{limited} --retry`")

@@ -1,0 +1,35 @@
+"""What failed in a run, for its user to mend."""
+from __future__ import annotations
+
+from experiments.store import RunFolder
+
+_SHOWN = 300  # characters of a message
+
+
+def on_failures(folder: RunFolder, retry: str) -> list[str]:
+    """A line for each kind of failure, with the first message of it, and how to ask again.
+
+    Args:
+        retry: what asks again, for the start of a sentence.
+    """
+    counts: dict[str, int] = {}
+    messages: dict[str, str] = {}
+    again = False
+    for record in folder.records():
+        failure = record.result.failure
+        if failure is not None:
+            counts[failure.kind] = counts.get(failure.kind, 0) + 1
+            messages.setdefault(failure.kind, _short(failure.message))
+            again = again or record.result.outcome in ("error", "timeout")
+    lines = [f"{count} failed with {kind}, the first: {messages[kind]}" for kind, count in counts.items()]
+    return [*lines, f"{retry} asks them again"] if again else lines
+
+
+def all_failed(folder: RunFolder) -> bool:
+    """Whether every question ended in an error."""
+    return all(cell["outcomes"]["error"] == cell["n"] for cell in folder.summary()["cells"])
+
+
+def _short(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _SHOWN else line[:_SHOWN - 3] + "..."
