@@ -5,7 +5,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from agents.journal import Journal, Mode
@@ -69,7 +69,8 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
     benchmark = settings.benchmark.load()
     check_conditions(settings, benchmark)
     beginning = prepare_run(settings, benchmark, fresh)
-    try:
+    with ExitStack() as undone:
+        undone.callback(beginning.close)
         cells = cells_of(settings, benchmark.gives_chunks)
         done = set() if again else beginning.done()
         jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
@@ -86,10 +87,8 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         with _start_up_kept():
             folder.keep_cells({cell.id for cell in cells})
             folder.finish(summarise(settings, cells, folder))
-    except BaseException:
-        beginning.close()
-        raise
-    return folder
+        undone.pop_all()
+        return folder
 
 
 def _interruptible(progress: Progress) -> Progress:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from agents.journal import SCHEMA as JOURNAL_SCHEMA
 from documents.errors import RunError
 from experiments.question import Question
 from experiments.record import Record, Result, Timing
+from retrieval.files import write_atomically
 
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
@@ -178,12 +178,9 @@ def write_text(path: Path, content: str) -> None:
     Raises:
         RunError: the file cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        partial.write_text(content, encoding="utf-8")
-        os.replace(partial, path)
+        write_atomically(path, content.encode())
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise RunError(f"{path}: cannot write: {error.strerror}") from error
 
 

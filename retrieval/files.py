@@ -4,8 +4,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
+from uuid import uuid4
 
 from documents.errors import SettingsError
 from documents.paths import cache_dir
@@ -50,13 +50,12 @@ def unwritable(error: OSError) -> SettingsError:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all, also after a loss of power."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with partial.open("xb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

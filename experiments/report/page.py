@@ -4,9 +4,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +17,7 @@ from experiments.report.store import TextStore, pack
 from experiments.report.text import visible
 from experiments.report.verdicts import verdicts
 from experiments.report.view import ReportInput
+from retrieval.files import write_atomically
 
 SCRIPTS = ("unpack.js", "plot.js", "texts.js", "browse.js")
 STYLES = ("page.css", "questions.css")
@@ -26,16 +25,7 @@ STYLES = ("page.css", "questions.css")
 
 def write_report(view: ReportInput, path: Path) -> None:
     """Write the report to `path`, atomically: a reader sees the old file or the new one, never half."""
-    page = render(view)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(path, render(view).encode("utf-8", "replace"))
 
 
 def render(view: ReportInput) -> str:
