@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import json
 import re
+import signal
 import sqlite3
 import sys
 import threading
@@ -116,6 +117,14 @@ async def _answer(request: web.Request, line: dict[str, Any], body: bytes) -> we
         request.transport.close()
         return half
     return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interrupts() -> Iterator[None]:
+    """Interrupts reach the tests and their children also where a shell started pytest in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
