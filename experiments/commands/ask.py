@@ -40,7 +40,7 @@ def ask(question: Asked, index: IndexFolder,
         print_json({**row, "trace": [_step_row(step) for step in answer.trace]} if trace else row)
     else:
         if trace:
-            _show_trace(answer)
+            _show_trace(answer, {passage["number"]: passage for passage in row["evidence"]})
         _show(row)
     if answer.outcome not in ("answered", "refused"):
         raise typer.Exit(1)
@@ -114,13 +114,17 @@ def _show(row: dict[str, Any]) -> None:
         note(text)
 
 
-def _show_trace(answer: Answer) -> None:
+def _show_trace(answer: Answer, evidence: dict[int, dict[str, Any]]) -> None:
     from agents.types import SearchStep
     from experiments.display import say
+    from experiments.passages import place
 
     for count, step in enumerate(answer.trace, 1):
         if isinstance(step, SearchStep):
-            say(f"== step {count}: search {step.query!r} found {list(step.found)}")
+            ended = f" failed: {step.failure.message}" if step.failure else f" found {list(step.found)}"
+            say(f"== step {count}: search {step.query!r}{ended}")
+            for number in step.found:
+                say(f"   [{number}] {place(evidence[number])}")
             continue
         say(f"== step {count}: {step.purpose}, {len(step.messages)} messages, documents shown {list(step.shown)}")
         for message in step.messages:
