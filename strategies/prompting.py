@@ -6,6 +6,7 @@ instruction follow. Serving engines then compute the documents once for all stra
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -28,7 +29,11 @@ def fill(name: str, **fields: str) -> str:
     Raises:
         KeyError: a field is missing from `fields`, or is given and not in the template.
     """
-    text = template(name)
+    return fill_text(template(name), name, fields)
+
+
+def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
+    """As `fill`, for a text that stands elsewhere; `name` is what the KeyError calls it."""
     wanted = set(_FIELD.findall(text))
     if wanted != set(fields):
         raise KeyError(f"prompt {name} has the fields {sorted(wanted)}, was given {sorted(fields)}")

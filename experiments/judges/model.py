@@ -15,12 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from experiments.judges.lexical import GRADES
 from experiments.judges.types import Judging
 from experiments.record import Grade, Verdict
+from strategies.prompting import fill_text
 from strategies.reading import strip_citations
 from strategies.types import Failure, Generate, Message
 
 ErrorType = Literal["AnswerRefusal", "NumericMistakes", "MissingDetail", "Others"]
 ERROR_TYPES: tuple[ErrorType, ...] = get_args(ErrorType)
-_FIELD = re.compile(r"\{([a-z]+)\}")
 _MARKS = r"[\s*_`#>-]*"
 _START, _END = r"^[ \t*_`#>-]*", rf"{_MARKS}(?:\.{_MARKS})?$"
 _GRADE = re.compile(rf"{_START}Grade{_MARKS}:{_MARKS}(Partially Correct|Correct|Wrong){_END}",
@@ -66,9 +66,7 @@ class ModelJudge(BaseModel):
 def ask(question: str, answers: tuple[str, ...], predicted: str) -> str:
     """The judge's prompt; further accepted answers follow the first, one a line."""
     fields = {"question": question, "accepted": "\nor: ".join(answers), "predicted": strip_citations(predicted)}
-    if set(_FIELD.findall(prompt())) != set(fields):
-        raise KeyError(f"the judge's prompt has not the fields {sorted(fields)}")
-    return _FIELD.sub(lambda field: fields[field[1]], prompt())
+    return fill_text(prompt(), "of the judge", fields)
 
 
 @cache
