@@ -272,7 +272,9 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
         ragbed.refuses("report", town.run, says=["summary.json", "the same `ragbed run` command"])
     ragbed.refuses("report", town.folder, says=["holds no run"])
     assert ragbed("run", path)[0] == 0
-    assert ragbed("report", town.run)[0] == 0
+    status, out, _ = ragbed("report", town.run, "--json")
+    assert status == 0
+    assert json.loads(out) == {"run": str(town.run), "report": str(town.run / "report.html")}
     (town.run / "report.html").unlink()
     (town.run / "report.html").mkdir()
     ragbed.refuses("report", town.run, says=["report.html: cannot write"])

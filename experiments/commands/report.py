@@ -6,15 +6,21 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.options import AsJson
 
-def report(run: Annotated[Path, typer.Argument(help="A run's folder.")]) -> None:
+
+def report(run: Annotated[Path, typer.Argument(help="A run's folder.")], json: AsJson = False) -> None:
     """Write the report of a finished run again: one HTML file that opens offline."""
-    from experiments.display import say
+    from experiments.display import print_json, say
     from experiments.reporting import report_run
     from experiments.store import RunFolder
 
     folder = RunFolder.existing(run)
     try:
-        say(str(report_run(folder)))
+        path = report_run(folder)
     finally:
         folder.close()
+    if json:
+        print_json({"run": str(run), "report": str(path)})
+    else:
+        say(str(path))
