@@ -132,8 +132,8 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
     known = folder.config()
     if known is None or folder.is_empty():
         return False
-    if known != config:
-        raise RunError(_other_run(folder.path, f"other settings: {_difference(known, config)}"))
+    if known != config and (difference := _difference(known, config)):
+        raise RunError(_other_run(folder.path, f"other settings: {difference}"))
     made = _manifest_of(folder.path)
     if made.benchmark.get("hash") != manifest["benchmark"]["hash"]:
         raise RunError(_other_run(folder.path, "other questions: the benchmark's files have changed"))
@@ -196,8 +196,8 @@ def _other_run(path: Path, why: str) -> str:
     return f"{path} holds a run with {why}; give this one another name, or use --fresh to begin anew"
 
 
-def _difference(known: str, now: str) -> str:
-    """The first setting that differs, with both values."""
+def _difference(known: str, now: str) -> str | None:
+    """The first setting that differs, with both values; None where only the place does: a run may be moved."""
     try:
         old, new = yaml.safe_load(known), yaml.safe_load(now)
     except yaml.YAMLError:
@@ -205,9 +205,9 @@ def _difference(known: str, now: str) -> str:
     if not isinstance(old, dict):
         return "its config.yaml is damaged"
     for key in dict.fromkeys([*old, *new]):
-        if old.get(key) != new.get(key):
+        if key != "out" and old.get(key) != new.get(key):
             return f"{key} was {_short(old.get(key))}, is {_short(new.get(key))}"
-    return "the file was edited"
+    return None
 
 
 def _short(value: Any) -> str:

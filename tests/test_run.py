@@ -286,3 +286,15 @@ def test_output_that_cannot_say_a_character_says_it_otherwise(serve, town, ragbe
                           env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(r"\uc2e4\ud589/town/report.html" + "\n")
+
+
+def test_a_run_that_was_moved_replays_from_its_new_place(serve, town, ragbed):
+    server = serve(lambda body: {"text": town.reply(body)})
+    assert ragbed("run", town.config(server.url))[0] == 0
+    before, made = (town.run / "summary.json").read_bytes(), len(server.requests)
+    moved = town.folder / "moved" / town.run.name
+    moved.parent.mkdir()
+    town.run.rename(moved)
+    assert ragbed("run", town.config(server.url, out=str(moved.parent)), "--journal", "replay")[0] == 0
+    assert (moved / "summary.json").read_bytes() == before
+    assert len(server.requests) == made
