@@ -157,7 +157,7 @@ def _ragbed(url: str, questions: int, replayed: bool) -> Taken:
 
 
 def _run_settings(url: str, folder: Path, numbers: range) -> RunSettings:
-    from experiments.settings import check_settings
+    from experiments.settings_file import check_settings
     folder.mkdir()
     path = folder / "non_refusal.jsonl"
     path.write_text("".join(json.dumps(_crest_row(number)) + "\n" for number in numbers), encoding="utf-8")

@@ -65,7 +65,7 @@ def run_json(folder: RunFolder) -> dict[str, Any]:
 
 def _show(folder: RunFolder) -> None:
     summary = folder.summary()
-    header, rows = run_table(summary["cells"])
+    header, rows = run_table(summary["cells"], summary["columns"])
     print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
                                     f"judge {summary['cells'][0]['judge']}")
     for text in summary["notes"]:

@@ -8,13 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 from documents.types import Format, digest
-from experiments.settings import Dense, RunSettings
+from experiments.settings import Dense, RunSettings, Show
 from retrieval.conditions import Condition
+from retrieval.perturbations import Perturbation
 from strategies.types import Rules
 
 # In the order in which tables show them.
-FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "rules", "condition", "perturbation", "format",
-           "repeat")
+FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "rules", "condition", "perturbation", "show",
+           "format", "repeat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Cell:
     rules: Rules
     condition: Condition
     perturbation: str | None
+    show: Show
     format: Format | None
     benchmark: str
     repeat: int
@@ -42,6 +44,17 @@ class Cell:
     def id(self) -> str:
         """Short hash of the factors, equal in every run."""
         return _id(self)
+
+
+    @property
+    def change(self) -> Perturbation:
+        """What is done to the evidence."""
+        return Perturbation.parse(self.perturbation or "none")
+
+    @property
+    def separators(self) -> bool:
+        """Whether documents are shown with numbers."""
+        return not self.change.separators_off
 
 
 @lru_cache(maxsize=4096)
@@ -69,17 +82,21 @@ def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _product(settings: RunSettings, gives_chunks: bool) -> Iterator[Cell]:
-    for repeat, model, condition, format, retriever, rules, retrieval, reasoning in itertools.product(
-            range(settings.repeats), settings.models, settings.conditions, settings.formats,
-            settings.retriever, settings.rules, settings.retrieval, settings.reasoning):
+    product = itertools.product(
+        range(settings.repeats), settings.models, settings.conditions, settings.perturbations, settings.show,
+        settings.formats, settings.retriever, settings.rules, settings.retrieval, settings.reasoning)
+    for repeat, model, condition, perturbation, show, format, retriever, rules, retrieval, reasoning in product:
         found: str | None = None
         if condition == "retrieved" and retrieval != "none":
             found = retriever.name
         elif condition == "evidence" and not gives_chunks:
             found = _first_over(settings, retriever)
-        yield Cell(model, retrieval if condition == "retrieved" else None, found, reasoning,
-                   "closed-book" if condition == "closed-book" else rules, condition, None,
-                   format if found else None, settings.benchmark.kind, repeat)
+        placed = condition != "retrieved"
+        yield Cell(
+            model, None if placed else retrieval, found, reasoning,
+            "closed-book" if condition == "closed-book" else rules, condition,
+            None if condition == "closed-book" or perturbation == "none" else perturbation, show,
+            format if found else None, settings.benchmark.kind, repeat)
 
 
 def _first_over(settings: RunSettings, retriever: Dense) -> str:

@@ -154,12 +154,17 @@ def known_models(path: Path) -> dict[str, str]:
 
 
 def _manifest(settings: RunSettings, benchmark: Benchmark, known: Mapping[str, str]) -> dict[str, Any]:
-    questions = digest(*map(question_json, benchmark.questions))
+    questions = digest(*map(_content, benchmark.questions))
     return {"settings": digest(settings.resolved()),
             "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": questions},
             "prompts": prompts_hash(), "judge_prompt": digest(judge_prompt()),
             "models": _models(settings, known),
             "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
+
+
+def _content(question: Question) -> str:
+    """The question with the ids of its chunks, which are hashes of their content."""
+    return digest(question_json(question.without_chunks()), *(chunk.id for chunk in question.chunks))
 
 
 def _models(settings: RunSettings, known: Mapping[str, str]) -> dict[str, str]:

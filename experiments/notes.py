@@ -44,7 +44,7 @@ def on_judge(judge: str, used: Usage) -> list[str]:
 def on_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
     """How many answers have no grade, and why: a judge that fails looks like strategies that do."""
     asked = [verdict for verdict in verdicts if verdict is not None]
-    reasons = Counter(verdict.note or "no reason given" for verdict in asked if verdict.grade is None)
+    reasons = Counter(verdict.note or "no reason given" for verdict in asked if verdict.unjudged)
     if not reasons:
         return []
     why = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))

@@ -1,10 +1,12 @@
 """Question: what a benchmark asks, with its gold. Nothing above `experiments` ever sees one."""
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from documents.types import Chunk, Document, Format
+from experiments.scheme import ANSWERS, Scheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,37 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a reference reasoning.
+
+    Attributes:
+        depth: share of the whole document's characters that stand before the paragraph that states the step, 0 to 1;
+            None where the step is an inference, or its place is not known.
+    """
+
+    text: str
+    depth: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One question of a benchmark.
 
+    Chunks stand where a condition takes them from; most benchmarks have `given` alone.
+
     Attributes:
-        answers: accepted gold answers; the first is shown in tables.
+        answers: accepted gold answers; the first is shown in tables. Of a multiple-choice question, the label.
         gold_repeats: gold labels that the record states more than once; only as-published scoring counts them.
         given: the benchmark's own chunks, in its order; gold ones are named by `gold`.
+        pool: chunks that this question alone may be searched over, where they are others than `given`.
+        whole: what the condition `full` shows.
+        negatives: the benchmark's own further negatives, in the order in which `negatives@N` adds them.
+        table: the table that the documents were made from, which the perturbation `table` shows in their place.
+        options: label and text of each; only those of a multiple-choice question.
+        sub_questions: in the order of the hops; `#1` stands for the answer to the first.
+        sub_answers: one for each sub-question.
+        steps: the reference reasoning.
+        about: what a closed-book prompt may say of the documents, such as a novel's title and author.
         tags: name to values, such as `{"language": ("en",)}`.
     """
 
@@ -44,10 +70,30 @@ class Question:
     gold: tuple[Gold, ...] = ()
     gold_repeats: int = 0
     given: tuple[Chunk, ...] = ()
+    pool: tuple[Chunk, ...] = ()
+    whole: tuple[Chunk, ...] = ()
+    negatives: tuple[Chunk, ...] = ()
+    table: Chunk | None = None
     options: tuple[tuple[str, str], ...] = ()
     sub_questions: tuple[str, ...] = ()
     sub_answers: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    about: str = ""
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def own(self) -> tuple[Chunk, ...]:
+        """The chunks that this question may be searched over, and among which its gold stands."""
+        return self.pool or self.given
+
+    @property
+    def chunks(self) -> Iterator[Chunk]:
+        """Every chunk that the question brings; one that stands in two places comes twice."""
+        return chain(self.given, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
+
+    def without_chunks(self) -> Question:
+        """The question as it is stored: its chunks are where they were shown."""
+        return replace(self, given=(), pool=(), whole=(), negatives=(), table=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +101,20 @@ class Benchmark:
     """Questions and what they are asked over.
 
     Attributes:
-        documents: by id, the documents of the questions' `given` chunks.
+        documents: by id, the documents of all chunks that the questions bring, and of `shared`.
+        shared: chunks that all questions may be searched over, such as a BEIR corpus.
         corpus: folder of pages to index for the condition `retrieved`; None where there is none.
+        scheme: how answers are scored and which figures are shown.
     """
 
     name: str
     questions: tuple[Question, ...]
     documents: Mapping[str, Document] = field(default_factory=dict)
+    shared: tuple[Chunk, ...] = ()
     corpus: str | None = None
+    scheme: Scheme = ANSWERS
 
     @property
     def gives_chunks(self) -> bool:
-        """Whether every question brings its own chunks."""
-        return all(question.given for question in self.questions)
+        """Whether every question brings chunks, its gold among them."""
+        return all(question.own for question in self.questions)

@@ -45,7 +45,9 @@ class StoredStep(Stored):
 class StoredPassage(Stored):
     """A chunk under its number. `text` is the hash of its content in the run's `texts`.
 
-    `gold` is the level at which it counts as gold evidence (`chunk`, `span`, `page`, `document`), or None.
+    Attributes:
+        gold: the level at which it counts as gold evidence; None where it is none.
+        holds: places of the gold items that it holds, among the question's distinct ones.
     """
 
     number: int
@@ -58,15 +60,43 @@ class StoredPassage(Stored):
     pages: tuple[int, int] | None
     text: str
     gold: Literal["chunk", "span", "page", "document"] | None = None
+    holds: tuple[int, ...] = ()
 
 
 class Verdict(Stored):
-    """A judge's grade of one answer. `grade` None means unjudged: `note` says why."""
+    """What a judge said of one answer, by its rubric; where it said nothing readable, `note` says why.
+
+    Attributes:
+        grade: of the rubric `grades`.
+        points: of the rubric `points`, 0 to 10.
+        steps: of the rubric `steps`: places, from 0, of the reference steps that the reasoning holds.
+    """
 
     judge: str
-    grade: Grade | None
+    grade: Grade | None = None
     error_type: str | None = None
+    points: int | None = None
+    steps: tuple[int, ...] | None = None
     note: str = ""
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether it says nothing."""
+        return self.grade is None and self.points is None and self.steps is None
+
+
+class StoredSub(Stored):
+    """A sub-question as it was asked over the question's evidence, and what came of it.
+
+    Attributes:
+        question: as asked: an earlier answer stands in the place of `#1`.
+        text: the answer with its citations; empty where there is none.
+    """
+
+    question: str
+    outcome: Outcome
+    text: str = ""
+    trace: tuple[StoredStep, ...] = ()
 
 
 class Result(Stored):
@@ -75,9 +105,10 @@ class Result(Stored):
     Attributes:
         refused: by ragbed's rule; `refused_as_published` by the published substring rule.
         gold_in_view: whether any gold evidence was shown; None where the question has none.
-        answerable: whether the benchmark has the question answerable.
+        answerable: whether the benchmark has the question answerable and its gold was not dropped.
         usage: of the answer; `calls` counts the model calls that were asked for, failed ones too.
-        judge_usage: of the judge, counted likewise.
+        judge_usage: of the judge, counted likewise; `sub_usage` of the sub-questions.
+        subs: the sub-questions in order, where they were asked.
         scores: metric name to value; None where the metric does not apply to this question.
     """
 
@@ -99,6 +130,8 @@ class Result(Stored):
     scores: dict[str, float | None]
     usage: Usage
     judge_usage: Usage = Usage()
+    subs: tuple[StoredSub, ...] = ()
+    sub_usage: Usage = Usage()
     trace: tuple[StoredStep, ...]
     failure: Failure | None = None
 

@@ -62,6 +62,10 @@ class Resources:
         """The gold that the cell's evidence is matched with."""
         return self.indexed_gold(question) if cell.condition == "retrieved" else question.gold
 
+    def answerable(self, cell: Cell, question: Question) -> bool:
+        """Whether the question can be answered under the cell's condition: not where its gold was dropped."""
+        return question.answerable and not (cell.change.drop_gold and question.gold)
+
     def index_contents(self) -> dict[str, str]:
         """A hash of each index's chunks and embedder, by retriever and format."""
         return {f"{name} in {format}": digest(index.manifest.files[CHUNKS], index.manifest.embedder.identity)

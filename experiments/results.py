@@ -1,41 +1,49 @@
 """From an answer to the record of it: its scores computed, its texts kept apart."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from agents.database import Database
-from agents.types import Answer, GenerateStep, SearchStep, Step
+from agents.types import Answer, Cost, GenerateStep, SearchStep, Step
 from experiments.cells import Cell
 from experiments.gold import GoldView
 from experiments.metrics.as_published import refused as refused_as_published
-from experiments.metrics.scored import Scored, Scoring
+from experiments.metrics.scored import Scoring, scored_of
 from experiments.metrics.table import score
-from experiments.play import Judged
 from experiments.question import Question
-from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing, Verdict
+from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing
+from experiments.scheme import Scheme
 from strategies.types import Message, Passage, Usage
 
 SourceOf = Callable[[str], str]
 
 
-def make_record(cell: Cell, question: Question, answer: Answer, judged: Judged, scoring: Scoring, view: GoldView,
-                source_of: SourceOf, database: Database) -> Record:
-    """The record of one question in one cell; its texts go to the database."""
-    result = Result(
-        cell=cell.id, question=question.id, answerable=question.answerable, outcome=answer.outcome,
+def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer, view: GoldView, source_of: SourceOf,
+                database: Database) -> Result:
+    """The answer as it is stored, not judged nor scored yet; its texts go to the database."""
+    return Result(
+        cell=cell.id, question=question.id, answerable=answerable, outcome=answer.outcome,
         text=answer.text, refused=answer.refused, refused_as_published=refused_as_published(answer.text),
         cited=answer.cited, invalid_citations=answer.invalid_citations, tagged=answer.tagged, notes=answer.notes,
         evidence=tuple(_stored_passage(passage, view, source_of, database) for passage in answer.evidence),
-        gold_total=view.total, gold_in_view=view.gold_in_view, verdict=judged.verdict,
-        scores=score(_scored(cell, question, answer, judged.verdict, view), scoring),
-        usage=used(answer), judge_usage=judged.usage,
-        trace=tuple(_stored_step(step, database) for step in answer.trace), failure=answer.failure)
-    cost, judging = answer.cost, judged.cost
-    timing = Timing(seconds=round(cost.seconds + judging.seconds, 4), attempts=cost.attempts + judging.attempts,
-                    replayed=cost.replayed + judging.replayed,
-                    paid=None if cost.paid is None or judging.paid is None else cost.paid + judging.paid,
+        gold_total=view.total, gold_in_view=view.gold_in_view, verdict=None, scores={}, usage=used(answer),
+        trace=stored_trace(answer.trace, database), failure=answer.failure)
+
+
+def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
+    """The result with its scores, computed from what is stored of it alone."""
+    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.retriever is not None)
+    return result.model_copy(update={"scores": score(item, scoring, scheme.groups)})
+
+
+def make_record(result: Result, costs: Sequence[Cost]) -> Record:
+    """The record, timed from the costs of all that was played for it."""
+    paid = [cost.paid for cost in costs]
+    timing = Timing(seconds=round(sum(cost.seconds for cost in costs), 4),
+                    attempts=sum(cost.attempts for cost in costs), replayed=sum(cost.replayed for cost in costs),
+                    paid=None if None in paid else sum(filter(None, paid)),
                     finished=datetime.now(UTC).isoformat(timespec="seconds"))
     return Record(result=result, timing=timing)
 
@@ -45,19 +53,17 @@ def used(answer: Answer) -> Usage:
     return replace(answer.usage, calls=sum(isinstance(step, GenerateStep) for step in answer.trace))
 
 
-def _scored(cell: Cell, question: Question, answer: Answer, verdict: Verdict | None, view: GoldView) -> Scored:
-    return Scored(
-        outcome=answer.outcome, answerable=question.answerable, text=answer.text, refused=answer.refused,
-        tagged=answer.tagged, answers=question.answers, grade=verdict.grade if verdict else None, cited=answer.cited,
-        invalid=answer.invalid_citations, hits=view.hits, gold_total=view.total,
-        gold_repeats=question.gold_repeats, rules=cell.rules)
+def stored_trace(trace: Sequence[Step], database: Database) -> tuple[StoredStep, ...]:
+    """The steps as they are stored; their texts go to the database."""
+    return tuple(_stored_step(step, database) for step in trace)
 
 
 def _stored_passage(passage: Passage, view: GoldView, source_of: SourceOf, database: Database) -> StoredPassage:
     chunk = passage.chunk
     return StoredPassage(number=passage.number, chunk=chunk.id, document=chunk.document,
                          source=source_of(chunk.document), format=chunk.format, start=chunk.start, end=chunk.end,
-                         pages=chunk.pages, text=database.put_text(chunk.content), gold=view.levels[passage.number])
+                         pages=chunk.pages, text=database.put_text(chunk.content), gold=view.levels[passage.number],
+                         holds=tuple(sorted(view.hits[passage.number])))
 
 
 def _stored_step(step: Step, database: Database) -> StoredStep:

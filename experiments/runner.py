@@ -12,12 +12,13 @@ from agents.journal import Journal, Mode
 from agents.model import Model
 from experiments.cells import Cell, cells_of
 from experiments.gold import match, missing_documents
+from experiments.judging import ask_judge, graded_of
 from experiments.manifest import prepare_run
-from experiments.play import CellPlayer, ask_judge
+from experiments.play import CellPlayer
 from experiments.question import Benchmark, Question
 from experiments.record import Record
 from experiments.resources import Resources, check_conditions, open_resources
-from experiments.results import make_record
+from experiments.results import make_record, make_result, scored_result
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
 from experiments.summary import summarise
@@ -86,7 +87,7 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
                     await _play(jobs, settings, folder, resources, Journal(folder.database, mode), watch)
         with _start_up_kept():
             folder.keep_cells({cell.id for cell in cells})
-            folder.finish(summarise(settings, cells, folder))
+            folder.finish(summarise(settings, benchmark.scheme, cells, folder))
         undone.pop_all()
         return folder
 
@@ -166,12 +167,17 @@ class _Work:
             self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:
+        settings, resources, scheme = self.settings, self.resources, self.resources.benchmark.scheme
         answer = await self._player(job.cell).answer(job.question)
-        judged = await ask_judge(self.settings.judge, self._judge_model, job.question, answer,
-                                 lambda: time.monotonic() + self.settings.limits.seconds)
-        view = match(self.resources.gold(job.cell, job.question), answer.evidence, self.resources.source_of)
-        return make_record(job.cell, job.question, answer, judged, self.settings.scoring, view,
-                           self.resources.source_of, self.folder.database)
+        view = match(resources.gold(job.cell, job.question), answer.evidence, resources.source_of)
+        result = make_result(job.cell, job.question, resources.answerable(job.cell, job.question), answer, view,
+                             resources.source_of, self.folder.database)
+        judged = await ask_judge(settings.judge, self._judge_model,
+                                 graded_of(result, job.question, scheme, settings.scoring),
+                                 lambda: time.monotonic() + settings.limits.seconds)
+        result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage})
+        return make_record(scored_result(result, job.cell, job.question, scheme, settings.scoring),
+                           [answer.cost, judged.cost])
 
     def _timed(self, record: Record) -> Record:
         """The record as it is kept: what comes from the journal took the time that it took when it was asked."""

@@ -2,21 +2,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from agents.catalogue import DEFAULT
 from agents.settings import Limits, ModelSettings
-from documents.errors import SettingsError
 from documents.types import Format
-from experiments.benchmarks import BenchmarkSettings
+from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical
 from experiments.metrics.scored import Scoring
 from retrieval.conditions import Condition
+from retrieval.perturbations import Perturbation
 from retrieval.settings import IndexSettings
 from strategies.catalogue import reasoning, retrieval
 from strategies.types import Layout, Rules
@@ -62,8 +61,15 @@ def _folder_name(name: str) -> str:
     return name
 
 
+def _known_perturbation(name: str) -> str:
+    return str(Perturbation.parse(name))
+
+
 ReasoningName = Annotated[str, AfterValidator(_known_reasoning)]
 RetrievalName = Annotated[str, AfterValidator(_known_retrieval)]
+PerturbationName = Annotated[str, AfterValidator(_known_perturbation)]
+Show = Literal["question", "sub_questions"]
+SubAnswers = Literal["asked", "in_prompt", "none"]
 
 
 class Closed(BaseModel):
@@ -78,7 +84,10 @@ class Dense(Closed):
     Attributes:
         name: what tables call it; by default `dense@k`.
         k: chunks per search.
-        index: an index folder made by `ragbed index`; None builds one over the benchmark's corpus.
+        index: an index folder made by `ragbed index`; None searches the benchmark's corpus, for which an index is
+            built, or else chunks that its questions bring.
+        over: which chunks, where the benchmark has no corpus: `own`, those of the question that is asked (and those
+            that all share, where it has none), or `all`, those of all its questions.
         build: how that index is built.
     """
 
@@ -86,6 +95,7 @@ class Dense(Closed):
     name: str = ""
     k: int = Field(default=5, ge=1, le=1000)
     index: Path | None = None
+    over: Literal["own", "all"] = "own"
     build: IndexSettings = IndexSettings()
 
     @model_validator(mode="before")
@@ -99,24 +109,18 @@ class Dense(Closed):
 Many = BeforeValidator(_listed)
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that a mapping has twice; else the later value would win without a word."""
-
-    def compose_mapping_node(self, anchor: Any) -> Any:
-        node = super().compose_mapping_node(anchor)
-        seen: set[tuple[str, str]] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if (key.tag, key.value) in seen:
-                raise yaml.MarkedYAMLError(problem=f"line {key.start_mark.line + 1} gives the key {key.value!r} again; "
-                                                   "keep one of the two")
-            seen.add((key.tag, key.value))
-        return node
-
-
 class RunSettings(Closed):
-    """One experiment. Lists are factors: their product is the set of cells."""
+    """One experiment. Lists are factors: their product is the set of cells.
+
+    What is left out is as the benchmark's paper has it, else as below.
+
+    Attributes:
+        show: what of the question a prompt shows: the question alone, or its sub-questions too.
+        brief: whether the rules ask for an answer of a few words, as exact match needs it.
+        sub_answers: of a benchmark that scores sub-questions: each asked as a question of its own over the same
+            evidence, all asked for in the one reply, or none.
+        filled: what takes the place of `#1` in a sub-question: the model's own answer to the first, or the gold one.
+    """
 
     name: Annotated[str, AfterValidator(_folder_name)]
     out: Path = Path("runs")
@@ -127,8 +131,13 @@ class RunSettings(Closed):
     retriever: Annotated[list[Dense], Many] = [Dense(name="dense@5")]
     rules: Annotated[list[Rules], Many, AfterValidator(_distinct), AfterValidator(_no_condition)] = ["grounded"]
     conditions: Annotated[list[Condition], Many, AfterValidator(_distinct)] = ["given"]
+    perturbations: Annotated[list[PerturbationName], Many, AfterValidator(_distinct)] = ["none"]
+    show: Annotated[list[Show], Many, AfterValidator(_distinct)] = ["question"]
     formats: Annotated[list[Format], Many, AfterValidator(_distinct)] = ["plain"]
     layout: Layout = "documents_first"
+    brief: bool = False
+    sub_answers: SubAnswers = "asked"
+    filled: Literal["own", "gold"] = "own"
     repeats: int = Field(default=1, ge=1)
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
     scoring: Scoring = "corrected"
@@ -136,6 +145,13 @@ class RunSettings(Closed):
     limits: Limits = Limits()
     calls: ModelSettings = ModelSettings()
     concurrency: int = Field(default=8, ge=1, le=1024)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_paper(cls, fields: Any) -> Any:
+        kind = fields["benchmark"].get("kind") if isinstance(fields, dict) and isinstance(
+            fields.get("benchmark"), dict) else None
+        return {**BENCHMARKS[kind].about.settings, **fields} if kind in BENCHMARKS else fields
 
     @model_validator(mode="after")
     def _retrievers_differ(self) -> RunSettings:
@@ -151,65 +167,3 @@ class RunSettings(Closed):
     def resolved(self) -> str:
         """Every setting, defaults included, as YAML."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
-def read_settings(path: Path) -> RunSettings:
-    """The settings of a YAML file. Relative paths in it count from the current folder, as on the command line.
-
-    Raises:
-        SettingsError: one line that names the file, the key and what is wrong.
-    """
-    try:
-        content = _plain(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path}: {error.strerror}") from error
-    except RecursionError:
-        raise SettingsError(f"{path}: not readable as YAML: nested beyond reason") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise SettingsError(f"{path}: a mapping of settings is expected")
-    return check_settings({"name": path.stem, **content}, str(path))
-
-
-def _plain(text: str) -> Any:
-    loader = _Loader(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
-
-
-def check_settings(content: dict[str, Any], where: str) -> RunSettings:
-    """Typed settings from plain ones; SettingsError names the first thing that does not fit."""
-    try:
-        return RunSettings.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise SettingsError(f"{where}: {explain(first, RunSettings)}") from error
-
-
-def explain(error: Any, model: type[BaseModel]) -> str:
-    """One line for a pydantic error: the key, what is wrong with it, and the valid keys of a typo."""
-    key = ".".join(str(part) for part in error["loc"]) or "settings"
-    if error["type"] == "extra_forbidden":
-        return f"unknown setting {key!r}; there are: {', '.join(_keys_at(model, error['loc'][:-1]))}"
-    message = error["msg"].removeprefix("Value error, ")
-    return f"{key}: {message}"
-
-
-def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
-    """The valid keys of the mapping at a place of an error; a place may name the `kind` of one of several."""
-    models = [model]
-    for part in place:
-        inner = [below for one in models if part in one.model_fields
-                 for below in _models_in(one.model_fields[str(part)].annotation)]
-        kinds = [one for one in models if "kind" in one.model_fields and one.model_fields["kind"].default == part]
-        models = inner or kinds or models
-    return list(dict.fromkeys(key for one in models for key in one.model_fields))
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models_in(part)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
@@ -61,7 +60,7 @@ class RunFolder:
         self.database.put("DELETE FROM questions", ())
         for place, question in enumerate(questions):
             self.database.put("INSERT OR REPLACE INTO questions VALUES (?, ?, ?)",
-                              (question.id, place, question_json(replace(question, given=()))))
+                              (question.id, place, question_json(question.without_chunks())))
         self.database.flush()
 
     def config(self) -> str | None:

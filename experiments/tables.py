@@ -7,32 +7,45 @@ from typing import Any
 from experiments.cells import varying
 from experiments.metrics.table import shown_name
 
-_SHARES = ("refusal_accuracy", "citation_f1")
-_GRADES = ("correct", "partial", "wrong")
 
-
-def run_table(cells: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Header and rows: the factors that vary, figures with their 95 % intervals, outcomes, cost.
 
-    How many answers are unjudged has a column where any is.
+    Metrics that share a column, joined by ` / `, stand without intervals. How many answers are unjudged has a column
+    where any is.
+
+    Args:
+        columns: of the benchmark's scheme.
     """
     factors = varying(cells)
     judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # a model's name is long, and in the title
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
-    header = [*factors, "n", shown_name("unified", judge), shown_name("correct", judge).replace(
-        "correct", " / ".join(_GRADES), 1), *unjudged, "refusal accuracy", "citation F1", "outcomes", "calls", "tokens",
-        "price"]
-    return header, [_row(cell, factors, bool(unjudged)) for cell in cells]
+    header = [*factors, "n", *(_shown(column, judge) for column in columns), *unjudged, "outcomes", "calls", "tokens",
+              "price"]
+    return header, [_row(cell, factors, columns, bool(unjudged)) for cell in cells]
 
 
-def _row(cell: Mapping[str, Any], factors: Sequence[str], unjudged: bool) -> list[str]:
+def _shown(column: str, judge: str | None) -> str:
+    """The column's header: its metrics in words, and the judge's name once."""
+    names = column.split(" / ")
+    judged = shown_name(names[0], judge).removeprefix(names[0])
+    return column.replace("_", " ") + judged
+
+
+def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
-    grades = " / ".join(_number(metrics.get(name)) for name in _GRADES)
     price = "?" if usage["price"] is None else f"${usage['price']:.4f}" if usage["price"] else "0"
     return [*("-" if cell[name] is None else str(cell[name]) for name in factors), str(cell["n"]),
-            _interval(metrics.get("unified")), grades, *([str(_unjudged(cell))] if unjudged else []),
-            *(_interval(metrics.get(name)) for name in _SHARES), _outcomes(cell["outcomes"]), str(usage["calls"]),
+            *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
+            _outcomes(cell["outcomes"]), str(usage["calls"]),
             str(usage["prompt_tokens"] + usage["completion_tokens"]), price]
+
+
+def _figures(metrics: Mapping[str, Any], column: str) -> str:
+    names = column.split(" / ")
+    if len(names) == 1:
+        return _interval(metrics.get(column))
+    return " / ".join(_number(metrics.get(name)) for name in names)
 
 
 def _unjudged(cell: Mapping[str, Any]) -> int:

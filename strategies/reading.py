@@ -35,6 +35,15 @@ def read_answer(text: str) -> tuple[str, bool]:
     return _ANSWER_END.split(last)[0].strip(), True
 
 
+def outside_answer(text: str) -> str:
+    """What a final reply says besides its answer, tags removed: where there are no answer tags, its thinking."""
+    *before, last = _ANSWER.split(text)
+    if before:
+        after = _ANSWER_END.split(last)[1:]
+        return _STRAY.sub("", "\n".join([*before, *after])).strip()
+    return _STRAY.sub("", "\n".join(found[0] for found in _THINKING.finditer(text))).strip()
+
+
 def _without_think(text: str) -> str:
     """The text outside `<think>`. Some servers write the opening tag themselves, so that only the closing one comes."""
     first, *rest = _THINK.split(text)

@@ -106,8 +106,8 @@ def test_run_prints_the_contract(ragbed, serve, town):
     assert run["run"] == str(town.run)
     for cell in run["cells"]:
         assert set(cell) == {
-            "id", "model", "retrieval", "retriever", "reasoning", "rules", "condition", "perturbation", "format",
-            "benchmark", "repeat", "judge", "scoring", "n", "outcomes", "metrics", "usage",
+            "id", "model", "retrieval", "retriever", "reasoning", "rules", "condition", "perturbation", "show",
+            "format", "benchmark", "repeat", "judge", "scoring", "n", "outcomes", "metrics", "usage",
             "layout", "judge_usage"}  # these two beyond the contract
         assert (cell["retriever"], cell["perturbation"], cell["format"]) == (None, None, None)
         assert (cell["judge"], cell["scoring"], cell["n"]) == ("lexical", "corrected", 6)

@@ -4,11 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.judges import JudgeSettings, Lexical, ModelJudge
+from experiments.judges import Graded, JudgeSettings, Lexical, ModelJudge
 from experiments.judges.lexical import grade
 from experiments.judges.model import read_verdict
 from experiments.record import Verdict
 from strategies.types import Failure, Generate, Reply
+
+
+def graded(question, answers, predicted):
+    return Graded("grades", question, answers, predicted)
 
 
 def play(judging, *replies):
@@ -53,7 +57,8 @@ def test_the_lexical_rule(text, answer, expected):
 
 
 def test_the_lexical_judge_drops_citations_takes_the_best_answer_and_asks_nobody():
-    asked, verdict = play(Lexical().judge("Which island?", ("South Island", "North Island"), "North Island [2, 3]."))
+    item = graded("Which island?", ("South Island", "North Island"), "North Island [2, 3].")
+    asked, verdict = play(Lexical().judge(item))
     assert asked == []
     assert verdict == Verdict(judge="lexical", grade="Correct")
 
@@ -85,7 +90,8 @@ def test_a_verdict_is_read_strictly(reply, expected):
 
 
 def test_the_model_sees_question_and_accepted_answers_but_no_citations():
-    asked, verdict = play(ModelJudge(model="openai:judge").judge("Who {predicted}?", ("Ann", "Anne"), "Ann [1][2-3]"),
+    item = graded("Who {predicted}?", ("Ann", "Anne"), "Ann [1][2-3]")
+    asked, verdict = play(ModelJudge(model="openai:judge").judge(item),
                           Reply("Grade: Correct\nError type: None"))
     prompt = asked[0].messages[0].content
     assert "Who {predicted}?" in prompt
@@ -97,7 +103,7 @@ def test_the_model_sees_question_and_accepted_answers_but_no_citations():
 
 
 def test_an_unreadable_verdict_is_asked_again_once():
-    asked, verdict = play(ModelJudge(model="m").judge("q", ("a",), "b"), Reply("Hm."),
+    asked, verdict = play(ModelJudge(model="m").judge(graded("q", ("a",), "b")), Reply("Hm."),
                           Reply("Grade: Wrong\nError type: Others"))
     assert [action.purpose for action in asked] == ["judge", "judge_repair"]
     assert [message.role for message in asked[1].messages] == ["user", "assistant", "user"]
@@ -106,8 +112,8 @@ def test_an_unreadable_verdict_is_asked_again_once():
 
 
 def test_unreadable_twice_or_failed_is_unjudged_with_a_note():
-    _, twice = play(ModelJudge(model="m").judge("q", ("a",), "b"), Reply("Hm."), Reply(""))
-    _, failed = play(ModelJudge(model="m").judge("q", ("a",), "b"), Failure("http_500", "down"))
+    _, twice = play(ModelJudge(model="m").judge(graded("q", ("a",), "b")), Reply("Hm."), Reply(""))
+    _, failed = play(ModelJudge(model="m").judge(graded("q", ("a",), "b")), Failure("http_500", "down"))
     assert twice == Verdict(judge="m", grade=None, note="unreadable twice")
     assert failed == Verdict(judge="m", grade=None, note="call failed: http_500")
 

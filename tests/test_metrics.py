@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from agents.types import OUTCOMES
 from documents.errors import SettingsError
-from experiments.metrics import METRICS, Metric, Scored, needs_judge, score, shown_name
+from experiments.metrics import METRICS, Scored, metric_named, score, shown_name
 
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."
 GOLD_1_AND_3 = {1: frozenset({0}), 2: frozenset(), 3: frozenset({1})}
@@ -135,17 +135,10 @@ def test_form_is_counted_over_everything():
     assert both("tagged", tagged=None)[1] is None
 
 
-def test_a_judge_is_asked_only_for_answers_to_answerable_questions_with_gold():
-    assert needs_judge("answered", True, ("x",))
-    assert not needs_judge("answered", False, ("x",))
-    assert not needs_judge("answered", True, ())
-    assert not any(needs_judge(outcome, True, ("x",)) for outcome in OUTCOMES if outcome != "answered")
-
-
 def test_names_parse_back_and_a_typo_lists_the_valid_ones():
-    assert all(str(Metric.parse(name)) == name for name in METRICS)
+    assert all(str(metric_named(name)) == name for name in METRICS)
     with pytest.raises(SettingsError, match="unknown metric 'unifed'; known are: unified, correct"):
-        Metric.parse("unifed")
+        metric_named("unifed")
 
 
 @pytest.mark.parametrize("rules", ["open", "choice", "closed-book"])

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from experiments.cli import app
-from experiments.settings import check_settings
+from experiments.settings_file import check_settings
 from strategies.catalogue import REASONING
 
 ROOT = Path(__file__).parent.parent

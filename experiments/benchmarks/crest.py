@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from documents.types import Chunk, Document, Format, digest
+from experiments.benchmarks.about import About
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
@@ -40,6 +41,12 @@ class Crest(Selection):
         path: a Parquet or JSON Lines file named after its split, a folder that holds both splits, or
             `hub:OWNER/NAME`, with `@REVISION` where one is wanted.
     """
+
+    about = About(
+        paper="CReSt: A Comprehensive Benchmark for Retrieval-Augmented Generation with Complex Reasoning over "
+              "Structured Documents (2025), https://github.com/UpstageAI/CReSt",
+        licence="see the dataset's page", size="2,245 questions, English and Korean, ten chunks each",
+        get="hub:upstage/CReSt, or a folder with its two splits")
 
     kind: Literal["crest"] = "crest"
     path: str = "hub:upstage/CReSt"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from experiments.benchmarks.about import About
 from experiments.benchmarks.jsonl import read_questions
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark
@@ -17,6 +18,10 @@ FOLDER = Path(__file__).parent.parent / "data" / "demo"
 
 class Demo(Selection):
     """The bundled demo set."""
+
+    about = About(
+        paper="cut from HotpotQA (2018), ClapNQ (2024) and TabFact (2020)",
+        licence="CC BY-SA 4.0, Apache-2.0 and MIT, by part", size="12 questions over 33 pages", get="bundled")
 
     kind: Literal["demo"] = "demo"
 

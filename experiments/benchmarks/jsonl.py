@@ -25,6 +25,7 @@ from pydantic import (
 
 from documents.errors import BenchmarkError
 from documents.types import digest
+from experiments.benchmarks.about import About
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Gold, Question
@@ -67,6 +68,9 @@ class OwnQuestions(Selection):
         path: the file.
         corpus: folder of the pages that they are asked over, if not an index is named instead.
     """
+
+    about = About(paper="none: your own questions", licence="yours", size="one line a question",
+                  get="a JSON Lines file that you write")
 
     kind: Literal["jsonl"] = "jsonl"
     path: str

@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from documents.errors import BenchmarkError
 from documents.types import digest
+from experiments.benchmarks.about import About
 from experiments.question import Benchmark, Question
 
 
 class Selection(BaseModel):
-    """The part of every benchmark's settings that chooses questions; applied in this order.
+    """The settings of a benchmark: what it is, and which of its questions are asked, chosen in this order.
 
     Attributes:
         filter: tag to value; a question must have them all.
@@ -21,10 +23,20 @@ class Selection(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    about: ClassVar[About]
+
     limit: int | None = Field(default=None, gt=0)
     sample: int | None = Field(default=None, gt=0)
     seed: int = 0
     filter: dict[str, str] = Field(default_factory=dict)
+
+    def load(self) -> Benchmark:
+        """The chosen questions.
+
+        Raises:
+            BenchmarkError: the files are not there, or a record does not fit.
+        """
+        raise NotImplementedError
 
     def select(self, benchmark: Benchmark) -> Benchmark:
         """The benchmark with the chosen questions, and only the documents that they are given.
@@ -40,8 +52,9 @@ class Selection(BaseModel):
             kept = {question.id for question in ranked[:self.sample]}
             chosen = [question for question in chosen if question.id in kept]
         chosen = chosen[:self.limit]
-        given = {chunk.document for question in chosen for chunk in question.given}
-        documents = {id: document for id, document in benchmark.documents.items() if id in given}
+        brought = {chunk.document for question in chosen for chunk in question.chunks}
+        brought.update(chunk.document for chunk in benchmark.shared)
+        documents = {id: document for id, document in benchmark.documents.items() if id in brought}
         return replace(benchmark, questions=tuple(chosen), documents=documents)
 
     def _fits(self, question: Question) -> bool:

@@ -33,7 +33,7 @@ def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; se
     """Carry out an experiment, or continue it where it stopped. Exit status 1: every question ended in an error."""
     from documents.errors import SettingsError
     from experiments.carry_out import carry_out
-    from experiments.settings import read_settings
+    from experiments.settings_file import read_settings
 
     if fresh and journal is JournalMode.replay:
         raise SettingsError("--fresh removes the journal that --journal replay reads; give one of the two")

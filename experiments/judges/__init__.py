@@ -7,8 +7,8 @@ from pydantic import Field
 
 from experiments.judges.lexical import Lexical
 from experiments.judges.model import ModelJudge
-from experiments.judges.types import Judge, Judging
+from experiments.judges.types import Graded, Judge, Judging
 
 JudgeSettings = Annotated[Lexical | ModelJudge, Field(discriminator="kind")]
 
-__all__ = ["Judge", "JudgeSettings", "Judging", "Lexical", "ModelJudge"]
+__all__ = ["Graded", "Judge", "JudgeSettings", "Judging", "Lexical", "ModelJudge"]

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from experiments.answers import is_korean, normalize_answer, token_f1, with_values
-from experiments.judges.types import Judging
+from experiments.judges.types import Graded, Judging
 from experiments.record import Grade, Verdict
 from experiments.values import Value, values
 from strategies.reading import strip_citations
@@ -33,13 +33,13 @@ class Lexical(BaseModel):
     def name(self) -> str:
         return "lexical"
 
-    def judge(self, question: str, answers: tuple[str, ...], predicted: str) -> Judging:
+    def judge(self, graded: Graded) -> Judging:
         """The best grade over the accepted answers; asks no model.
 
         A generator that yields nothing, so that every judge is played alike.
         """
-        text = strip_citations(predicted)
-        best = min((grade(text, answer) for answer in answers), key=GRADES.index)
+        text = strip_citations(graded.predicted)
+        best = min((grade(text, answer) for answer in graded.answers), key=GRADES.index)
         return Verdict(judge=self.name, grade=best)
         yield
 

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.judges.lexical import GRADES
-from experiments.judges.types import Judging
+from experiments.judges.types import Graded, Judging
 from experiments.record import Grade, Verdict
 from strategies.prompting import fill_text
 from strategies.reading import strip_citations
@@ -49,9 +49,9 @@ class ModelJudge(BaseModel):
     def name(self) -> str:
         return self.model
 
-    def judge(self, question: str, answers: tuple[str, ...], predicted: str) -> Judging:
+    def judge(self, graded: Graded) -> Judging:
         """Asks once, and once more where the reply cannot be read; then the answer is unjudged, with a note."""
-        messages: tuple[Message, ...] = (Message("user", (ask(question, answers, predicted),)),)
+        messages: tuple[Message, ...] = (Message("user", (ask(graded.question, graded.answers, graded.predicted),)),)
         for purpose in ("judge", "judge_repair"):
             reply = yield Generate(messages, purpose, max_tokens=self.max_tokens, see_failure=True)
             if isinstance(reply, Failure):

@@ -2,27 +2,46 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Protocol
 
+from experiments.metrics.scored import Scoring
 from experiments.record import Verdict
+from experiments.scheme import Rubric
 from strategies.types import Failure, Generate, Reply
 
 Judging = Generator[Generate, Reply | Failure, Verdict]
 
 
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """What a judge reads.
+
+    Attributes:
+        answers: accepted gold answers, at least one for `grades` and `points`.
+        predicted: the final answer; its citations are removed before it is read.
+        reasoning: all that the model said besides, for `steps`.
+        steps: the reference steps, for `steps`.
+        scoring: as-published takes the detours of the published code.
+    """
+
+    rubric: Rubric
+    question: str
+    answers: tuple[str, ...]
+    predicted: str
+    reasoning: str = ""
+    steps: tuple[str, ...] = ()
+    scoring: Scoring = "corrected"
+
+
 class Judge(Protocol):
-    """Grades one predicted answer against the accepted ones."""
+    """Grades one answer by a rubric."""
 
     @property
     def name(self) -> str:
         """What stands beside its grades."""
         ...
 
-    def judge(self, question: str, answers: tuple[str, ...], predicted: str) -> Judging:
-        """Yields the model calls that it needs, is sent their replies, returns the verdict.
-
-        Args:
-            answers: accepted gold answers, at least one.
-            predicted: the final answer; its citations are removed before it is read.
-        """
+    def judge(self, graded: Graded) -> Judging:
+        """Yields the model calls that it needs, is sent their replies, returns the verdict."""
         ...

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from experiments.metrics.aggregate import Estimate, aggregate, outcomes
-from experiments.metrics.scored import Scored, Scores, Scoring, needs_judge
-from experiments.metrics.table import METRICS, Metric, score, shown_name
+from experiments.metrics.metric import Group, Metric
+from experiments.metrics.scored import Scored, Scores, Scoring
+from experiments.metrics.table import GROUPS, METRICS, metric_named, score, shown_name
 
-__all__ = ["METRICS", "Estimate", "Metric", "Scored", "Scores", "Scoring", "aggregate", "needs_judge", "outcomes",
-           "score", "shown_name"]
+__all__ = ["GROUPS", "METRICS", "Estimate", "Group", "Metric", "Scored", "Scores", "Scoring", "aggregate",
+           "metric_named", "outcomes", "score", "shown_name"]

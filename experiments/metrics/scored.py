@@ -1,12 +1,14 @@
 """What metrics see of one question in one cell."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.types import Outcome
-from experiments.record import Grade
+from experiments.question import Question
+from experiments.record import Grade, Result, StoredStep, Verdict
+from strategies.reading import outside_answer
 from strategies.types import Rules
 
 Scoring = Literal["corrected", "as-published"]
@@ -14,22 +16,37 @@ Scores = dict[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Sub:
+    """A sub-question's answer beside its gold."""
+
+    outcome: Outcome
+    text: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scored:
-    """One question's material for scoring.
+    """One question's material for scoring: all of it is in the record and the question.
 
     Attributes:
-        answerable: whether the benchmark has the question answerable.
+        answerable: whether the benchmark has the question answerable, and its gold was not dropped.
         text: the final answer with its citations; empty where there is none.
         refused: by ragbed's rule: the answer begins with the refusal sentence, or the structured reply refuses.
-        answers: accepted gold answers; empty where the question has none.
-        grade: the judge's; None where it was not asked or could not be read.
+        answers: accepted gold answers; empty where the question has none. Of a multiple-choice question, the label.
+        options: label and text of each option, of a multiple-choice question.
+        grade, points, steps: the judge's, by its rubric; None where it was not asked or could not be read.
+        step_count: number of reference steps.
+        reasoned: whether any reply held text outside the final answer.
+        subs: the sub-questions in order; empty where none were asked.
         cited: evidence numbers cited and shown.
         invalid: numbers cited that no prompt of this question showed.
-        hits: per evidence number, the indices of the gold items that the passage holds.
+        hits: per evidence number, in the order in which the evidence was found, the gold items that the passage holds.
         gold_total: number of distinct gold items, shown or not.
         gold_repeats: gold labels that the record states more than once.
         rules: what the prompt demanded; where it asks for no citations, or offers no refusal, no metric of them
             applies.
+        separators: whether the documents were shown with numbers; without, there are no citations.
+        searched: whether the evidence was searched for, rather than placed.
     """
 
     outcome: Outcome
@@ -38,18 +55,26 @@ class Scored:
     refused: bool = False
     tagged: bool | None = None
     answers: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
     grade: Grade | None = None
+    points: int | None = None
+    steps: tuple[int, ...] | None = None
+    step_count: int = 0
+    reasoned: bool = False
+    subs: tuple[Sub, ...] = ()
     cited: tuple[int, ...] = ()
     invalid: tuple[int, ...] = ()
-    hits: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    hits: Mapping[int, Collection[int]] = field(default_factory=dict)
     gold_total: int = 0
     gold_repeats: int = 0
     rules: Rules = "grounded"
+    separators: bool = True
+    searched: bool = False
 
     @property
     def cites(self) -> bool:
         """Whether the rules ask for citations."""
-        return self.rules in ("grounded", "open")
+        return self.separators and self.rules in ("grounded", "open")
 
     @property
     def may_refuse(self) -> bool:
@@ -62,9 +87,26 @@ def may_refuse(rules: Rules) -> bool:
     return rules == "grounded"
 
 
-def needs_judge(outcome: Outcome, answerable: bool, answers: tuple[str, ...]) -> bool:
-    """Whether a judge is asked: only for an answer to an answerable question whose gold answer is known.
+def scored_of(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
+    """The material of a finished record, without its evidence's texts and without a model."""
+    verdict = result.verdict or Verdict(judge="")
+    return Scored(
+        outcome=result.outcome, answerable=result.answerable, text=result.text, refused=result.refused,
+        tagged=result.tagged, answers=question.answers, options=question.options, grade=verdict.grade,
+        points=verdict.points, steps=verdict.steps, step_count=len(question.steps),
+        reasoned=bool(reasoning_of(result)),
+        subs=tuple(Sub(sub.outcome, sub.text, answer)
+                   for sub, answer in zip(result.subs, question.sub_answers, strict=False)),
+        cited=result.cited, invalid=result.invalid_citations,
+        hits={passage.number: passage.holds for passage in result.evidence}, gold_total=result.gold_total,
+        gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched)
 
-    A refusal is Wrong and a failure scores 0 without asking; an unanswerable question is scored by refusal alone.
-    """
-    return outcome == "answered" and answerable and bool(answers)
+
+def reasoning_of(result: Result) -> str:
+    """All that the model said besides its final answer, in the order of its calls."""
+    return "\n\n".join(text for step in result.trace if step.kind == "generate"
+                       for text in (step.reasoning, _besides(step)) if text)
+
+
+def _besides(step: StoredStep) -> str:
+    return outside_answer(step.text) if step.purpose == "answer" else step.text.strip()

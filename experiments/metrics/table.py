@@ -1,80 +1,46 @@
-"""The metrics by name, and scoring one question with all of them."""
+"""The metrics by name, and scoring one question with those of its benchmark."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from documents.errors import SettingsError
-from experiments.metrics import as_published, corrected
+from experiments.metrics.answers import ANSWERS
+from experiments.metrics.metric import Group, Metric
 from experiments.metrics.scored import Scored, Scores, Scoring
-from experiments.metrics.text import form, overlap
+from experiments.metrics.text import FORM, OVERLAP
+from experiments.scheme import ANSWERS as ANSWERS_SCHEME
+
+GROUPS: MappingProxyType[str, Group] = MappingProxyType({"answers": ANSWERS, "overlap": OVERLAP, "form": FORM})
+METRICS = MappingProxyType({metric.name: metric for group in GROUPS.values() for metric in group.metrics})
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric, whose name is the same in settings, records and tables.
+def metric_named(name: str) -> Metric:
+    """The metric of that name, such as `em` or `recall@5`: `str` of it is the name again.
 
-    Attributes:
-        over: the questions that it applies to.
-        share: whether each question has 0 or 1, so that the mean is a share.
-        judged: whether it rests on a judge's grades.
-        of_set: whether it is computed of a whole set, and no question has one.
+    Raises:
+        SettingsError: there is none.
     """
-
-    name: str
-    description: str
-    over: str = "all questions"
-    share: bool = False
-    judged: bool = False
-    of_set: bool = False
-
-    def __str__(self) -> str:
-        return self.name
-
-    @classmethod
-    def parse(cls, name: str) -> Metric:
-        """The metric of that name.
-
-        Raises:
-            SettingsError: there is none.
-        """
-        if name not in METRICS:
-            raise SettingsError(f"unknown metric {name!r}; known are: {', '.join(METRICS)}")
-        return METRICS[name]
+    base, at, cut = name.partition("@")
+    metric = METRICS.get(base)
+    if metric is None or bool(at) != (metric.cut is not None) or (at and not cut.isdecimal()):
+        raise SettingsError(f"unknown metric {name!r}; known are: {', '.join(map(_shape, METRICS.values()))}")
+    return metric.at(int(cut)) if at else metric
 
 
-_ANSWERABLE = "answerable questions"
-METRICS = MappingProxyType({metric.name: metric for metric in (
-    Metric("unified", "Correct 1, Partially 0.5, Wrong 0, needless refusal -1; rightful refusal 1; "
-           "mean of the two splits' means", judged=True),
-    Metric("correct", "share graded Correct", _ANSWERABLE, share=True, judged=True),
-    Metric("partial", "share graded Partially Correct", _ANSWERABLE, share=True, judged=True),
-    Metric("wrong", "share graded Wrong, refusals among them", _ANSWERABLE, share=True, judged=True),
-    Metric("unjudged", "share of answers that the judge gave no grade", _ANSWERABLE, share=True, judged=True),
-    Metric("refusal_accuracy", "share refused", "unanswerable questions", share=True),
-    Metric("refused_answerable", "share refused although answerable", _ANSWERABLE, share=True),
-    Metric("citation_precision", "share of cited chunks that are gold", "answerable questions with gold"),
-    Metric("citation_recall", "share of gold that is cited", "answerable questions with gold"),
-    Metric("citation_recall_in_view", "share of the shown gold that is cited",
-           "answerable questions whose gold was shown"),
-    Metric("citation_f1", "harmonic mean of the averaged citation precision and recall",
-           "answerable questions with gold", of_set=True),
-    Metric("invalid_citations", "numbers cited that were never shown, per question"),
-    Metric("em", "answer equals a gold answer after normalisation", _ANSWERABLE, share=True),
-    Metric("f1", "token F1 with the nearest gold answer", _ANSWERABLE),
-    Metric("well_formed", "share whose reply held an answer or a refusal", share=True),
-    Metric("tagged", "share whose answer stood in its tags or fields, where these were asked for", share=True),
-)})
+def _shape(metric: Metric) -> str:
+    return metric.name if metric.cut is None else f"{metric.name}@N"
 
 
-def score(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Every per-question metric by name, in the table's order; None where a metric does not apply."""
-    scores = (as_published.score(item) if scoring == "as-published" else corrected.score(item)) \
-        | overlap(item) | form(item)
-    return {name: scores[name] for name, metric in METRICS.items() if not metric.of_set}
+def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups) -> Scores:
+    """The per-question metrics of the groups by name, in order; None where a metric does not apply."""
+    scores: Scores = {}
+    for name in groups:
+        scores |= GROUPS[name].score(item, scoring)
+    return scores
 
 
 def shown_name(metric: str, judge: str | None) -> str:
     """The name for a table: that of a judged metric says who graded."""
-    known = METRICS.get(metric)
+    known = METRICS.get(metric.partition("@")[0])
     return f"{metric} ({judge})" if judge and known is not None and known.judged else metric

@@ -1,0 +1,31 @@
+"""The group `answers`: graded answers, refusals and citations, CReSt's metrics, in both scorings."""
+from __future__ import annotations
+
+from experiments.metrics import as_published, corrected
+from experiments.metrics.metric import ANSWERABLE, Group, Metric
+from experiments.metrics.scored import Scored, Scores, Scoring
+
+_GOLD = "answerable questions with gold"
+_METRICS = (
+    Metric("unified", "Correct 1, Partially 0.5, Wrong 0, needless refusal -1; rightful refusal 1; "
+           "mean of the two splits' means", judged=True),
+    Metric("correct", "share graded Correct", ANSWERABLE, share=True, judged=True),
+    Metric("partial", "share graded Partially Correct", ANSWERABLE, share=True, judged=True),
+    Metric("wrong", "share graded Wrong, refusals among them", ANSWERABLE, share=True, judged=True),
+    Metric("unjudged", "share of answers that the judge gave no grade", ANSWERABLE, share=True, judged=True),
+    Metric("refusal_accuracy", "share refused", "unanswerable questions", share=True),
+    Metric("refused_answerable", "share refused although answerable", ANSWERABLE, share=True),
+    Metric("citation_precision", "share of cited chunks that are gold", _GOLD),
+    Metric("citation_recall", "share of gold that is cited", _GOLD),
+    Metric("citation_recall_in_view", "share of the shown gold that is cited",
+           "answerable questions whose gold was shown"),
+    Metric("citation_f1", "harmonic mean of the averaged citation precision and recall", _GOLD, of_set=True),
+    Metric("invalid_citations", "numbers cited that were never shown, per question"),
+)
+
+
+def _score(item: Scored, scoring: Scoring) -> Scores:
+    return as_published.score(item) if scoring == "as-published" else corrected.score(item)
+
+
+ANSWERS = Group(_METRICS, _score)

@@ -1,0 +1,90 @@
+"""Reading a run's settings: a YAML file, and one line for what does not fit."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from documents.errors import SettingsError
+from experiments.settings import RunSettings
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that a mapping has twice; else the later value would win without a word."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if (key.tag, key.value) in seen:
+                raise yaml.MarkedYAMLError(problem=f"line {key.start_mark.line + 1} gives the key {key.value!r} again; "
+                                                   "keep one of the two")
+            seen.add((key.tag, key.value))
+        return node
+
+
+def read_settings(path: Path) -> RunSettings:
+    """The settings of a YAML file. Relative paths in it count from the current folder, as on the command line.
+
+    Raises:
+        SettingsError: one line that names the file, the key and what is wrong.
+    """
+    try:
+        content = _plain(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror}") from error
+    except RecursionError:
+        raise SettingsError(f"{path}: not readable as YAML: nested beyond reason") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise SettingsError(f"{path}: a mapping of settings is expected")
+    return check_settings({"name": path.stem, **content}, str(path))
+
+
+def _plain(text: str) -> Any:
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
+def check_settings(content: dict[str, Any], where: str) -> RunSettings:
+    """Typed settings from plain ones; SettingsError names the first thing that does not fit."""
+    try:
+        return RunSettings.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise SettingsError(f"{where}: {explain(first, RunSettings)}") from error
+
+
+def explain(error: Any, model: type[BaseModel]) -> str:
+    """One line for a pydantic error: the key, what is wrong with it, and the valid keys of a typo."""
+    key = ".".join(str(part) for part in error["loc"]) or "settings"
+    if error["type"] == "extra_forbidden":
+        return f"unknown setting {key!r}; there are: {', '.join(_keys_at(model, error['loc'][:-1]))}"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{key}: {message}"
+
+
+def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
+    """The valid keys of the mapping at a place of an error; a place may name the `kind` of one of several."""
+    models = [model]
+    for part in place:
+        inner = [below for one in models if part in one.model_fields
+                 for below in _models_in(one.model_fields[str(part)].annotation)]
+        kinds = [one for one in models if "kind" in one.model_fields and one.model_fields["kind"].default == part]
+        models = inner or kinds or models
+    return list(dict.fromkeys(key for one in models for key in one.model_fields))
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]

@@ -1,0 +1,72 @@
+"""Perturbations: seeded changes to the evidence, by ids to drop, pin or add; which ids is the caller's to know."""
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from documents.errors import SettingsError
+from documents.types import Chunk
+
+_PLAIN = ("shuffle", "separators_off", "drop_gold", "table")
+_COUNTED = ("negatives", "gold_at")
+_PART = re.compile(r"([a-z_]+)(?:@([1-9]\d{0,5}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """What is done to the evidence, in this order; `str` of it is the name that settings and tables use.
+
+    Attributes:
+        table: the table that the documents were made from stands in their place.
+        drop_gold: gold chunks are left out, so that the question counts as unanswerable.
+        negatives: so many chunks that are not gold are added.
+        shuffle: the order is drawn anew for each question.
+        gold_at: the gold chunks stand together, the first of them at this position, counted from 1.
+        separators_off: chunks are shown without numbers, joined by a blank line; there are no citations then.
+    """
+
+    table: bool = False
+    drop_gold: bool = False
+    negatives: int = 0
+    shuffle: bool = False
+    gold_at: int = 0
+    separators_off: bool = False
+
+    @classmethod
+    def parse(cls, name: str) -> Perturbation:
+        """From a name such as `shuffle`, `negatives@5` or `shuffle+separators_off`; `none` does nothing.
+
+        Raises:
+            SettingsError: there is no such perturbation, or two of its parts exclude each other.
+        """
+        fields: dict[str, Any] = {}
+        for part in name.split("+") if name != "none" else ():
+            match = _PART.fullmatch(part)
+            word, number = match.groups() if match else ("", None)
+            if word in fields or word not in (_COUNTED if number else _PLAIN):
+                raise SettingsError(f"unknown perturbation {name!r}; there are none, {', '.join(_PLAIN)}, "
+                                    f"{', '.join(f'{one}@N' for one in _COUNTED)}, and several joined by +")
+            fields[word] = int(number) if number else True
+        if fields.get("drop_gold") and fields.get("gold_at"):
+            raise SettingsError(f"perturbation {name!r}: gold that is dropped has no position")
+        return cls(**fields)
+
+    def __str__(self) -> str:
+        parts = [name for name in _PLAIN if getattr(self, name)]
+        parts += [f"{name}@{getattr(self, name)}" for name in _COUNTED if getattr(self, name)]
+        return "+".join(parts) or "none"
+
+
+def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collection[str] = (),
+             negatives: Sequence[Chunk] = (), rng: random.Random | None = None) -> tuple[Chunk, ...]:
+    """The chunks after the perturbation.
+
+    Args:
+        gold: ids of the chunks that `drop_gold` drops and `gold_at` places.
+        negatives: what is added, in order; those that stand there already are passed over.
+        rng: for `shuffle`, and for where negatives go without it: needed by both.
+    """
+    raise NotImplementedError
