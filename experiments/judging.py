@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agents.model import Model
 from agents.types import Cost
@@ -21,8 +21,8 @@ class Judged:
     """The verdict on an answer, None where none is due; and what it used and cost."""
 
     verdict: Verdict | None = None
-    usage: Usage = Usage()
-    cost: Cost = Cost()
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
 
 
 def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scoring) -> Graded | None:

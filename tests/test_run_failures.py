@@ -147,7 +147,8 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     *(({key: []}, [f"{key}: an empty list; name at least one"]) for key in (
         "models", "reasoning", "retrieval", "retriever", "rules", "conditions", "formats")),
     ({"concurrency": 0}, ["concurrency", "greater than or equal to 1"]),
-    ({"retriever": {"k": 5, "indx": "x"}, "conditions": "retrieved"}, ["'retriever.0.indx'", "name, k, index, over, build"]),
+    ({"retriever": {"k": 5, "indx": "x"}, "conditions": "retrieved"},
+     ["'retriever.0.indx'", "name, k, index, over, build"]),
     ({"conditions": "retrieved", "retriever": {"index": "no-index"}}, ["no-index", "does not exist"])])
 def test_what_the_user_can_mend_is_one_line_and_does_not_bar_the_mended_run(
         serve, town, ragbed, monkeypatch, settings, words):

@@ -26,6 +26,7 @@ from typing import Any, Literal
 from documents.types import Chunk, Document, Format, digest
 from experiments.benchmarks.about import About
 from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.material import lettered
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.benchmarks.splits import SPLITS, Split, files_of_splits
@@ -175,7 +176,7 @@ def _options(row: Row) -> tuple[tuple[str, str], ...]:
         return ()
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         row.fail("options", "a list of texts", options)
-    return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
+    return lettered(options)
 
 
 def _tags(row: Row, split: Split) -> dict[str, tuple[str, ...]]:

@@ -26,6 +26,7 @@ from pydantic import (
 from documents.errors import BenchmarkError
 from documents.types import digest
 from experiments.benchmarks.about import About
+from experiments.benchmarks.material import lettered
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Gold, Question
@@ -131,7 +132,7 @@ def to_question(row: Row) -> Question:
 def _options(options: list[str] | dict[str, str]) -> tuple[tuple[str, str], ...]:
     if isinstance(options, dict):
         return tuple(options.items())
-    return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
+    return lettered(options)
 
 
 def _refuse(row: Row, error: ValidationError) -> NoReturn:

@@ -15,7 +15,7 @@ class Row:
     """One record and where it stands.
 
     Attributes:
-        line: from 1: the line of a JSON Lines file, the row of a Parquet file.
+        line: from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list.
     """
 
     file: Path
@@ -48,14 +48,58 @@ class Row:
 
 
 def read_rows(file: Path) -> Iterator[Row]:
-    """The rows of a `.parquet`, `.jsonl` or `.json` (one record a line) file.
+    """The rows of a `.parquet`, `.jsonl` or `.json` file; the last is one list of records, or has one on each line.
 
     Raises:
-        BenchmarkError: the file cannot be read, or a line is no JSON object.
+        BenchmarkError: the file cannot be read, or holds something other than JSON objects.
     """
     if not file.is_file():
         raise BenchmarkError(f"{file}: no such file")
-    return _parquet(file) if file.suffix == ".parquet" else _json_lines(file)
+    if file.suffix == ".parquet":
+        return _parquet(file)
+    return _json_list(file) if file.suffix == ".json" and _begins_list(file) else _json_lines(file)
+
+
+def _begins_list(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+
+
+def _json_list(file: Path) -> Iterator[Row]:
+    """The rows of a list; `line` counts its records, since a record may stand on several lines."""
+    for number, record in enumerate(read_json(file), start=1):
+        if not isinstance(record, dict):
+            raise BenchmarkError(f"{file}, record {number}: expected a JSON object, found {_short(record)}")
+        yield Row(file, number, record)
+
+
+def read_json(file: Path) -> Any:
+    """The content of a whole file of JSON.
+
+    Raises:
+        BenchmarkError: it cannot be read as JSON in UTF-8.
+    """
+    try:
+        content = json.loads(file.read_bytes().decode("utf-8-sig"))
+        json.dumps(content, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates, which nothing can store
+    except (OSError, ValueError, RecursionError) as error:
+        raise BenchmarkError(f"{file}: cannot be read as JSON in UTF-8: {error}") from error
+    return content
+
+
+def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", ".json")) -> list[Path]:
+    """The file itself, or the files with these suffixes anywhere below a folder, in order of name.
+
+    Raises:
+        BenchmarkError: there is none.
+    """
+    if path.is_file():
+        return [path]
+    found = sorted(file for file in path.rglob("*") if file.suffix in suffixes and file.is_file())
+    if not found:
+        raise BenchmarkError(f"{path}: " + (f"no {', '.join(suffixes)} file in it" if path.is_dir()
+                                            else "no such file or folder"))
+    return found
 
 
 def _json_lines(file: Path) -> Iterator[Row]:

@@ -1,0 +1,28 @@
+"""Material that loaders share: passages as documents of one chunk each, and options under their letters."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from documents.types import Chunk, Document, digest
+from experiments.question import Gold
+
+
+def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document, Chunk]:
+    """A passage as a document in plain text and its one chunk, which begins with the title.
+
+    Equal passages are one document, in whichever question they stand, unless `id` says otherwise.
+    """
+    content = f"{title}\n{text}" if title else text
+    id = digest("passage", title, text)[:16] if id is None else id
+    document = Document(id, title or id, title, "", content)
+    return document, Chunk.of(document, "plain", 0, len(content))
+
+
+def gold_chunk(chunk: Chunk) -> Gold:
+    """The gold label of a whole chunk."""
+    return Gold(chunk.document, chunk.id, chunk.format, chunk.start, chunk.end)
+
+
+def lettered(options: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The options under A, B, C and so on."""
+    return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
