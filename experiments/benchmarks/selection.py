@@ -10,6 +10,7 @@ from documents.errors import BenchmarkError
 from documents.types import digest
 from experiments.benchmarks.about import About
 from experiments.question import Benchmark, Question
+from experiments.scheme import ANSWERS, Scheme
 
 
 class Selection(BaseModel):
@@ -24,6 +25,7 @@ class Selection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: ClassVar[About]
+    scheme: ClassVar[Scheme] = ANSWERS
 
     limit: int | None = Field(default=None, gt=0)
     sample: int | None = Field(default=None, gt=0)
