@@ -163,8 +163,8 @@ def _run_settings(url: str, folder: Path, numbers: range) -> RunSettings:
     path.write_text("".join(json.dumps(_crest_row(number)) + "\n" for number in numbers), encoding="utf-8")
     return check_settings({
         "name": "run", "out": str(folder), "benchmark": {"kind": "crest", "path": str(path)},
-        "models": f"{url}#instant", "reasoning": "direct", "conditions": "given", "judge": "lexical",
-        "concurrency": AT_ONCE, "calls": {"calls": {"concurrency": AT_ONCE}}}, "bench")
+        "models": f"{url}#instant", "reasoning": "direct", "layout": "documents_first", "conditions": "given",
+        "judge": "lexical", "concurrency": AT_ONCE, "calls": {"calls": {"concurrency": AT_ONCE}}}, "bench")
 
 
 def _crest_row(number: int) -> dict[str, Any]:

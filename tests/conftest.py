@@ -206,7 +206,8 @@ class Town:
     def config(self, url: str, file: str = "town", **settings: Any) -> Path:
         """A settings file."""
         content = {"out": str(self.folder / "runs"), "benchmark": {"kind": "crest", "path": str(self.crest)},
-                   "models": f"{url}#m", "concurrency": 4, "calls": {"calls": {"attempts": 2, "seconds": 5}},
+                   "models": f"{url}#m", "reasoning": "direct", "layout": "documents_first", "concurrency": 4,
+                   "calls": {"calls": {"attempts": 2, "seconds": 5}},
                    **settings}
         path = self.folder / f"{file}.yaml"
         path.write_text(yaml.safe_dump(content))

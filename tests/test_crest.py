@@ -12,6 +12,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import Crest
+from experiments.settings_file import check_settings
 
 DOCUMENTS = [
     {"docid": 40, "content": "<table><tr><td>2021</td><td>1,577</td></tr></table>", "type": "html",
@@ -52,7 +53,8 @@ def test_a_row_becomes_a_question_with_its_chunks_in_order(tmp_path):
     assert benchmark.documents["non_refusal-7/40"].source == "aster/report.html"
     assert question.tags == {
         "split": ("non_refusal",), "language": ("en",), "difficulty_type": ("SimpleQA",),
-        "reasoning_type": ("numerical reasoning", "tabular reasoning"), "ground": ("agrees",)}
+        "reasoning_type": ("numerical reasoning", "tabular reasoning"), "ground": ("agrees",),
+        "format": ("html",)}
 
 
 def test_reasoning_types_may_be_nested_and_unknown_ones_are_kept(one):
@@ -103,6 +105,20 @@ def test_the_refusal_split_is_unanswerable_and_may_cite_what_was_left_out(one):
     assert question.answers == ()
     assert question.gold[0].document == "refusal-7/99"
     assert question.gold[0].chunk is None
+
+
+@pytest.mark.parametrize(("cited", "format"), [("[40]", ("html",)), ("[12]", ("text",)), ("[12, 40]", ("mixed",))])
+def test_a_tag_says_what_the_gold_chunks_are_written_in(one, cited, format):
+    assert one(citation_ids=cited).tags["format"] == format
+    assert "format" not in one("refusal", citation_ids="[99]").tags
+
+
+def test_unless_told_otherwise_it_is_run_as_the_paper_ran_it():
+    settings = check_settings({"name": "x", "benchmark": {"kind": "crest"}}, "here")
+    assert (settings.reasoning, settings.layout, settings.rules, settings.conditions) == (
+        ["chain_of_thought"], "as_published", ["grounded"], ["given"])
+    assert check_settings({"name": "x", "benchmark": {"kind": "crest"}, "reasoning": "direct"},
+                          "here").reasoning == ["direct"]
 
 
 def test_an_empty_html_chunk_stays_html(one):

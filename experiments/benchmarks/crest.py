@@ -31,7 +31,14 @@ from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.benchmarks.splits import SPLITS, Split, files_of_splits
 from experiments.question import Benchmark, Gold, Question
+from experiments.scheme import Scheme
 
+# Tables 3 (models), 4 (citations), 5 (difficulty) and 6 (strategies).
+SCHEME = Scheme(
+    groups=("answers", "overlap", "form"), rubric="grades",
+    columns=("unified", "correct / partial / wrong", "refusal_accuracy", "citation_f1"),
+    views=("by:language", "by:difficulty_type", "by:reasoning_type", "by:format"),
+    published=("crest_3", "crest_4", "crest_5", "crest_6"))
 Loaded = tuple[Question, tuple[Document, ...]]
 
 
@@ -46,8 +53,11 @@ class Crest(Selection):
     about = About(
         paper="CReSt: A Comprehensive Benchmark for Retrieval-Augmented Generation with Complex Reasoning over "
               "Structured Documents (2025), https://github.com/UpstageAI/CReSt",
-        licence="see the dataset's page", size="2,245 questions, English and Korean, ten chunks each",
-        get="hub:upstage/CReSt, or a folder with its two splits")
+        licence="CC BY-NC 4.0", size="2,245 questions, English and Korean, ten chunks each",
+        get="hub:upstage/CReSt, or a folder with its two splits",
+        settings={"reasoning": "chain_of_thought", "layout": "as_published", "rules": "grounded",
+                  "conditions": "given"})
+    scheme = SCHEME
 
     kind: Literal["crest"] = "crest"
     path: str = "hub:upstage/CReSt"
@@ -67,7 +77,7 @@ def load(path: Path) -> Benchmark:
     splits = [_read(split, files[split]) for split in SPLITS if split in files]
     loaded = [item for item in chain.from_iterable(zip_longest(*splits)) if item is not None]
     documents = {document.id: document for _, given in loaded for document in given}
-    return Benchmark("crest", tuple(question for question, _ in loaded), documents)
+    return Benchmark("crest", tuple(question for question, _ in loaded), documents, scheme=SCHEME)
 
 
 def _read(split: Split, files: Sequence[Path]) -> list[Loaded]:
@@ -98,7 +108,8 @@ def to_question(row: Row, split: Split, id: str) -> Loaded:
     return Question(
         id=id, text=row.text("query"), answers=(answer,) if isinstance(answer, str) else (),
         answerable=split == "non_refusal", gold=tuple(gold), gold_repeats=len(cited) - len(gold), given=chunks,
-        options=_options(row), tags={**_tags(row, split), "ground": (_ground(records, cited),)}), documents
+        options=_options(row), tags={**_tags(row, split), "ground": (_ground(records, cited),), **_format(gold)},
+    ), documents
 
 
 def _id(row: Row, split: Split) -> str:
@@ -168,6 +179,12 @@ def _ground(records: Sequence[Mapping[str, Any]], cited: Sequence[int]) -> str:
     """Whether `citation_ids`, which people checked and which is the gold, and the documents' `ground` agree."""
     grounds = {record["docid"] for record in records if record.get("ground")}
     return "agrees" if grounds == set(cited) else "differs"
+
+
+def _format(gold: Sequence[Gold]) -> dict[str, tuple[str, ...]]:
+    """What the gold chunks that are shown are written in; no tag where none is."""
+    formats = sorted({"html" if item.format == "html" else "text" for item in gold if item.format})
+    return {"format": (formats[0] if len(formats) == 1 else "mixed",)} if formats else {}
 
 
 def _options(row: Row) -> tuple[tuple[str, str], ...]:
