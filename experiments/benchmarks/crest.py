@@ -26,7 +26,7 @@ from typing import Any, Literal
 from documents.types import Chunk, Document, Format, digest
 from experiments.benchmarks.about import About
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.material import lettered
+from experiments.benchmarks.material import distinct, lettered
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.benchmarks.splits import SPLITS, Split, files_of_splits
@@ -85,9 +85,7 @@ def _read(split: Split, files: Sequence[Path]) -> list[Loaded]:
     seen: Counter[str] = Counter()
     loaded = []
     for row in chain.from_iterable(read_rows(file) for file in files):
-        id = _id(row, split)
-        seen[id] += 1
-        loaded.append(to_question(row, split, id if seen[id] == 1 else f"{id}~{seen[id]}"))
+        loaded.append(to_question(row, split, distinct(_id(row, split), seen)))
     return loaded
 
 
@@ -113,13 +111,11 @@ def to_question(row: Row, split: Split, id: str) -> Loaded:
 
 
 def _id(row: Row, split: Split) -> str:
-    value = row.fields.get("id")
-    if value is None or value == "":
+    id = row.stated_id()
+    if id is None:
         content = (row.text("query"), str(row.fields.get("answer")), str(row.fields.get("documents")))
-        return f"{split}-{digest(*content)[:12]}"
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        row.fail("id", "text, a whole number or null", value)
-    return f"{split}-{value}"
+        id = digest(*content)[:12]
+    return f"{split}-{id}"
 
 
 def _documents(row: Row, records: Sequence[Any], question: str) -> tuple[Document, ...]:

@@ -8,10 +8,13 @@ from documents.errors import BenchmarkError
 _PREFIX = "hub:"
 
 
-def fetched(path: str) -> Path:
-    """The local place of a path: itself, or the hub's files, fetched where they are not cached.
+def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
+    """The local place of a path: itself, or the hub's Parquet and JSON files, fetched where they are not cached.
 
     `hub:OWNER/NAME` or `hub:OWNER/NAME@REVISION`. `HF_HUB_OFFLINE=1` forbids fetching; the cache is still read.
+
+    Args:
+        also: patterns of further files, such as `*.txt`.
 
     Raises:
         BenchmarkError: the dataset is neither in the cache nor can it be fetched.
@@ -24,8 +27,21 @@ def fetched(path: str) -> Path:
     name, _, revision = path.removeprefix(_PREFIX).partition("@")
     try:
         return Path(snapshot_download(name, repo_type="dataset", revision=revision or None,
-                                      allow_patterns=["*.parquet", "*.jsonl", "*.json"]))
+                                      allow_patterns=["*.parquet", "*.jsonl", "*.json", *also]))
     except (OSError, HFValidationError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise BenchmarkError(f"{path}: not in the hub's cache and could not be fetched ({reason}); "
                              "put the files into a folder and give its path") from error
+
+
+def is_cached(path: str) -> bool:
+    """Whether files of a `hub:` path are in the hub's cache; nothing is fetched."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    name, _, revision = path.removeprefix(_PREFIX).partition("@")
+    try:
+        snapshot_download(name, repo_type="dataset", revision=revision or None, local_files_only=True)
+    except (OSError, HFValidationError):
+        return False
+    return True

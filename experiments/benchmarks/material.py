@@ -1,6 +1,7 @@
 """Material that loaders share: passages as documents of one chunk each, and options under their letters."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from documents.types import Chunk, Document, digest
@@ -26,3 +27,9 @@ def gold_chunk(chunk: Chunk) -> Gold:
 def lettered(options: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """The options under A, B, C and so on."""
     return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
+
+
+def distinct(id: str, seen: Counter[str]) -> str:
+    """The id, or with `~2`, `~3` and so on where it was seen before."""
+    seen[id] += 1
+    return id if seen[id] == 1 else f"{id}~{seen[id]}"

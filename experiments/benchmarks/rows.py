@@ -16,11 +16,13 @@ class Row:
 
     Attributes:
         line: from 1: the line of a JSON Lines file, the row of a Parquet file, the record of a JSON list.
+        within: what stands before the names of its fields, of a record that stands inside another.
     """
 
     file: Path
     line: int
     fields: Mapping[str, Any]
+    within: str = ""
 
     def fail(self, field: str, expected: str, found: object) -> NoReturn:
         """Refuse the record.
@@ -28,13 +30,48 @@ class Row:
         Raises:
             BenchmarkError: always, with file, line, field and what was expected.
         """
-        where = f"{self.file}, line {self.line}, field {field}"
+        where = f"{self.file}, line {self.line}, field {self.within}{field}"
         raise BenchmarkError(f"{where}: expected {expected}, found {_short(found)}")
 
     def text(self, field: str) -> str:
         """A field that must be text."""
         value = self.fields.get(field)
         return value if isinstance(value, str) else self.fail(field, "text", value)
+
+    def number(self, field: str) -> int:
+        """A field that must be a whole number."""
+        value = self.fields.get(field)
+        return value if isinstance(value, int) and not isinstance(value, bool) else self.fail(
+            field, "a whole number", value)
+
+    def texts(self, field: str) -> tuple[str, ...]:
+        """A field that must be a list of texts."""
+        value = self.fields.get(field)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.fail(field, "a list of texts", value)
+        return tuple(value)
+
+    def parts(self, field: str) -> list[Row]:
+        """A field that must be a list of records."""
+        value = self.fields.get(field)
+        if not isinstance(value, list):
+            self.fail(field, "a list of records", value)
+        return [self.part(f"{field}[{at}]", item) for at, item in enumerate(value)]
+
+    def part(self, field: str, value: object) -> Row:
+        """A record that stands inside this one, under the field."""
+        if not isinstance(value, dict):
+            self.fail(field, "a record", value)
+        return Row(self.file, self.line, value, f"{self.within}{field}.")
+
+    def stated_id(self, field: str = "id") -> str | None:
+        """A field that may hold an id: text or a whole number; None where it holds none."""
+        value = self.fields.get(field)
+        if value is None or value == "":
+            return None
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            self.fail(field, "text, a whole number or null", value)
+        return str(value)
 
     def decoded(self, field: str, kind: type, expected: str) -> Any:
         """A field that is JSON text, or already what the JSON text would say, of the given type."""
@@ -48,7 +85,7 @@ class Row:
 
 
 def read_rows(file: Path) -> Iterator[Row]:
-    """The rows of a `.parquet`, `.jsonl` or `.json` file; the last is one list of records, or has one on each line.
+    """The rows of a `.parquet`, `.jsonl` or `.json` file; the last is one record, a list of them, or has one a line.
 
     Raises:
         BenchmarkError: the file cannot be read, or holds something other than JSON objects.
@@ -57,17 +94,26 @@ def read_rows(file: Path) -> Iterator[Row]:
         raise BenchmarkError(f"{file}: no such file")
     if file.suffix == ".parquet":
         return _parquet(file)
-    return _json_list(file) if file.suffix == ".json" and _begins_list(file) else _json_lines(file)
+    return _json_whole(file) if file.suffix == ".json" and not _is_lines(file) else _json_lines(file)
 
 
-def _begins_list(file: Path) -> bool:
-    with file.open("rb") as stream:
-        return stream.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+def _is_lines(file: Path) -> bool:
+    """Whether the first line that is not blank is an object of its own."""
+    with file.open("rb") as lines:
+        first = next((line for line in lines if line.strip(b"\xef\xbb\xbf \t\r\n")), b"").removeprefix(b"\xef\xbb\xbf")
+    if not first.lstrip().startswith(b"{"):
+        return not first.lstrip().startswith(b"[")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
-def _json_list(file: Path) -> Iterator[Row]:
-    """The rows of a list; `line` counts its records, since a record may stand on several lines."""
-    for number, record in enumerate(read_json(file), start=1):
+def _json_whole(file: Path) -> Iterator[Row]:
+    """The rows of a list, or of one object; `line` counts records, since a record may stand on several lines."""
+    content = read_json(file)
+    for number, record in enumerate(content if isinstance(content, list) else [content], start=1):
         if not isinstance(record, dict):
             raise BenchmarkError(f"{file}, record {number}: expected a JSON object, found {_short(record)}")
         yield Row(file, number, record)
