@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -79,6 +80,15 @@ def combinations(settings: RunSettings) -> int:
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The factors in which the rows of a summary differ; `reasoning` where they differ in none."""
     return [name for name in FACTORS if len({str(row.get(name)) for row in rows}) > 1] or ["reasoning"]
+
+
+def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the rows of a summary are called: the factors in which they differ, and the cell's id where those agree."""
+    factors = varying(rows)
+    named = [" · ".join(f"repeat {row[name]}" if name == "repeat" else str(row[name])
+                        for name in factors if row.get(name) is not None) or str(row["id"]) for row in rows]
+    counts = Counter(named)
+    return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
 
 
 def _product(settings: RunSettings, gives_chunks: bool) -> Iterator[Cell]:
