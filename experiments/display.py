@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -52,6 +53,18 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))
     console().print(table)
+
+
+def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:
+    """Records one below the other: a title, and its fields under it, each a name and a text that may be long."""
+    width = console().width
+    for title, fields in records:
+        console().print(escape(printable(title)), style="bold", soft_wrap=True)
+        indent = 4 + max((len(name) for name, _ in fields), default=0)
+        for name, text in fields:
+            wrapped = textwrap.wrap(printable(text), max(20, width - indent), break_on_hyphens=False)
+            for line, part in enumerate(wrapped):
+                say(f"  {'' if line else name:{indent - 2}}{part}")
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from experiments.benchmarks import Selection
 
 Row = dict[str, Any]
 
@@ -23,10 +26,41 @@ def retrievers() -> list[Row]:
 
 
 def benchmarks() -> list[Row]:
-    """Kinds of benchmark and their settings."""
-    from experiments.benchmarks import Crest, Demo, OwnQuestions
-    return [{"name": kind.model_fields["kind"].default, "settings": ", ".join(kind.model_fields),
-             "is": (kind.__doc__ or "").strip().splitlines()[0]} for kind in (Demo, Crest, OwnQuestions)]
+    """Kinds of benchmark: what each is, what it measures, and whether its files are here."""
+    from experiments.benchmarks import BENCHMARKS
+    return [_benchmark(kind, settings) for kind, settings in BENCHMARKS.items()]
+
+
+def _benchmark(kind: str, settings: type[Selection]) -> Row:
+    from experiments.metrics.table import GROUPS
+    about, scheme = settings.about, settings.scheme
+    metrics = [str(metric) for group in scheme.groups if group in GROUPS for metric in GROUPS[group].metrics]
+    return {"name": kind, "is": (settings.__doc__ or "").strip().splitlines()[0], "paper": about.paper,
+            "licence": about.licence, "size": about.size, "metrics": metrics, "judge": scheme.rubric or "none",
+            "columns": list(scheme.columns), "views": list(scheme.views), "published": list(scheme.published),
+            "run_as": dict(about.settings), "get": about.get, "here": _here(settings),
+            "settings": list(settings.model_fields)}
+
+
+def _here(settings: type[Selection]) -> str:
+    from experiments.benchmarks.hub import is_cached
+    path = settings.model_fields.get("path")
+    if path is None:
+        return "bundled"
+    if isinstance(path.default, str) and path.default.startswith("hub:"):
+        return f"{path.default} " + ("is in the hub's cache" if is_cached(path.default) else
+                                     "is not in the hub's cache; it is fetched when first needed, or give a path")
+    return "give a path"
+
+
+def conditions() -> list[Row]:
+    """What can stand in for retrieval."""
+    return [{"name": name, "does": does} for name, does in CONDITIONS.items()]
+
+
+def perturbations() -> list[Row]:
+    """What can be done to the evidence."""
+    return [{"name": name, "does": does} for name, does in PERTURBATIONS.items()]
 
 
 def metrics() -> list[Row]:
@@ -43,5 +77,21 @@ def models() -> list[Row]:
             for entry in catalogue.ENTRIES]
 
 
+CONDITIONS = {
+    "closed-book": "no documents: what the model knows",
+    "given": "the benchmark's own chunks, in its order",
+    "evidence": "the gold chunks only",
+    "retrieved": "what the retriever finds",
+    "full": "the whole document, such as a novel up to the paragraph that tells the answer"}
+PERTURBATIONS = {
+    "none": "the evidence as the condition has it",
+    "shuffle": "its order is drawn anew for each question, by the run's seed",
+    "separators_off": "chunks are shown without numbers, joined by a blank line; nothing can be cited",
+    "drop_gold": "the gold chunks are left out, and the question counts as unanswerable",
+    "table": "the table that the documents were made from stands in their place",
+    "negatives@N": "N chunks that are not gold are added",
+    "gold_at@N": "the gold chunks stand together from position N, counted from 1",
+    "A+B": "both, such as shuffle+separators_off"}
 INVENTORY: dict[str, Callable[[], list[Row]]] = {
-    "strategies": strategies, "retrievers": retrievers, "benchmarks": benchmarks, "metrics": metrics, "models": models}
+    "strategies": strategies, "retrievers": retrievers, "benchmarks": benchmarks,
+    "conditions": conditions, "perturbations": perturbations, "metrics": metrics, "models": models}

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,17 +15,29 @@ class What(StrEnum):
     strategies = "strategies"
     retrievers = "retrievers"
     benchmarks = "benchmarks"
+    conditions = "conditions"
+    perturbations = "perturbations"
     metrics = "metrics"
     models = "models"
 
 
 def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
-    """Show what there is: strategies, retrievers, benchmarks, metrics or models."""
-    from experiments.display import print_json, print_table
+    """Show what there is: strategies, retrievers, benchmarks, conditions, perturbations, metrics or models."""
+    from experiments.display import print_json, print_records, print_table
     from experiments.inventory import INVENTORY
 
     rows = INVENTORY[what.value]()
     if json:
         print_json({what.value: rows})
+    elif what is What.benchmarks:
+        print_records([(f"{row['name']}: {row['is']}", _shown(row)) for row in rows])
     else:
         print_table(list(rows[0]), [[str(value) for value in row.values()] for row in rows])
+
+
+def _shown(row: dict[str, Any]) -> list[tuple[str, str]]:
+    """The fields of a benchmark that a reader chooses by."""
+    as_text = {**row, "metrics": ", ".join(row["metrics"]), "views": ", ".join(row["views"]), "run as": ", ".join(
+        f"{name}: {value}" for name, value in row["run_as"].items())}
+    return [(name, as_text[name]) for name in ("paper", "licence", "size", "metrics", "judge", "views", "run as", "get",
+                                               "here") if as_text[name]]

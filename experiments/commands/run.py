@@ -1,14 +1,19 @@
 """`ragbed run`."""
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from shlex import quote
+from shlex import join
 from typing import Annotated
 
 import typer
 
 from experiments.commands.options import AsJson
+
+_BY_NAME = "Of a benchmark by its name"
+_PART = "Which questions"
 
 
 class JournalMode(StrEnum):
@@ -19,9 +24,44 @@ class JournalMode(StrEnum):
     replay = "replay"
 
 
-def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; see `ragbed schema`.")],
-        limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions, as a run of its own: "
-                                                              "NAME-limit-N.")] = None,
+Target = Annotated[str, typer.Argument(metavar="TARGET", help=(
+    "A YAML file of settings (see `ragbed schema`), or a benchmark's name (see `ragbed list benchmarks`), which is run "
+    "as its paper ran it."))]
+Files = Annotated[str | None, typer.Argument(metavar="PATH", help=(
+    "The benchmark's folder or file, or hub:OWNER/NAME."))]
+Models = Annotated[list[str] | None, typer.Option("--model", help="As for `ragbed ask`; may be given again.",
+                                                  rich_help_panel=_BY_NAME)]
+Reasonings = Annotated[list[str] | None, typer.Option("--reasoning", help="See `ragbed list strategies`; may be given "
+                                                                          "again; `all` is every one.",
+                                                      rich_help_panel=_BY_NAME)]
+Retrievals = Annotated[list[str] | None, typer.Option("--retrieval", help="May be given again.",
+                                                      rich_help_panel=_BY_NAME)]
+Conditions = Annotated[list[str] | None, typer.Option("--condition", help="closed-book, given, evidence, retrieved or "
+                                                                          "full; may be given again.",
+                                                      rich_help_panel=_BY_NAME)]
+Perturbations = Annotated[list[str] | None, typer.Option("--perturbation", help="See `ragbed list perturbations`; may "
+                                                                                "be given again.",
+                                                         rich_help_panel=_BY_NAME)]
+JudgeName = Annotated[str | None, typer.Option("--judge", help="`lexical`, or a model.", rich_help_panel=_BY_NAME)]
+ScoringName = Annotated[str | None, typer.Option("--scoring", help="corrected or as-published.",
+                                                 rich_help_panel=_BY_NAME)]
+RunName = Annotated[str | None, typer.Option("--name", help="Of the run; by default the benchmark's, and the part.",
+                                             rich_help_panel=_BY_NAME)]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder of runs; by default `runs`.",
+                                          rich_help_panel=_BY_NAME)]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many questions, as a run of its own: "
+                                                       "NAME-limit-N.", rich_help_panel=_PART)]
+Sample = Annotated[int | None, typer.Option(min=1, help="So many questions, drawn by --seed, as a run of its own: "
+                                                        "NAME-sample-N.", rich_help_panel=_PART)]
+Seed = Annotated[int | None, typer.Option(help="Of --sample.", rich_help_panel=_PART)]
+Filter = Annotated[list[str] | None, typer.Option("--filter", metavar="TAG=VALUE", rich_help_panel=_PART, help=(
+    "Only questions with this tag, as a run of its own; given again, with all of them."))]
+
+
+def run(target: Target, path: Files = None, model: Models = None, reasoning: Reasonings = None,
+        retrieval: Retrievals = None, condition: Conditions = None, perturbation: Perturbations = None,
+        judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, out: Out = None,
+        limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None,
         fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
@@ -33,14 +73,20 @@ def run(config: Annotated[Path, typer.Argument(help="A YAML file of settings; se
     """Carry out an experiment, or continue it where it stopped. Exit status 1: every question ended in an error."""
     from documents.errors import SettingsError
     from experiments.carry_out import carry_out
-    from experiments.settings_file import read_settings
+    from experiments.targets import Part, settings_of
 
     if fresh and journal is JournalMode.replay:
         raise SettingsError("--fresh removes the journal that --journal replay reads; give one of the two")
-    settings = read_settings(config)
-    if limit is not None:
-        benchmark = settings.benchmark.model_copy(update={"limit": limit})
-        settings = settings.model_copy(update={"benchmark": benchmark, "name": f"{settings.name}-limit-{limit}"})
-    limited = "" if limit is None else f" --limit {limit}"
+    options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
+               "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name, "out": out}
+    settings = settings_of(target, path, {key: value for key, value in options.items() if value is not None},
+                           Part(limit, sample, seed, tuple(filter or ())))
     carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json,
-              retry=f"`ragbed run {quote(str(config))}{limited} --retry`")
+              retry=f"`{_again(sys.argv[1:])}`")
+
+
+def _again(words: Sequence[str]) -> str:
+    """The command that was given, as it is to be given to ask again what failed."""
+    kept = [word for place, word in enumerate(words) if word not in ("--fresh", "--retry", "--json", "--journal")
+            and not word.startswith("--journal=") and (place == 0 or words[place - 1] != "--journal")]
+    return join(["ragbed", *kept, "--retry"])

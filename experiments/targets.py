@@ -1,0 +1,106 @@
+"""What `ragbed run` is pointed at: a file of settings, or a benchmark by name, run as its paper ran it."""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from documents.errors import SettingsError
+from documents.types import digest
+from experiments.benchmarks import BENCHMARKS
+from experiments.settings import RunSettings
+from experiments.settings_file import check_settings, read_settings
+from strategies.catalogue import REASONING
+
+_LONGEST = 80  # characters of a run's name
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of a benchmark's questions that is asked; None and empty leave what the settings say.
+
+    Attributes:
+        filter: texts of the form `tag=value`.
+    """
+
+    limit: int | None = None
+    sample: int | None = None
+    seed: int | None = None
+    filter: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What a run of this part adds to its name."""
+        given = [*self.filter, *(f"{word} {number}" for word, number in (
+            ("sample", self.sample), ("seed", self.seed), ("limit", self.limit)) if number is not None)]
+        return "".join("-" + re.sub(r"[^A-Za-z0-9._]+", "-", text) for text in given)
+
+
+def settings_of(target: str, path: str | None, options: Mapping[str, Any], part: Part) -> RunSettings:
+    """The settings of a file, or of a benchmark by its kind. A file of that name goes before a kind.
+
+    Args:
+        path: where the benchmark's files are; None for a settings file, and where the benchmark knows a place.
+        options: settings of the run by name, for a benchmark by its kind; with `name` the run is called just so.
+
+    Raises:
+        SettingsError: neither a file nor a kind, or an option that does not fit it.
+    """
+    if not Path(target).is_file() and target in BENCHMARKS:
+        settings = _of_kind(target, path, options)
+    else:
+        given = ["FOLDER"] * (path is not None) + [f"--{name.removesuffix('s')}" for name in options]
+        settings = _of_file(Path(target), given)
+    return _narrowed(settings, part, rename="name" not in options)
+
+
+def _of_kind(kind: str, path: str | None, options: Mapping[str, Any]) -> RunSettings:
+    fields = BENCHMARKS[kind].model_fields
+    if path is None and "path" in fields and fields["path"].is_required():
+        raise SettingsError(f"{kind}: say where its files are, as in `ragbed run {kind} PATH`; "
+                            f"PATH is {BENCHMARKS[kind].about.get}")
+    if path is not None and "path" not in fields:
+        raise SettingsError(f"{kind} needs no PATH: `ragbed run {kind}`")
+    benchmark = {"kind": kind} if path is None else {"kind": kind, "path": path}
+    chosen = dict(options)
+    if "all" in chosen.get("reasoning", ()):
+        chosen["reasoning"] = list(REASONING)
+    return check_settings({"name": kind, "benchmark": benchmark, **chosen}, kind)
+
+
+def _of_file(file: Path, given: Sequence[str]) -> RunSettings:
+    if not file.exists():
+        raise SettingsError(f"{file}: No such file, and no benchmark is called so; there are: {', '.join(BENCHMARKS)}")
+    if given:
+        raise SettingsError(f"{given[0]} goes with a benchmark's name; {file} says itself what is run")
+    return read_settings(file)
+
+
+def _narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
+    chosen: dict[str, Any] = {name: value for name in ("limit", "sample", "seed")
+                              if (value := getattr(part, name)) is not None}
+    if part.filter:
+        chosen["filter"] = {**settings.benchmark.filter, **_tags(part.filter)}
+    benchmark = settings.benchmark.model_copy(update=chosen)
+    if part.seed is not None and benchmark.sample is None:
+        raise SettingsError("--seed chooses a sample; give --sample N with it")
+    name = _short(settings.name + part.name) if rename else settings.name
+    return settings.model_copy(update={"benchmark": benchmark, "name": name})
+
+
+def _tags(texts: Sequence[str]) -> dict[str, str]:
+    tags: dict[str, str] = {}
+    for text in texts:
+        tag, equals, value = text.partition("=")
+        if not (tag and equals and value):
+            raise SettingsError(f"--filter {text!r}: expected TAG=VALUE, as in --filter language=en")
+        if tag in tags:
+            raise SettingsError(f"--filter names the tag {tag!r} twice; a question must have both values of none")
+        tags[tag] = value
+    return tags
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST - 9]}-{digest(name)[:8]}"

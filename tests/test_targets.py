@@ -1,0 +1,129 @@
+"""What `ragbed run` is pointed at: a file or a benchmark's name, and which of its questions."""
+from __future__ import annotations
+
+import json
+import re
+from typing import get_args
+
+import pytest
+
+from documents.errors import SettingsError
+from experiments.benchmarks import BENCHMARKS
+from experiments.inventory import CONDITIONS, PERTURBATIONS
+from experiments.targets import Part, settings_of
+from retrieval.conditions import Condition
+from retrieval.perturbations import Perturbation
+from strategies.catalogue import REASONING
+
+
+ALL = Part()
+
+
+def of(kind="crest", path="there", part=ALL, **options):
+    return settings_of(kind, path, options, part)
+
+
+def test_a_benchmark_by_its_name_is_run_as_its_paper_ran_it():
+    settings = of()
+    assert (settings.name, settings.benchmark.kind, settings.benchmark.path) == ("crest", "crest", "there")
+    assert (settings.reasoning, settings.layout, settings.conditions) == (
+        ["chain_of_thought"], "as_published", ["given"])
+    assert settings_of("crest", None, {}, ALL).benchmark.path == "hub:upstage/CReSt"
+
+
+def test_options_are_settings():
+    settings = of(models=["openai:a", "openai:b"], reasoning=["all"], conditions=["evidence"], judge="openai:c",
+                  perturbations=["shuffle", "negatives@2"], scoring="as-published", name="mine", out="elsewhere")
+    assert settings.models == ["openai:a", "openai:b"]
+    assert settings.reasoning == list(REASONING)
+    assert (settings.conditions, settings.perturbations) == (["evidence"], ["shuffle", "negatives@2"])
+    assert (settings.judge.name, settings.scoring, str(settings.folder)) == (
+        "openai:c", "as-published", "elsewhere/mine")
+
+
+@pytest.mark.parametrize(("part", "name"), [
+    (Part(limit=3), "crest-limit-3"), (Part(sample=20), "crest-sample-20"),
+    (Part(sample=20, seed=1, limit=5), "crest-sample-20-seed-1-limit-5"),
+    (Part(filter=("language=en", "difficulty_type=SimpleQA")), "crest-language-en-difficulty_type-SimpleQA")])
+def test_a_part_of_the_questions_is_a_run_of_its_own(part, name):
+    assert of(part=part).name == name
+    assert of(part=part, name="mine").name == "mine"
+
+
+def test_the_part_reaches_the_benchmark_and_a_long_name_is_cut_to_one_of_its_own():
+    settings = of(part=Part(limit=5, sample=9, seed=2, filter=("a=b=c",)))
+    chosen = settings.benchmark
+    assert (chosen.limit, chosen.sample, chosen.seed, chosen.filter) == (5, 9, 2, {"a": "b=c"})
+    long, longer = (of(part=Part(filter=(f"tag={'x' * 90}{end}",))).name for end in "ab")
+    assert len(long) == len(longer) == 80
+    assert long != longer
+
+
+def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monkeypatch):
+    monkeypatch.chdir(town.folder)
+    assert of(path="crest").benchmark.path == "crest"
+    town.config("http://127.0.0.1:9/v1", "demo").rename(town.folder / "demo")
+    settings = settings_of("demo", None, {}, Part(sample=2))
+    assert (settings.benchmark.kind, settings.benchmark.sample, settings.name) == ("crest", 2, "demo-sample-2")
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["guess"], ["guess: No such file", "crest", "jsonl"]),
+    (["jsonl"], ["say where its files are", "ragbed run jsonl PATH"]),
+    (["demo", "folder"], ["demo needs no PATH"]),
+    (["demo", "--limit", 1, "--seed", 3], ["--seed", "--sample N"]),
+    (["demo", "--filter", "language"], ["TAG=VALUE"]),
+    (["demo", "--filter", "a=b", "--filter", "a=c"], ["'a' twice"]),
+    (["demo", "--reasoning", "guess"], ["unknown reasoning strategy 'guess'"]),
+    (["demo", "--condition", "guess"], ["conditions", "'closed-book'"]),
+    (["demo", "--perturbation", "guess"], ["unknown perturbation 'guess'"]),
+    (["demo", "--scoring", "guess"], ["scoring", "'as-published'"]),
+    (["demo", "--name", "a/b"], ["cannot name the run's folder"]),
+])
+def test_what_does_not_fit_is_one_line(ragbed, arguments, says):
+    ragbed.refuses("run", *arguments, says=says)
+
+
+def test_a_settings_file_takes_no_options_of_a_benchmark(ragbed, town):
+    path = town.config("http://127.0.0.1:9/v1")
+    for option in (["folder"], ["--model", "openai:a"], ["--perturbation", "shuffle"]):
+        ragbed.refuses("run", path, *option, says=["goes with a benchmark's name", "town.yaml"])
+
+
+def test_by_name_a_run_is_carried_out_and_asks_again_by_the_same_words(serve, town, ragbed):
+    server = serve(lambda body: {"status": 400} if "live in town 4" in str(body) else town.reply(body))
+    words = ("run", "crest", town.crest, "--model", f"{server.url}#m", "--out", town.folder / "runs", "--filter",
+             "language=en", "--reasoning", "direct")
+    status, out, err = ragbed(*words, "--fresh", "--journal", "live", "--json")
+    assert status == 0
+    (cell,) = json.loads(out)["cells"]
+    assert (cell["n"], cell["reasoning"], cell["layout"]) == (6, "direct", "as_published")
+    assert (town.folder / "runs" / "crest-language-en" / "summary.json").exists()
+    assert re.search(r"`ragbed run crest \S+ --model \S+ --out \S+ --filter language=en --reasoning direct --retry` "
+                     "asks them again", err)
+
+
+def test_list_benchmarks_says_for_each_what_it_is_and_what_is_here(ragbed):
+    status, out, _ = ragbed("list", "benchmarks")
+    assert status == 0
+    assert max(map(len, out.splitlines())) <= 150
+    titles = [line.partition(":")[0] for line in out.splitlines() if not line.startswith(" ")]
+    assert titles == list(BENCHMARKS)
+    rows = {row["name"]: row for row in json.loads(ragbed("list", "benchmarks", "--json")[1])["benchmarks"]}
+    for kind, row in rows.items():
+        assert all(row[field] for field in ("is", "paper", "licence", "size", "metrics", "get", "here")), kind
+        assert set(row["run_as"]) <= {"reasoning", "retrieval", "layout", "rules", "conditions", "show", "brief",
+                                      "perturbations", "sub_answers", "filled", "retriever", "formats"}
+    assert (rows["demo"]["here"], rows["jsonl"]["here"]) == ("bundled", "give a path")
+    assert rows["crest"]["here"].startswith("hub:upstage/CReSt is")
+    assert "unified" in rows["crest"]["metrics"]
+
+
+def test_every_condition_and_perturbation_is_listed():
+    assert list(CONDITIONS) == list(get_args(Condition))
+    for name in PERTURBATIONS:
+        parts = name.replace("A+B", "shuffle+separators_off").replace("@N", "@3")
+        assert str(Perturbation.parse(parts)) == parts
+    assert {name.partition("@")[0] for name in PERTURBATIONS} == {"none", "A+B", *Perturbation.__dataclass_fields__}
+    with pytest.raises(SettingsError):
+        Perturbation.parse("A+B")
