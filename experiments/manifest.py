@@ -18,7 +18,7 @@ from agents.models import resolve
 from documents.errors import BenchmarkError, RunError, SettingsError
 from documents.types import digest
 from experiments.judges import ModelJudge
-from experiments.judges.model import prompt as judge_prompt
+from experiments.judges.brief import prompts_hash as judge_prompts_hash
 from experiments.lock import hold
 from experiments.question import Benchmark, Question
 from experiments.settings import RunSettings
@@ -157,7 +157,7 @@ def _manifest(settings: RunSettings, benchmark: Benchmark, known: Mapping[str, s
     questions = digest(*map(_content, benchmark.questions))
     return {"settings": digest(settings.resolved()),
             "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": questions},
-            "prompts": prompts_hash(), "judge_prompt": digest(judge_prompt()),
+            "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
             "models": _models(settings, known),
             "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
 

@@ -1,6 +1,7 @@
 """The lexical judge, for runs without a judge model: text, numbers and dates compared, no model asked.
 
-A weak judge: it cannot see a paraphrase, nor a negation. Its scores are always shown with its name.
+A weak judge: it cannot see a paraphrase, nor a negation. Its scores are always shown with its name. Points it can only
+give by its grade: Correct 10, Partially Correct 5, Wrong 0.
 """
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from experiments.answers import is_korean, normalize_answer, token_f1, with_values
-from experiments.judges.types import Graded, Judging
+from experiments.judges.lexical_steps import steps_held
+from experiments.judges.types import GRADES, Graded, Judging
 from experiments.record import Grade, Verdict
 from experiments.values import Value, values
 from strategies.reading import strip_citations
 
-GRADES: tuple[Grade, ...] = ("Correct", "Partially Correct", "Wrong")
+_POINTS: dict[Grade, int] = {"Correct": 10, "Partially Correct": 5, "Wrong": 0}
 _LONGEST_RATIO = 3
 _LONGEST_WORDS = 10
 _PARTIAL = 0.5
@@ -34,12 +36,16 @@ class Lexical(BaseModel):
         return "lexical"
 
     def judge(self, graded: Graded) -> Judging:
-        """The best grade over the accepted answers; asks no model.
+        """The best grade over the accepted answers, or its points, or the steps held; asks no model.
 
         A generator that yields nothing, so that every judge is played alike.
         """
+        if graded.rubric == "steps":
+            return Verdict(judge=self.name, steps=steps_held(graded.steps, graded.reasoning))
         text = strip_citations(graded.predicted)
         best = min((grade(text, answer) for answer in graded.answers), key=GRADES.index)
+        if graded.rubric == "points":
+            return Verdict(judge=self.name, points=_POINTS[best])
         return Verdict(judge=self.name, grade=best)
         yield
 

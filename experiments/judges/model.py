@@ -1,34 +1,22 @@
-"""A model as judge: reads question, accepted answer and predicted answer, and grades in two fixed lines.
-
-The three grades (section 4.1) and four error types (Figure 13) are those of the CReSt paper; the prompt, `prompt.md`,
-is ours.
-"""
+"""A model as judge: it is asked by the rubric, and once more where its reply cannot be read."""
 from __future__ import annotations
 
-import re
-from functools import cache
-from importlib import resources
-from typing import Literal, get_args
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.judges.lexical import GRADES
+from experiments.judges import grades, points, steps
+from experiments.judges.brief import Brief
 from experiments.judges.types import Graded, Judging
-from experiments.record import Grade, Verdict
-from strategies.prompting import fill_text
-from strategies.reading import strip_citations
-from strategies.types import Failure, Generate, Message
+from experiments.record import Verdict
+from experiments.scheme import Rubric
+from strategies.reading import read_answer
+from strategies.types import Failure, Generate, Message, Reply
 
-ErrorType = Literal["AnswerRefusal", "NumericMistakes", "MissingDetail", "Others"]
-ERROR_TYPES: tuple[ErrorType, ...] = get_args(ErrorType)
-_MARKS = r"[\s*_`#>-]*"
-_START, _END = r"^[ \t*_`#>-]*", rf"{_MARKS}(?:\.{_MARKS})?$"
-_GRADE = re.compile(rf"{_START}Grade{_MARKS}:{_MARKS}(Partially Correct|Correct|Wrong){_END}",
-                    re.IGNORECASE | re.MULTILINE)
-_ERROR = re.compile(rf"{_START}Error ?type{_MARKS}:{_MARKS}({'|'.join(ERROR_TYPES)}|None){_END}",
-                    re.IGNORECASE | re.MULTILINE)
-_REPAIR = ("Your reply could not be read. Reply with exactly two lines:\nGrade: Correct, Partially Correct or Wrong\n"
-           "Error type: None, AnswerRefusal, NumericMistakes, MissingDetail or Others")
+BRIEFS: Mapping[Rubric, Brief] = MappingProxyType(
+    {"grades": grades.BRIEF, "points": points.BRIEF, "steps": steps.BRIEF})
 
 
 class ModelJudge(BaseModel):
@@ -51,39 +39,29 @@ class ModelJudge(BaseModel):
 
     def judge(self, graded: Graded) -> Judging:
         """Asks once, and once more where the reply cannot be read; then the answer is unjudged, with a note."""
-        messages: tuple[Message, ...] = (Message("user", (ask(graded.question, graded.answers, graded.predicted),)),)
+        brief = BRIEFS[graded.rubric]
+        if brief.as_published is not None and graded.scoring == "as-published":
+            material = yield from brief.as_published(graded, self.max_tokens)
+            if isinstance(material, str):
+                return Verdict(judge=self.name, note=material)
+            graded = material
+        messages: tuple[Message, ...] = (Message("user", (brief.ask(graded),)),)
+        flaws = []
         for purpose in ("judge", "judge_repair"):
             reply = yield Generate(messages, purpose, max_tokens=self.max_tokens, see_failure=True)
             if isinstance(reply, Failure):
-                return Verdict(judge=self.name, grade=None, note=f"call failed: {reply.kind}")
-            verdict = read_verdict(reply.text)
+                return Verdict(judge=self.name, note=f"call failed: {reply.kind}")
+            verdict = None if reply.finish_reason == "length" else \
+                brief.read(read_answer(reply.text)[0], graded, self.name)
             if verdict is not None:
-                return Verdict(judge=self.name, grade=verdict[0], error_type=verdict[1])
-            messages += (Message("assistant", (reply.text or "(empty)",)), Message("user", (_REPAIR,)))
-        return Verdict(judge=self.name, grade=None, note="unreadable twice")
+                return verdict
+            flaws.append(_flaw(reply))
+            messages += (Message("assistant", (reply.text or "(empty)",)), Message("user", (brief.repair(graded),)))
+        return Verdict(judge=self.name, note=f"{flaws[0] if len(set(flaws)) == 1 else 'unreadable'} twice")
 
 
-def ask(question: str, answers: tuple[str, ...], predicted: str) -> str:
-    """The judge's prompt; further accepted answers follow the first, one a line."""
-    fields = {"question": question, "accepted": "\nor: ".join(answers), "predicted": strip_citations(predicted)}
-    return fill_text(prompt(), "of the judge", fields)
-
-
-@cache
-def prompt() -> str:
-    """The text of `prompt.md`, whose hash belongs into a run's record."""
-    return resources.files("experiments.judges").joinpath("prompt.md").read_text(encoding="utf-8").strip()
-
-
-def read_verdict(text: str) -> tuple[Grade, ErrorType | None] | None:
-    """Grade and error type of a judge's reply; None where it does not say exactly one grade on its own line.
-
-    The error type is None for Correct and where the reply names none.
-    """
-    grades = {found.capitalize() for found in _GRADE.findall(text)}
-    if len(grades) != 1:
-        return None
-    grade = next(known for known in GRADES if known.capitalize() in grades)
-    named = {found.lower() for found in _ERROR.findall(text)}
-    error = next((known for known in ERROR_TYPES if named == {known.lower()}), None)
-    return grade, None if grade == "Correct" else error
+def _flaw(reply: Reply) -> str:
+    """Why a reply says nothing. One that was cut is not read at all: what it would have gone on to say is unknown."""
+    if reply.finish_reason == "length":
+        return "cut by the token limit"
+    return "unreadable" if reply.text.strip() else "empty"

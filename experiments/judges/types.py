@@ -3,13 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, get_args
 
 from experiments.metrics.scored import Scoring
-from experiments.record import Verdict
+from experiments.record import Grade, Verdict
 from experiments.scheme import Rubric
 from strategies.types import Failure, Generate, Reply
 
+GRADES: tuple[Grade, ...] = get_args(Grade)  # from the best to the worst
 Judging = Generator[Generate, Reply | Failure, Verdict]
 
 

@@ -1,0 +1,57 @@
+"""The rubric `points`: a whole number from 0 to 10, as MDBench has its answers graded; the prompts are ours.
+
+As published, a model first shortens the reply to its final answer, of what follows the first `ANSWER: ` where the
+reply has one. Corrected scoring grades the answer as it is.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from experiments.judges.brief import Brief, Detour, accepted, fill, plain, stated
+from experiments.judges.types import Graded
+from experiments.record import Verdict
+from strategies.reading import read_answer, strip_citations
+from strategies.types import Failure, Generate, Message
+
+MOST = 10
+_ANSWER = "ANSWER: "
+_POINTS = re.compile(r"(10|[0-9])(?:\s*(?:/|out of)\s*10)?", re.IGNORECASE)
+
+
+def read_points(text: str) -> int | None:
+    """The grade of a judge's reply, 0 to 10: after `Grade:` on its own line, or all that the reply says.
+
+    Returns:
+        None where there is no such number, or there are two; one that is no whole number or out of range is none.
+    """
+    said = stated(text, "Grade")
+    match = _POINTS.fullmatch(plain(text) if said is None else said)
+    return int(match[1]) if match else None
+
+
+def shortened(graded: Graded, max_tokens: int) -> Detour:
+    """One more call, which shortens the reply to its final answer, as the published code has it."""
+    _, held, after = graded.predicted.partition(_ANSWER)
+    whole = after if held else graded.predicted
+    prompt = fill("points_compress", {"question": graded.question, "predicted": whole})
+    reply = yield Generate((Message("user", (prompt,)),), "judge_compress", max_tokens=max_tokens, see_failure=True)
+    if isinstance(reply, Failure):
+        return f"call failed: {reply.kind}"
+    text, _ = read_answer(reply.text)
+    if not text or reply.finish_reason == "length":
+        return "the shortened answer was " + ("cut" if text else "empty")
+    return replace(graded, predicted=text)
+
+
+def _fields(graded: Graded) -> Mapping[str, str]:
+    return {"question": graded.question, "accepted": accepted(graded), "predicted": strip_citations(graded.predicted)}
+
+
+def _read(text: str, graded: Graded, judge: str) -> Verdict | None:
+    points = read_points(text)
+    return None if points is None else Verdict(judge=judge, points=points)
+
+
+BRIEF = Brief("points", _fields, _read, as_published=shortened)
