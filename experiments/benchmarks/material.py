@@ -11,12 +11,26 @@ from experiments.question import Gold
 def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document, Chunk]:
     """A passage as a document in plain text and its one chunk, which begins with the title.
 
-    Equal passages are one document, in whichever question they stand, unless `id` says otherwise.
+    Equal passages are one document, in whichever question they stand, unless `id` says otherwise; its source is its
+    title, or `id`.
     """
     content = f"{title}\n{text}" if title else text
-    id = digest("passage", title, text)[:16] if id is None else id
-    document = Document(id, title or id, title, "", content)
+    name = digest("passage", title, text)[:16] if id is None else id
+    document = Document(name, (title if id is None else "") or name, title, "", content)
     return document, Chunk.of(document, "plain", 0, len(content))
+
+
+def pieces(document: Document, texts: Iterable[str]) -> dict[int, Chunk]:
+    """Texts that a passage holds one after the other as chunks by place, each under the title; blank ones are none."""
+    heading = f"{document.title}\n" if document.title else ""
+    chunks, at = {}, len(heading)
+    for place, text in enumerate(texts):
+        start = document.plain.index(text, at)
+        at = start + len(text)
+        if text.strip():
+            start = at - len(text.lstrip())
+            chunks[place] = Chunk.of(document, "plain", start, start + len(text.strip()), heading)
+    return chunks
 
 
 def gold_chunk(chunk: Chunk) -> Gold:

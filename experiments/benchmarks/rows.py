@@ -38,6 +38,15 @@ class Row:
         value = self.fields.get(field)
         return value if isinstance(value, str) else self.fail(field, "text", value)
 
+    def optional(self, field: str) -> str:
+        """A field that is text where it is there; empty where it is null or missing."""
+        return "" if self.fields.get(field) is None else self.text(field)
+
+    def flag(self, field: str, default: bool) -> bool:
+        """A field that is true or false; `default` where it is missing."""
+        value = self.fields.get(field, default)
+        return value if isinstance(value, bool) else self.fail(field, "true or false", value)
+
     def number(self, field: str) -> int:
         """A field that must be a whole number."""
         value = self.fields.get(field)
@@ -73,7 +82,12 @@ class Row:
             self.fail(field, "text, a whole number or null", value)
         return str(value)
 
-    def decoded(self, field: str, kind: type, expected: str) -> Any:
+    def id(self, *fields: str) -> str:
+        """The first of the fields that holds an id; one must."""
+        found = next((id for id in map(self.stated_id, fields) if id is not None), None)
+        return self.fail(fields[0], "text or a whole number", None) if found is None else found
+
+    def decoded(self, field: str, kind: type | tuple[type, ...], expected: str) -> Any:
         """A field that is JSON text, or already what the JSON text would say, of the given type."""
         value = self.fields.get(field)
         if isinstance(value, str):

@@ -1,0 +1,96 @@
+"""Paragraphs of sentences under titles, with the supporting ones named: the records that HotpotQA began.
+
+Three layouts: pairs, `[[title, [sentence, ...]], ...]` and `[[title, sentence number], ...]`; the hub's columns,
+`{"title": [...], "sentences": [...]}` and `{"title": [...], "sent_id": [...]}`; and either as JSON text.
+"""
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from documents.types import Chunk, Document
+from experiments.benchmarks.material import gold_chunk, passage, pieces
+from experiments.benchmarks.rows import Row
+from experiments.question import Gold
+
+Units = Literal["paragraphs", "sentences"]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a question's paragraphs become.
+
+    Attributes:
+        gold: one item for each gold unit, also where the paragraphs do not hold it.
+    """
+
+    documents: tuple[Document, ...]
+    given: tuple[Chunk, ...]
+    gold: tuple[Gold, ...]
+
+
+def with_facts(row: Row, units: Units) -> Material:
+    """The paragraphs as chunks, or their sentences, with the supporting ones as gold."""
+    found = paragraphs(row)
+    facts = _facts(row)
+    if units == "paragraphs":
+        return whole(found, [title for title, _ in facts])
+    documents: list[Document] = []
+    given: list[Chunk] = []
+    gold: dict[tuple[str, int], Gold] = {}
+    for title, sentences in found:
+        document, _ = passage(_joined(sentences), title)
+        chunks = pieces(document, sentences)
+        documents.append(document)
+        given += chunks.values()
+        gold.update({(title, place): gold_chunk(chunk) for place, chunk in chunks.items()})
+    # A fact that names no sentence is still to be found, as in HotpotQA's own scores.
+    wanted = [gold.get(fact) or Gold(fact[0], chunk=f"{fact[0]}#{fact[1]}") for fact in facts]
+    return Material(tuple(documents), tuple(given), tuple(dict.fromkeys(wanted)))
+
+
+def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> Material:
+    """Each paragraph as one chunk; those with the titles are gold, and a title that has none is gold too."""
+    made = [passage(_joined(sentences), title) for title, sentences in found]
+    gold = [gold_chunk(chunk) for document, chunk in made if document.title in titles]
+    gold += [Gold(title) for title in titles if title not in {title for title, _ in found}]
+    return Material(tuple(document for document, _ in made), tuple(chunk for _, chunk in made),
+                    tuple(dict.fromkeys(gold)))
+
+
+def paragraphs(row: Row, field: str = "context") -> list[tuple[str, list[str]]]:
+    """Title and sentences of each paragraph."""
+    found = _pairs(row, field, ("sentences", "content"))
+    for place, (_, sentences) in enumerate(found):
+        if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
+            row.fail(f"{field}[{place}]", "a title and a list of sentences", sentences)
+    return found
+
+
+def _facts(row: Row, field: str = "supporting_facts") -> list[tuple[str, int]]:
+    """Title and sentence number, from 0, of each supporting sentence."""
+    found = _pairs(row, field, ("sent_id",))
+    for place, (_, number) in enumerate(found):
+        if type(number) is not int:
+            row.fail(f"{field}[{place}]", "a title and the number of a sentence", number)
+    return found
+
+
+def _pairs(row: Row, field: str, seconds: tuple[str, ...]) -> list[tuple[str, Any]]:
+    value = row.decoded(field, (list, dict), f"a list of pairs, or title and {seconds[0]} as two lists")
+    if isinstance(value, dict):
+        titles, others = value.get("title"), next((value[name] for name in seconds if name in value), None)
+        if not isinstance(titles, list) or not isinstance(others, list) or len(titles) != len(others):
+            row.fail(field, f"title and {seconds[0]} as two lists of one length", value)
+        value = list(zip(titles, others, strict=True))
+    for place, pair in enumerate(value):
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            row.fail(f"{field}[{place}]", f"a pair of title and {seconds[0]}", pair)
+    return [(title, other) for title, other in value]
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    """The sentences as one text; some files begin each with its space, others do not."""
+    return "".join(sentence if not place or sentence[:1].isspace() else f" {sentence}"
+                   for place, sentence in enumerate(sentences))
