@@ -4,7 +4,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from documents.errors import SettingsError
@@ -22,7 +22,7 @@ class Perturbation:
     Attributes:
         table: the table that the documents were made from stands in their place.
         drop_gold: gold chunks are left out, so that the question counts as unanswerable.
-        negatives: so many chunks that are not gold are added.
+        negatives: so many chunks that are not gold are added, after those that stand there.
         shuffle: the order is drawn anew for each question.
         gold_at: the gold chunks stand together, the first of them at this position, counted from 1.
         separators_off: chunks are shown without numbers, joined by a blank line; there are no citations then.
@@ -52,7 +52,14 @@ class Perturbation:
             fields[word] = int(number) if number else True
         if fields.get("drop_gold") and fields.get("gold_at"):
             raise SettingsError(f"perturbation {name!r}: gold that is dropped has no position")
+        if fields.get("table") and (fields.get("drop_gold") or fields.get("gold_at")):
+            raise SettingsError(f"perturbation {name!r}: beside the table there is no gold chunk to drop or to place")
         return cls(**fields)
+
+    @property
+    def moves(self) -> bool:
+        """Whether other chunks are shown, or in another order; not only in another form."""
+        return replace(self, separators_off=False) != Perturbation()
 
     def __str__(self) -> str:
         parts = [name for name in _PLAIN if getattr(self, name)]
@@ -62,11 +69,26 @@ class Perturbation:
 
 def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collection[str] = (),
              negatives: Sequence[Chunk] = (), rng: random.Random | None = None) -> tuple[Chunk, ...]:
-    """The chunks after the perturbation.
+    """The chunks after the perturbation: pure, and the same for the same `rng`.
+
+    `table` is the caller's, who gives the table in place of the documents; `separators_off` is the prompt's.
 
     Args:
         gold: ids of the chunks that `drop_gold` drops and `gold_at` places.
-        negatives: what is added, in order; those that stand there already are passed over.
-        rng: for `shuffle`, and for where negatives go without it: needed by both.
+        negatives: what is added, in order; gold, and what stands there already, is passed over.
+        rng: draws the order of `shuffle`; of no other use.
     """
-    raise NotImplementedError
+    kept = [chunk for chunk in chunks if not (perturbation.drop_gold and chunk.id in gold)]
+    passed = {*gold, *(chunk.id for chunk in chunks)}
+    added = [chunk for chunk in dict.fromkeys(negatives) if chunk.id not in passed]
+    kept += added[:perturbation.negatives]
+    if perturbation.shuffle:
+        (rng or random.Random(0)).shuffle(kept)
+    return _placed(kept, gold, perturbation.gold_at) if perturbation.gold_at else tuple(kept)
+
+
+def _placed(chunks: Sequence[Chunk], gold: Collection[str], position: int) -> tuple[Chunk, ...]:
+    """The gold together, its first at `position` or as near to it as there are others; all else in order."""
+    pinned = [chunk for chunk in chunks if chunk.id in gold]
+    others = [chunk for chunk in chunks if chunk.id not in gold]
+    return (*others[:position - 1], *pinned, *others[position - 1:])

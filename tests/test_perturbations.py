@@ -1,0 +1,94 @@
+"""Perturbations: names that parse back, and chunks of which none is lost or doubled, in the order that was asked."""
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from documents.errors import SettingsError
+from documents.types import Chunk
+from retrieval.perturbations import Perturbation, arranged
+
+A, B, C, D, E = (Chunk(name, "d", "plain", at, at + 1, name) for at, name in enumerate("abcde"))
+MANY = [Chunk(f"c{at}", "d", "plain", at, at + 1, str(at)) for at in range(40)]
+
+shown = st.integers(0, 20).map(lambda n: MANY[:n])
+golds = st.sets(st.sampled_from([chunk.id for chunk in MANY]), max_size=8)
+negatives = st.lists(st.sampled_from(MANY), max_size=12)
+
+
+def names(chunks):
+    return "".join(chunk.id for chunk in chunks)
+
+
+def change(name):
+    return Perturbation.parse(name)
+
+
+@pytest.mark.parametrize("name", ["none", "shuffle", "negatives@5", "gold_at@3", "shuffle+separators_off",
+                                  "table+negatives@2", "shuffle+drop_gold+negatives@12"])
+def test_a_name_parses_back(name):
+    assert str(change(name)) == name
+
+
+@pytest.mark.parametrize(("name", "says"), [
+    ("shufle", "separators_off, drop_gold, table, negatives@N"), ("negatives", "negatives@N"), ("shuffle@2", "unknown"),
+    ("negatives@0", "unknown"), ("shuffle+shuffle", "unknown"), ("none+shuffle", "unknown"), ("", "unknown"),
+    ("drop_gold+gold_at@1", "no position"), ("table+drop_gold", "no gold chunk"), ("gold_at@2+table", "no gold chunk")])
+def test_what_is_no_perturbation_is_one_line(name, says):
+    with pytest.raises(SettingsError, match=says) as refused:
+        change(name)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("none", "abcd"), ("separators_off", "abcd"), ("drop_gold", "ac"), ("gold_at@1", "bdac"), ("gold_at@2", "abdc"),
+    ("gold_at@3", "acbd"), ("gold_at@99", "acbd"), ("negatives@1", "abcde"), ("negatives@7", "abcde"),
+    ("drop_gold+negatives@1", "ace"), ("gold_at@4+negatives@1", "acebd")])
+def test_what_each_does_to_four_chunks_of_which_two_are_gold(name, expected):
+    assert names(arranged([A, B, C, D], change(name), {"b", "d"}, [A, B, E, E])) == expected
+
+
+def test_a_shuffle_is_the_same_for_the_same_seed_and_differs_between_questions():
+    orders = [names(arranged(MANY[:10], change("shuffle"), rng=random.Random(seed))) for seed in ("1:a", "1:a", "1:b")]
+    assert orders[0] == orders[1] != orders[2]
+    assert orders[0] != names(MANY[:10])
+
+
+@given(shown, golds, negatives, st.integers(0, 9), st.booleans(), st.integers(0, 30), st.booleans(), st.integers())
+def test_no_chunk_is_lost_or_doubled_and_gold_stands_where_it_should(
+        chunks, gold, extra, count, shuffle, position, drop, seed):
+    what = Perturbation(drop_gold=drop, negatives=count, shuffle=shuffle, gold_at=0 if drop else position)
+    after = arranged(chunks, what, gold, extra, random.Random(seed))
+    kept = {chunk.id for chunk in chunks if not (drop and chunk.id in gold)}
+    added = {chunk.id for chunk in after} - kept
+    assert len(after) == len({chunk.id for chunk in after})
+    assert kept <= {chunk.id for chunk in after}
+    assert not added & gold
+    assert not added & {chunk.id for chunk in chunks}
+    possible = {chunk.id for chunk in extra} - gold - {chunk.id for chunk in chunks}
+    assert added <= possible
+    assert len(added) == min(count, len(possible))
+    places = [at for at, chunk in enumerate(after, 1) if chunk.id in gold]
+    if what.gold_at and places:
+        others = len(after) - len(places)
+        assert places == list(range(places[0], places[0] + len(places)))
+        assert places[0] == min(what.gold_at, others + 1)
+
+
+@given(shown, golds, negatives, st.integers(0, 9), st.integers(0, 30))
+def test_what_is_not_shuffled_keeps_its_order(chunks, gold, extra, count, position):
+    after = arranged(chunks, Perturbation(negatives=count, gold_at=position), gold, extra)
+    here = [chunk for chunk in after if chunk in chunks]
+    assert [chunk for chunk in here if chunk.id not in gold] == [chunk for chunk in chunks if chunk.id not in gold]
+    assert [chunk for chunk in here if chunk.id in gold] == [chunk for chunk in chunks if chunk.id in gold]
+
+
+@given(shown, golds, negatives, st.integers(0, 9), st.integers())
+def test_a_shuffle_does_not_look_at_the_gold(chunks, gold, extra, count, seed):
+    what = Perturbation(shuffle=True, negatives=count)
+    usable = [chunk for chunk in extra if chunk.id not in gold]
+    assert (arranged(chunks, what, gold, usable, random.Random(seed))
+            == arranged(chunks, what, (), usable, random.Random(seed)))
