@@ -15,7 +15,6 @@ from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.catalogue import REASONING
 
-
 ALL = Part()
 
 
