@@ -11,6 +11,7 @@ from agents.settings import Limits
 from agents.types import Answer, Cost, GenerateStep, Outcome, SearchStep, Step
 from documents.errors import RecipeMismatch
 from documents.types import Chunk, digest
+from strategies.choice import read_choice
 from strategies.reading import is_only_citations, read_citations
 from strategies.types import Action, Draft, Evidence, Failure, Generate, Passage, Reasoning, Reply, Search, Task, Usage
 
@@ -157,7 +158,8 @@ class Playback:
         cited = draft.cited if self.task.separators else ()
         # Brackets alone may be an answer, such as the list `[3, 7]`, unless documents of these numbers were shown.
         bare = self.task.separators and is_only_citations(draft.text) and shown.issuperset(read_citations(draft.text))
-        outcome: Outcome = ("malformed" if bare or not draft.well_formed else
+        chosen = not self.task.chooses or read_choice(draft.text, self.task.options) is not None
+        outcome: Outcome = ("malformed" if bare or not draft.well_formed or not chosen else
                             "refused" if draft.refused else "answered")
         return Answer(outcome, draft.text, outcome == "refused", tuple(n for n in cited if n in shown),
                       tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes, **common)

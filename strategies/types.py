@@ -207,6 +207,11 @@ class Task:
     sub_questions: tuple[str, ...] = ()
     seed: int = 0
 
+    @property
+    def chooses(self) -> bool:
+        """Whether the rules demand one of the options."""
+        return bool(self.options) and self.rules in ("choice", "closed-book")
+
     def gather(self, query: str) -> Gathering:
         """The evidence that the retrieval strategy finds for the query."""
         return self.retrieval(self, query)

@@ -1,0 +1,187 @@
+"""Reading which option of a multiple-choice question a final answer names, in the forms that models use.
+
+A form that declares the answer (`Answer: B`) goes before a label that stands alone or begins the text, that before
+labels named in passing (`option B`), and all of them before an option's own text. Two options named by forms of one
+kind are no answer, but of two declarations the last counts.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from strategies.option_text import by_text, plain
+from strategies.reading import fold, read_answer, strip_citations
+
+Options = Sequence[tuple[str, str]]
+
+_BOXED = re.compile(r"\\boxed")
+_MARKUP = re.compile(r"[*_`$]|\\(?:text(?:bf|rm|it)?|math(?:rm|bf)|[()\[\]])|</?[A-Za-z]{1,12}>")
+_SPACES = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r" ?\n[ \n]*")
+# Every repetition is bounded, and spaces come one at a time, so that no text takes more than linear time.
+_OPEN, _CLOSE = r"[(\[{<'\" ]{0,4}", r"[)\]}>'\" ]{0,4}"
+_DECLARES = (
+    r"(?:answer(?: |(?: \w{1,20}){0,5}? ?(?:\bis\b|\bbe\b|\bwas\b|:|=|->|→|-|\n)[: \n]{0,3})"
+    r"(?:(?:clearly|therefore|thus) )?"
+    r"|(?:정답|답안?)(?:은|는)?[: \n]{0,3}|답안?으로[: ]{0,2}"
+    r"|(?:答案|答)(?:应该|應該|应|應)?(?:是|为|為)?[: \n]{0,3}|[故应應](?:选|選)[择擇]?[: ]{0,2})"
+    r"(?:(?:the )?(?:correct )?(?:option|choice|letter|选项|選項|보기)[: ]{0,2})?")
+_NAMES = (r"(?:(?<![a-z])(?:option|choice|letter)(?: is)?[: ]{0,2}|选项 ?|選項 ?|[选選][择擇]? ?|보기 ?"
+          r"|(?<![a-z])(?:choose|pick|select|go with) )")
+_CONCLUDES = r"(?:(?<![a-z])(?:is|be|it's|so|thus|hence|therefore)[,:]?|=>|->|→) ?"
+_RIGHT = (r" is (?:the )?(?:(?:most|best|only) )?(?:correct|right|true|best|answer|likely|appropriate|suitable)"
+          r"(?![a-z])")
+_ENDING = r"(?:번|입니다|이다|이에요|예요|项|項)?"
+_NEGATION = re.compile(r"(?<![a-z])(?:not|never|neither|nor|cannot|except|eliminate|rules? out)(?![a-z])|n't(?![a-z])",
+                       re.IGNORECASE)
+_DISMISSED = re.compile(r"[)\]}'\"]{0,3} (?:(?:is|are|was|can|could|does|would|seems|looks)(?: also| clearly)? ?"
+                        r"(?:not|n't|incorrect|wrong|false|ruled|eliminated|out)|cannot|isn't|can't|doesn't)",
+                        re.IGNORECASE)
+_WORD_GOES_ON = re.compile(r"'[^\W\d_]|[-–./&]\w|,\d|%")
+_WORD = re.compile(r" ([^\W\d_]+)")
+_ARTICLES = frozenset("ai")
+_NEVER_AFTER_AN_ARTICLE = frozenset(
+    ("because", "since", "as", "for", "due", "which", "is", "was", "according", "from", "in", "with", "by", "on", "and",
+     "or", "but", "not"))
+_LONGEST_ASIDE = 400  # characters of a text in which `(B)` alone names an option
+
+
+def read_choice(text: str, options: Options) -> str | None:
+    """The label of the option that a final answer names; None where it names none, or more than one.
+
+    Read are the label alone, also in brackets, emphasis or tags, in lower case and in full width; `Answer: B` and
+    what says so in English, Korean and Chinese; `B. text`; `option B`; and an option's own text. `A` and `I` as words
+    of a sentence are no labels. Takes linear time.
+
+    Args:
+        options: label and text of each.
+    """
+    if not options:
+        return None
+    forms = _forms(tuple(label for label, _ in options))
+    said = _tidy(strip_citations(read_answer(text)[0]))
+    whole = forms.label(said.strip(" .,:;!()[]{}<>'\"。、"))
+    if whole is not None:
+        return whole
+    for found in (forms.declared(said, options), forms.alone(said), _with_own_text(said, options),
+                  forms.begun(said, options), forms.in_passing(said)):
+        if found:
+            return _only(found)
+    return by_text(said, options)
+
+
+def _tidy(text: str) -> str:
+    """Full width folded, markup gone, `\\boxed` as words, single spaces and line ends."""
+    bare = _MARKUP.sub("", _BOXED.sub(" answer: ", plain(text)))
+    return _LINES.sub("\n", _SPACES.sub(" ", bare)).strip()
+
+
+def _only(found: Iterable[str | None]) -> str | None:
+    """The one thing that was found; None where there are several, or it is None."""
+    distinct = set(found)
+    return distinct.pop() if len(distinct) == 1 else None
+
+
+def _with_own_text(said: str, options: Options) -> set[str | None]:
+    """Labels whose option stands on a line of its own, label and text."""
+    lines = {fold(line) for line in said.split("\n")}
+    return {label for label, text in options if text.strip() and fold(f"{label} {text}") in lines}
+
+
+def _is_text_of_another(label: str | None, rest: str, options: Options) -> bool:
+    said = fold(rest)
+    return bool(said) and said in {fold(text) for other, text in options if other != label} and said not in {
+        fold(text) for other, text in options if other == label}
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """The forms of one set of labels."""
+
+    labels: Mapping[str, str]
+    declares: re.Pattern[str]
+    following: re.Pattern[str]
+    line: re.Pattern[str]
+    begins: re.Pattern[str]
+    names: re.Pattern[str]
+    concludes: re.Pattern[str]
+    right: re.Pattern[str]
+    bracketed: re.Pattern[str]
+
+    def label(self, text: str) -> str | None:
+        """The label that the text is, in its own case or in another."""
+        return self.labels.get(text) or self.labels.get(text.casefold())
+
+    def declared(self, said: str, options: Options) -> set[str | None]:
+        """What is last declared to be the answer."""
+        last = None
+        for found in self.declares.finditer(said):
+            before = said[found.start():found.start("label")]
+            if not _NEGATION.search(before) and _stands(said, found) and not _DISMISSED.match(said, found.end()):
+                last = found
+        return set() if last is None else {self._lone(said, last, options)}
+
+    def alone(self, said: str) -> set[str | None]:
+        """Labels that are a line of their own."""
+        return {self.label(found["label"]) for found in self.line.finditer(said)}
+
+    def begun(self, said: str, options: Options) -> set[str | None]:
+        """The labels with which lines begin, where the first line does so."""
+        found = [one for one in self.begins.finditer(said) if _stands(said, one)]
+        if not found or found[0].start() > 0:
+            return set()
+        return {self._lone(said, found[0], options), *(self.label(one["label"]) for one in found)}
+
+    def in_passing(self, said: str) -> set[str | None]:
+        """Labels that the text calls an option, concludes with or has in brackets, those that it dismisses left out."""
+        patterns = [self.names, self.concludes, self.right]
+        if len(said) <= _LONGEST_ASIDE:
+            patterns.append(self.bracketed)
+        return {self.label(found["label"]) for pattern in patterns for found in pattern.finditer(said)
+                if _stands(said, found, after_name=pattern is self.names)
+                and not _NEGATION.search(said[max(0, found.start() - 12):found.start("label")])
+                and not _DISMISSED.match(said, found.end("label"))}
+
+    def _lone(self, said: str, found: re.Match[str], options: Options) -> str | None:
+        """The label that was found; None where another is named with it, as in `A or B`, or by its text."""
+        label, several = self.label(found["label"]), self.following.match(said, found.end("label"))
+        alone = several is None or self.label(several["label"]) == label
+        rest = said[found.end():].partition("\n")[0]
+        return label if alone and not _is_text_of_another(label, rest, options) else None
+
+
+def _stands(said: str, found: re.Match[str], after_name: bool = False) -> bool:
+    """Whether what follows the label leaves it a label, rather than a part of a word or an article."""
+    label, end = found["label"], found.end("label")
+    following = said[end:end + 1]
+    if (following.isalnum() and following < "\u1100") or _WORD_GOES_ON.match(said, end):
+        return False
+    word = _WORD.match(said, end) if label.casefold() in _ARTICLES else None
+    if word is None or not word[1].isascii():
+        return True
+    return label.isupper() and (after_name or word[1].lower() in _NEVER_AFTER_AN_ARTICLE)
+
+
+@lru_cache(maxsize=64)
+def _forms(labels: tuple[str, ...]) -> _Forms:
+    keys = [plain(label) for label in labels]
+    folded = [key.casefold() for key in keys]
+    known = {key: label for key, fold_, label in zip(keys, folded, labels, strict=True) if folded.count(fold_) == 1}
+    known = {key.casefold(): label for key, label in known.items()} | dict(zip(keys, labels, strict=True))
+    one = "(?P<label>" + "|".join(map(re.escape, sorted(keys, key=len, reverse=True))) + ")"
+
+    def of(pattern: str, any_case: bool = True) -> re.Pattern[str]:
+        return re.compile(pattern, re.MULTILINE | (re.IGNORECASE if any_case else 0))
+
+    return _Forms(
+        labels=known, declares=of(f"{_DECLARES}{_OPEN}{one}"),
+        following=of(rf"{_CLOSE}(?:,? ?(?:or|and|및|또는|或|和)|[,/&]) ?{_OPEN}{one}{_CLOSE}"
+                     r"(?:$|[.,;!/&]|or\b|and\b)"),
+        line=of(rf"^{_OPEN}{one}{_CLOSE}{_ENDING}[.,:;!。]?{_CLOSE}$"),
+        begins=of(rf"^[(\[{{<'\"]{{0,3}}{one}(?:[)\]}}>'\"]{{1,3}}[.:]?|[.:、,;](?=[^!-~]|$)|(?= [-–] ))"),
+        names=of(_NAMES + _OPEN + one),
+        concludes=of(rf"(?i:{_CONCLUDES}){_OPEN}{one}(?={_CLOSE}[.!]?{_CLOSE}$)", False),
+        right=of(rf"(?<![^\W_])[(\[]?{one}[)\]]?(?i:{_RIGHT})", False),
+        bracketed=of(rf"[(\[{{]{one}[)\]}}]", False))

@@ -1,0 +1,136 @@
+"""Which option a final answer names, in the forms that models use, and what names none."""
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.asked import Asked
+from agents.playback import Means, Playback
+from agents.settings import Limits
+from documents.types import Chunk
+from strategies.catalogue import REASONING, RETRIEVAL
+from strategies.choice import read_choice
+from strategies.types import Reply, Task
+
+PLACES = (("A", "France"), ("B", "Italy"), ("C", "New York"), ("D", "New York City"))
+FORMS = ["{}", "({})", "{}.", "{})", "[{}]", "**{}**", "`{}`", "'{}'", " {}\n", "{} [1]", "{}。", "（{}）",
+         "Answer: {}", "Answer:\n{}", "answer - {}", "**Answer:** {}", "**Answer: ({})**", "### Answer\n**{}**",
+         "Answer: Option {}", "The answer is {}", "The answer is ({}).", "The correct answer is therefore {}.",
+         "The answer to the question is {}.", "The answer is {} because the others are wrong", "Option {}",
+         "The best option is {}", "The correct choice is: {}", "option {} it is", "I would choose {}",
+         "I would go with option {}.", "So it must be {}.", "It's {}", "=> {}", "{} is correct", "({}) is right.",
+         "{} is the best answer", "I think that it is ({}).", "<Answer>{}</Answer>", "<Answer>\n{}\n</Answer>",
+         r"\boxed{{{}}}", r"The answer is $\boxed{{\text{{{}}}}}$.", "${}$", r"\({}\)", "\\[\n{}\n\\]",
+         "答案：{}", "答案是{}。", "故选{}", "选{}", "정답: {}", "정답은 {}입니다.", "답은 ({})이다", "{}입니다", "정답은 {}번",
+         "First one thing, then another.\n\n{}", "{}\n\nThe others are wrong.", "{}) since it is so", "{}. It is so.",
+         "<think>Not A, nor (D).</think>{}", "The options are:\nA. France\nB. Italy\n\nAnswer: {}",
+         "Answer: A. No, wait.\nAnswer: {}", "Option A and option B look alike.\n{}"]
+LOWER = ["{}", "({})", "{}.", "{})", "answer: {}", "option {}", "the answer is {}.", r"\boxed{{{}}}"]
+
+
+@given(st.sampled_from(FORMS), st.sampled_from("ABCD"))
+def test_every_label_reads_back_from_every_form(form, label):
+    assert read_choice(form.format(label), PLACES) == label
+
+
+@given(st.sampled_from(LOWER), st.sampled_from("abcd"))
+def test_lower_case_reads_where_it_is_no_word(form, label):
+    assert read_choice(form.format(label), PLACES) == label.upper()
+
+
+@given(st.sampled_from(["{}. {}", "{}.{}", "({}) {}", "{}: {}", "{} - {}", "**{}. {}**", "Answer: {}. {}", "{}、{}",
+                        "The answer is ({}) {}."]), st.sampled_from(PLACES))
+def test_a_label_with_its_options_text_is_that_option(form, option):
+    assert read_choice(form.format(*option), PLACES) == option[0]
+
+
+@pytest.mark.parametrize(("text", "label"), [
+    ("Italy", "B"), ("italy.", "B"), ("It is Italy.", "B"), ("Answer: Italy", "B"), ("Italy, since it is warm.", "B"),
+    ("New York City", "D"), ("It is New York City.", "D"), ("It is New York.", "C"), ("Ｂ", "B"), ("ｂ", "B"),
+    ("The answer is B, not A", "B"), ("Option A is wrong, so option B", "B"), ("Option A is right", "A"),
+    ("The answer is A because of this", "A"), ("B\n\nOption A is wrong, and option C too.", "B")])
+def test_other_forms(text, label):
+    assert read_choice(text, PLACES) == label
+
+
+@pytest.mark.parametrize("text", [
+    "", " ", "E", "Spain", "A man walked in", "a man", "The answer is a man", "The answer is A man who came",
+    "A or B", "A and B", "B, C", "A\nB", "Answer: A or B", "Answer: A, B", "Answer: A/B", "(A) and (B)",
+    "Option A or option B", "A. France\nB. Italy\nC. New York", "France or Italy", "Neither A nor B", "not B",
+    "It is not Italy", "The answer is not B", "The answer cannot be A", "Option A is incorrect.", "B. France",
+    "Answer: B. France", "B-52 bombers", "A.D. 300", "B.C.", "A's", "Answer: Brazil", "The answer is Batman",
+    "I cannot tell", "I cannot answer because the question is unanswerable with the documents."])
+def test_none_or_several_named_is_no_choice(text):
+    assert read_choice(text, PLACES) is None
+
+
+WORDS = ["a", "A", "man", "walked", "the", "house", "I", "think", "so", "because", "Dogs", "bark", "at", "Cats", "3",
+         "is", "rain", "Because", "it", "was", "late", "and", "who", "knows"]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=30))
+def test_unrelated_text_names_nothing(words):
+    text = " ".join([*words, "there"])
+    assert read_choice(text, PLACES) is None
+    assert read_choice(text + ".", [*PLACES, ("E", "Spain")]) is None
+
+
+@given(st.text(max_size=200))
+def test_whatever_is_said_the_result_is_a_label_or_none(text):
+    assert read_choice(text, PLACES) in (None, "A", "B", "C", "D")
+
+
+@pytest.mark.parametrize(("text", "label"), [
+    ("3", "A"), ("-3", "B"), ("3.5", "C"), ("35", "D"), ("It is 3.5", "C"), ("It is 3.", "A"), ("it is -3", "B"),
+    ("3%", None)])
+def test_numbers_are_told_apart_by_their_marks(text, label):
+    assert read_choice(text, (("A", "3"), ("B", "-3"), ("C", "3.5"), ("D", "35"))) == label
+
+
+@pytest.mark.parametrize(("text", "label"), [
+    ("No, it does not.", "B"), ("Yes. There is no doubt.", "A"), ("maybe", "C"), ("The answer is no.", "B")])
+def test_yes_and_no_are_read_from_the_first_clause(text, label):
+    assert read_choice(text, (("A", "yes"), ("B", "no"), ("C", "maybe"))) == label
+
+
+def test_other_labels_than_letters():
+    assert read_choice("정답은 ②번입니다", (("①", "하나"), ("②", "둘"))) == "②"
+    assert read_choice("Answer: 2", (("1", "x"), ("2", "y"))) == "2"
+    assert read_choice("I", [(label, label * 3) for label in "ABCDEFGHIJ"]) == "I"
+    assert read_choice("I think", [(label, label * 3) for label in "ABCDEFGHIJ"]) is None
+    assert read_choice("B", (("A", "B"), ("B", "A"))) == "B"
+    assert read_choice("same", (("A", "same"), ("B", "Same"))) is None
+    assert read_choice("a", ()) is None
+
+
+@pytest.mark.parametrize("piece", [
+    "answer ", "answer is ", "(", "B ", "A ", "B\n", "x", " ", "\n ", "answer" + " x" * 9, "\\boxed{", "B.", "option ",
+    "option A is not ", "Italy ", "A) ", "answer: A, ", "answer: A or ", "answer (A) ", "A. France\n", "is B\n", "(B)",
+    "<answer>", "'", "[ ", "[1", "答案", "(A) is ", "New York ", "not "])
+def test_100_kb_of_anything_take_no_time(piece):
+    text = piece * (100_000 // len(piece))
+    begun = time.perf_counter()
+    read_choice(text, PLACES)
+    assert time.perf_counter() - begun < 0.5
+
+
+@pytest.mark.parametrize(("rules", "reply", "outcome"), [
+    ("choice", "(B)", "answered"), ("choice", "It is Spain.", "malformed"), ("choice", "A or B", "malformed"),
+    ("closed-book", "B", "answered"), ("closed-book", "Spain", "malformed"), ("grounded", "Spain", "answered")])
+def test_a_reply_that_names_no_option_is_malformed_and_kept_as_said(rules, reply, outcome):
+    answer = answered(rules, reply, PLACES)
+    assert (answer.outcome, answer.text) == (outcome, reply)
+
+
+def test_without_options_nothing_has_to_be_named():
+    assert answered("closed-book", "Spain", ()).outcome == "answered"
+
+
+def answered(rules, reply, options):
+    """The answer of `direct` to a reply."""
+    task = Task("q", "Where is Rome?", RETRIEVAL["once"], rules=rules, options=options)
+    play = Playback(task, REASONING["direct"], Means(None, None, None, None, Limits()))
+    play.take_found([[Chunk("c", "d", "plain", 0, 1, "Rome.")]])
+    play.take_asked([Asked("k", Reply(reply))])
+    return play.answer()
