@@ -2,14 +2,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, Protocol, TypeVar
 
 from documents.types import Chunk
+from retrieval.pool import Within
 from retrieval.types import Hit, Retriever
 from strategies.types import Search
 
 SearchFunction = Callable[[Search], Awaitable[Sequence[Chunk]]]
+Asked = TypeVar("Asked", bound=Hashable)
+Query = TypeVar("Query", bound=Hashable, contravariant=True)
+
+
+class Finder(Protocol[Query]):
+    """What is searched: a `Retriever` where the queries are texts, a `Pool` where they name a scope too."""
+
+    def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]: ...
 
 
 def instant(retriever: Retriever) -> SearchFunction:
@@ -21,7 +31,7 @@ def instant(retriever: Retriever) -> SearchFunction:
     return search
 
 
-class Searcher:
+class Searcher(Generic[Asked]):
     """Searches one retriever for many questions and cells.
 
     Queries that arrive while a search is running are put to the retriever together, and a query
@@ -31,16 +41,16 @@ class Searcher:
         k: chunks per search where the action names no number.
     """
 
-    def __init__(self, retriever: Retriever, k: int) -> None:
+    def __init__(self, retriever: Finder[Asked], k: int) -> None:
         self.retriever = retriever
         self.k = k
-        self._asked: dict[tuple[str, int], asyncio.Task[list[Hit]]] = {}
-        self._found: dict[tuple[str, int], list[Hit]] = {}
-        self._waiting: list[str] = []
+        self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}
+        self._found: dict[tuple[Asked, int], list[Hit]] = {}
+        self._waiting: list[Asked] = []
         self._turn = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, "search")  # one: the embedder uses every core by itself
 
-    async def hits(self, query: str, k: int) -> list[Hit]:
+    async def hits(self, query: Asked, k: int) -> list[Hit]:
         """The hits of one query; raises what the retriever raises."""
         key = (query, k)
         if key not in self._asked:
@@ -48,10 +58,18 @@ class Searcher:
             self._asked[key] = asyncio.create_task(self._search(query, k))
         return await asyncio.shield(self._asked[key])
 
-    async def __call__(self, search: Search) -> Sequence[Chunk]:
+    async def __call__(self: Searcher[str], search: Search) -> Sequence[Chunk]:
         return [hit.chunk for hit in await self.hits(search.query, search.k or self.k)]
 
-    async def _search(self, query: str, k: int) -> list[Hit]:
+    def within(self: Searcher[Within], scope: str) -> SearchFunction:
+        """Searches of one scope of a pool."""
+
+        async def search(action: Search) -> Sequence[Chunk]:
+            return [hit.chunk for hit in await self.hits(Within(scope, action.query), action.k or self.k)]
+
+        return search
+
+    async def _search(self, query: Asked, k: int) -> list[Hit]:
         async with self._turn:
             if (query, k) not in self._found:
                 batch, self._waiting = list(dict.fromkeys([query, *self._waiting])), []

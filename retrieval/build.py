@@ -112,7 +112,7 @@ def _build(sources: Sequence[str | Path], out: Path, settings: IndexSettings, pr
     if not cut.chunks:
         raise IndexFolderError(_nothing(parsed.skipped))
     with _timed(seconds, "embed"):
-        vectors = _embed(cut.texts, cached, progress)
+        vectors = embed_texts(cut.texts, cached, progress)
     with _timed(seconds, "write"):
         progress("write", 0, 1)
         index = VectorIndex.build(vectors, settings.vectors)
@@ -181,7 +181,8 @@ def _header(document: Document, embedder: Embedder) -> str:
     return f"{header}\n"
 
 
-def _embed(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:
+def embed_texts(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:
+    """Unit vectors of passages, float32 of shape (texts, dimension), telling of the stage `embed`."""
     total, done = len(set(texts)), 0
 
     def advance(more: int) -> None:
