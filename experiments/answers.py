@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from experiments.values import values
 
@@ -74,24 +75,45 @@ def _comparable(text: str) -> str:
     return normalize_answer(text) or unicodedata.normalize("NFKC", text).strip()
 
 
-def token_f1(text: str, answer: str) -> float:
-    """Harmonic mean of the precision and recall of shared tokens, counted with repeats.
+class Overlap(NamedTuple):
+    """The shares of a text's tokens and of an answer's that the two have in common, counted with repeats."""
+
+    precision: float
+    recall: float
+
+    @property
+    def f1(self) -> float:
+        """Their harmonic mean, 0 where both are 0."""
+        return harmonic(self.precision, self.recall)
+
+
+def harmonic(precision: float, recall: float) -> float:
+    """2PR/(P+R), 0 where both are 0."""
+    total = precision + recall
+    return 2 * precision * recall / total if total else 0.0
+
+
+def overlap(text: str, answer: str) -> Overlap:
+    """Precision and recall of the tokens.
 
     As in HotpotQA: where one side is `yes`, `no` or `noanswer`, only equality counts. Words; character bigrams
     where the answer is Korean.
     """
     ours, gold = normalize_answer(text), normalize_answer(answer)
     if ours != gold and {ours, gold} & {"yes", "no", "noanswer"}:
-        return 0.0
+        return Overlap(0.0, 0.0)
     bigrams = is_korean(answer)
     predicted, expected = Counter(tokens(text, bigrams)), Counter(tokens(answer, bigrams))
     shared = (predicted & expected).total()
-    if shared == 0:
-        return 0.0
-    precision, recall = shared / predicted.total(), shared / expected.total()
-    return 2 * precision * recall / (precision + recall)
+    return Overlap(shared / predicted.total(), shared / expected.total()) if shared else Overlap(0.0, 0.0)
 
 
-def best_f1(text: str, answers: Sequence[str]) -> float:
-    """The highest token F1 over the accepted answers; 0.0 without any."""
-    return max((token_f1(text, answer) for answer in answers), default=0.0)
+def token_f1(text: str, answer: str) -> float:
+    """Harmonic mean of the precision and recall of the shared tokens; see `overlap`."""
+    return overlap(text, answer).f1
+
+
+def best_overlap(text: str, answers: Sequence[str]) -> Overlap:
+    """That of the accepted answer with the highest F1, the first of several; 0 without any."""
+    found = (overlap(text, answer) for answer in answers)
+    return max(found, key=lambda one: one.f1, default=Overlap(0.0, 0.0))

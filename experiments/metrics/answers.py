@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from experiments.metrics import as_published, corrected
+from experiments.metrics.means import Derived, Means, harmonic_mean, mean_of_splits
 from experiments.metrics.metric import ANSWERABLE, Group, Metric
 from experiments.metrics.scored import Scored, Scores, Scoring
 
@@ -28,4 +29,21 @@ def _score(item: Scored, scoring: Scoring) -> Scores:
     return as_published.score(item) if scoring == "as-published" else corrected.score(item)
 
 
-ANSWERS = Group(_METRICS, _score)
+def _derive(means: Means) -> dict[str, Derived]:
+    """`unified` and `citation_f1` of a set.
+
+    `unified` is the mean of the two splits' means; where one split is empty, corrected scoring takes the other's
+    mean and as-published counts the empty one as 0. `citation_f1` is the harmonic mean of the averaged precision
+    and recall (CReSt, Table 4).
+    """
+    figures = {}
+    if "unified" in means:
+        halving = means.scoring == "as-published" and means.refusing
+        figures["unified"] = Derived(mean_of_splits(*means.splits["unified"], empty_as_zero=halving), "unified")
+    if "citation_precision" in means and "citation_recall" in means:
+        figures["citation_f1"] = Derived(harmonic_mean(means["citation_precision"], means["citation_recall"]),
+                                         "citation_precision")
+    return figures
+
+
+ANSWERS = Group(_METRICS, _score, _derive)

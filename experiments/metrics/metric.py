@@ -1,13 +1,15 @@
 """Metric: a figure by name. Group: the metrics of one subject, scored together."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from documents.errors import SettingsError
+from experiments.metrics.means import Derived, Means
 from experiments.metrics.scored import Scored, Scores, Scoring
 
 ANSWERABLE = "answerable questions"
+_LONGEST_CUT = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +35,32 @@ class Metric:
     def __str__(self) -> str:
         return self.name if self.cut is None else f"{self.name}@{self.cut}"
 
+    @property
+    def shape(self) -> str:
+        """The name as lists show it, with `@N` where a number belongs."""
+        return self.name if self.cut is None else f"{self.name}@N"
+
     def at(self, cut: int) -> Metric:
-        """The metric of the family with that cut."""
+        """The metric of the family with that cut; SettingsError where it takes none."""
         if self.cut is None or cut < 1:
             raise SettingsError(f"the metric {self.name} takes no @{cut}")
         return replace(self, cut=cut)
+
+
+def family_of(name: str) -> str:
+    """A printed name without its cut: `recall` of `recall@5`."""
+    return name.partition("@")[0]
+
+
+def cut_of(name: str) -> int:
+    """The cut of a printed name; 0 where it has none."""
+    cut = name.partition("@")[2]
+    return int(cut) if cut.isdecimal() and len(cut) <= _LONGEST_CUT else 0
+
+
+def nothing_derived(means: Means) -> Mapping[str, Derived]:
+    """For a group whose figures of a set are the means of its metrics."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +69,10 @@ class Group:
 
     Attributes:
         score: the values of one question by printed name, without the `of_set` metrics; None where one does not apply.
+        derive: the figures of a set that are not the pooled means of their metric, from the means of any metrics;
+            without those whose means are not there.
     """
 
     metrics: tuple[Metric, ...]
     score: Callable[[Scored, Scoring], Scores]
+    derive: Callable[[Means], Mapping[str, Derived]] = nothing_derived

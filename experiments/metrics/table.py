@@ -6,13 +6,32 @@ from types import MappingProxyType
 
 from documents.errors import SettingsError
 from experiments.metrics.answers import ANSWERS
-from experiments.metrics.metric import Group, Metric
+from experiments.metrics.chain import CHAIN
+from experiments.metrics.choice import CHOICE
+from experiments.metrics.metric import Group, Metric, cut_of, family_of
+from experiments.metrics.points import POINTS
+from experiments.metrics.ranking import RANKING
 from experiments.metrics.scored import Scored, Scores, Scoring
+from experiments.metrics.steps import STEPS
+from experiments.metrics.support import SUPPORT
 from experiments.metrics.text import FORM, OVERLAP
 from experiments.scheme import ANSWERS as ANSWERS_SCHEME
 
-GROUPS: MappingProxyType[str, Group] = MappingProxyType({"answers": ANSWERS, "overlap": OVERLAP, "form": FORM})
-METRICS = MappingProxyType({metric.name: metric for group in GROUPS.values() for metric in group.metrics})
+GROUPS: MappingProxyType[str, Group] = MappingProxyType({
+    "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP, "chain": CHAIN,
+    "support": SUPPORT, "ranking": RANKING, "form": FORM})
+
+
+def _by_name() -> dict[str, Metric]:
+    """Groups that share a metric, such as `unjudged`, say it each in its own words; the first group's stand here."""
+    metrics: dict[str, Metric] = {}
+    for group in GROUPS.values():
+        for metric in group.metrics:
+            metrics.setdefault(metric.name, metric)
+    return metrics
+
+
+METRICS = MappingProxyType(_by_name())
 
 
 def metric_named(name: str) -> Metric:
@@ -21,15 +40,13 @@ def metric_named(name: str) -> Metric:
     Raises:
         SettingsError: there is none.
     """
-    base, at, cut = name.partition("@")
-    metric = METRICS.get(base)
-    if metric is None or bool(at) != (metric.cut is not None) or (at and not cut.isdecimal()):
-        raise SettingsError(f"unknown metric {name!r}; known are: {', '.join(map(_shape, METRICS.values()))}")
-    return metric.at(int(cut)) if at else metric
-
-
-def _shape(metric: Metric) -> str:
-    return metric.name if metric.cut is None else f"{metric.name}@N"
+    metric, cut = METRICS.get(family_of(name)), cut_of(name)
+    if metric is not None and cut:
+        metric = metric.at(cut)
+    if metric is None or str(metric) != name or metric.cut == 0:
+        known = ", ".join(metric.shape for metric in METRICS.values())
+        raise SettingsError(f"unknown metric {name!r}; known are: {known}")
+    return metric
 
 
 def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups) -> Scores:
@@ -42,5 +59,5 @@ def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = 
 
 def shown_name(metric: str, judge: str | None) -> str:
     """The name for a table: that of a judged metric says who graded."""
-    known = METRICS.get(metric.partition("@")[0])
+    known = METRICS.get(family_of(metric))
     return f"{metric} ({judge})" if judge and known is not None and known.judged else metric

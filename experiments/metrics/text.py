@@ -1,10 +1,21 @@
 """Metrics of the answer's text and form."""
 from __future__ import annotations
 
-from experiments.answers import best_f1, exact_match
+from collections.abc import Sequence
+
+from agents.types import Outcome
+from experiments.answers import Overlap, best_overlap, exact_match
 from experiments.metrics.metric import ANSWERABLE, Group, Metric
 from experiments.metrics.scored import Scored, Scores, Scoring
 from strategies.reading import strip_citations
+
+
+def compared(outcome: Outcome, text: str, answers: Sequence[str]) -> tuple[float, Overlap]:
+    """Exact match, and the best overlap of tokens, of a text without its citations; 0 for a refusal or failure."""
+    if outcome != "answered":
+        return 0.0, Overlap(0.0, 0.0)
+    bare = strip_citations(text)
+    return exact_match(bare, answers), best_overlap(bare, answers)
 
 
 def overlap(item: Scored, scoring: Scoring = "corrected") -> Scores:
@@ -14,10 +25,8 @@ def overlap(item: Scored, scoring: Scoring = "corrected") -> Scores:
     """
     if not item.answerable or not item.answers:
         return {"em": None, "f1": None}
-    if item.outcome != "answered":
-        return {"em": 0.0, "f1": 0.0}
-    text = strip_citations(item.text)
-    return {"em": exact_match(text, item.answers), "f1": best_f1(text, item.answers)}
+    em, shared = compared(item.outcome, item.text, item.answers)
+    return {"em": em, "f1": shared.f1}
 
 
 def form(item: Scored, scoring: Scoring = "corrected") -> Scores:
