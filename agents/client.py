@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from agents.address import Address, Endpoint
+from agents.context import Context
 from agents.refusals import clean, hide_in, is_transient, refusal
 from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
 from agents.retries import back_off, retry_after
@@ -53,13 +54,16 @@ class ModelClient:
         price: US dollars of prompt, completion and cached tokens.
         temperature: where an action names none; None sends none.
         effort: sent as `reasoning_effort`; None sends none.
+        context: what cannot fit into it is not sent; None where it is unknown.
     """
 
     def __init__(self, name: str, identity: str, served: str, endpoint: Endpoint, price: Pricer,
-                 limits: CallLimits, temperature: float | None = 0.0, effort: str | None = None) -> None:
+                 limits: CallLimits, temperature: float | None = 0.0, effort: str | None = None,
+                 context: Context | None = None) -> None:
         self.name = name
         self.identity = identity
         self.limits = limits
+        self.context = context
         self._temperature = temperature
         self._effort = effort
         self._served = served
@@ -108,10 +112,12 @@ class ModelClient:
 
         Raises:
             CallTimeout: the call's or the question's deadline passed; the message says which.
-            CallTooLong: the prompt does not fit the model's context.
+            CallTooLong: the prompt cannot fit the model's context, and was not sent, or the server said so.
             CallError: the call failed for good.
             ModelError: every call would fail: a key that is refused, a model that is unknown.
         """
+        if self.context is not None:
+            self.context.check(action.messages, max_tokens)
         loop = asyncio.get_running_loop()
         question = None if deadline is None else loop.time() + deadline - time.monotonic()
         progress = _Progress()

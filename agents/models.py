@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from agents import catalogue
 from agents.address import Address, Endpoint, Remote
 from agents.client import ModelClient
+from agents.context import Context
 from agents.hub import HUB, found_on_disk, place
 from agents.prices import free, pricer
 from agents.replies import Pricer
@@ -99,7 +100,7 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
         # up, and the next question finds it running again.
         limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)
     client = ModelClient(target.name, target.identity, target.served, endpoint, price, limits,
-                         settings.temperature, settings.reasoning_effort)
+                         settings.temperature, settings.reasoning_effort, _context(target, settings))
     try:
         yield client
     finally:
@@ -114,6 +115,12 @@ class NoCalls:
 
     async def aclose(self) -> None:
         return None
+
+
+def _context(target: Target, settings: ModelSettings) -> Context | None:
+    if target.remote is None:
+        return Context(settings.local.context, whole_reply=False)
+    return Context(settings.context) if settings.context is not None else None
 
 
 def _server(target: Target, settings: ModelSettings) -> Endpoint:

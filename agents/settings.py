@@ -42,12 +42,15 @@ class ModelSettings(BaseModel):
     Attributes:
         temperature: where the strategy names none; None sends none, as many reasoning models demand.
         reasoning_effort: sent as it is, where given; the server knows the words.
+        context: tokens that prompt and reply may have together in a model that is served elsewhere; what cannot fit
+            is not sent. None where it is unknown: the server says so itself.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     reasoning_effort: str | None = Field(default=None, min_length=1)
+    context: int | None = Field(default=None, ge=256)
     calls: CallLimits = CallLimits()
     local: LocalSettings = LocalSettings()
 

@@ -1,0 +1,65 @@
+"""How much a model's context holds, and how many tokens a text has at the least, whatever the tokeniser."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from documents.errors import CallTooLong
+from strategies.types import Message
+
+_WORD = re.compile(r"[^\W_]\S*")  # what stands between spaces, from its first letter or digit on
+# Scripts that put no space between words: Thai, Lao, Burmese, Khmer, kana, Han.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+                       "\U00020000-\U0003ffff]+")
+_CHARACTERS = 8  # of an unspaced script, that the longest usual tokens hold
+
+
+def least_tokens(text: str) -> int:
+    """A number of tokens that no usual tokeniser stays below: nothing is counted twice, or by its length.
+
+    One for each word between spaces that has a letter or digit, since tokens do not reach over spaces; one for every
+    eight characters of scripts without spaces. English has about 1.3 times as many, Chinese about six times.
+    """
+    words = len(_WORD.findall(text))
+    unspaced = 0 if text.isascii() else sum(map(len, _UNSPACED.findall(text)))
+    return max(words, unspaced // _CHARACTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A model's context.
+
+    Attributes:
+        tokens: that prompt and reply may have together.
+        whole_reply: whether a prompt is refused that leaves less than the reply may take, as servers with a stated
+            context do; llama.cpp's replies with what is left.
+    """
+
+    tokens: int
+    whole_reply: bool = True
+
+    def over(self, texts: Iterable[str], reply: int, known: int = 0) -> int | None:
+        """The least size of texts that cannot fit together with a reply of so many tokens; None where they may.
+
+        Args:
+            known: the least size of further texts.
+        """
+        texts = list(texts)
+        room = self.tokens - (reply if self.whole_reply else 1)
+        if known + sum(map(len, texts)) // 2 + len(texts) <= room:  # a word and its space are two characters
+            return None
+        size = known + sum(map(least_tokens, texts))
+        return size if size > room else None
+
+    def check(self, messages: Iterable[Message], reply: int) -> None:
+        """Refuse what cannot fit before it is sent.
+
+        Raises:
+            CallTooLong: with both sizes.
+        """
+        size = self.over((message.content for message in messages), reply)
+        if size is not None:
+            asked = f" and {reply} for the reply" if self.whole_reply else ""
+            raise CallTooLong(f"the prompt has at least {size} tokens{asked}, and the model's context holds "
+                              f"{self.tokens}; nothing was sent", "too_long", 0)
