@@ -1,0 +1,56 @@
+"""MoreHopQA: multi-hop questions whose last step has to be worked out, with their decomposition.
+
+Paper: Schnitzler, Ho, Huang, Boudin, Sugawara, Aizawa, "MoreHopQA: More Than Multi-hop Reasoning", 2024,
+arXiv:2406.13397. Code and data: github.com/Alab-NII/morehopqa, CC BY 4.0.
+
+One row of `morehopqa_final.json`, cut:
+
+    {"_id": "5ae5072e55429960a22e0246_1", "answer": "116", "no_of_hops": 3, "answer_type": "number",
+     "question": "What is the ASCII code of the last letter of the first name of the current drummer of the band who
+       did the song \"What Lovers Do\"?", "reasoning_type": "Symbolic, Commonsense",
+     "question_decomposition": [
+       {"sub_id": "1", "question": "Which band did the song \"What Lovers Do\"?", "answer": "Maroon 5",
+        "paragraph_support_title": "What Lovers Do"}, ...,
+       {"sub_id": "3", "question": "What is the ASCII code of the last letter of the first name of Matt Flynn?",
+        "answer": "116", "paragraph_support_title": "", "details": [...]}],
+     "context": [["Maroon 5", ["Maroon 5 is an American pop rock band ...", ...]], ["What Lovers Do", [...]]]}
+"""
+from __future__ import annotations
+
+from typing import Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.loading import Loaded, RecordFiles
+from experiments.benchmarks.rows import Row
+from experiments.benchmarks.titled import paragraphs, whole
+from experiments.question import Question
+from experiments.scheme import Scheme
+
+
+class MoreHopQa(RecordFiles):
+    """MoreHopQA."""
+
+    about = About(
+        paper="MoreHopQA: More Than Multi-hop Reasoning (2024), https://arxiv.org/abs/2406.13397",
+        licence="CC BY 4.0", size="1,118 questions, two paragraphs each",
+        get="morehopqa_final.json of the hub's alabnii/morehopqa, or of https://github.com/Alab-NII/morehopqa",
+        settings={"rules": "open", "brief": True})
+    scheme = Scheme(groups=("overlap", "chain", "answers", "ranking", "form"), rubric="grades",
+                    columns=("em", "f1", "joint_em", "joint_f1", "chain_correct"),
+                    views=("by:hops", "by:reasoning_type", "chain"))
+
+    kind: Literal["morehopqa"] = "morehopqa"
+
+    def question(self, row: Row) -> Loaded:
+        """The question of one record; `hops` counts the steps of its last part, as `no_of_hops` does."""
+        parts = row.parts("question_decomposition")
+        titles = [title for part in parts if (title := part.optional("paragraph_support_title"))]
+        material = whole(paragraphs(row), titles)
+        reasoning = tuple(kind.strip() for kind in row.text("reasoning_type").split(",") if kind.strip())
+        return Question(
+            id=row.id("_id", "id"), text=row.text("question"), answers=(row.text("answer"),), answerable=True,
+            gold=material.gold, given=material.given,
+            sub_questions=tuple(part.text("question") for part in parts),
+            sub_answers=tuple(part.text("answer") for part in parts),
+            tags={"hops": (str(row.number("no_of_hops")),), "reasoning_type": reasoning,
+                  "answer_type": (row.text("answer_type"),)}), material.documents

@@ -1,0 +1,66 @@
+"""MuSiQue: questions put together from single-hop ones, two to four hops over twenty paragraphs.
+
+Paper: Trivedi, Balasubramanian, Khot, Sabharwal, "MuSiQue: Multihop Questions via Single-hop Question Composition",
+TACL 2022, arXiv:2108.00573. Code and data: github.com/StonyBrookNLP/musique, CC BY 4.0. MuSiQue-Ans has answerable
+questions alone; MuSiQue-Full a second one of each id, from whose paragraphs a supporting one was taken.
+
+One row of `musique_ans_v1.0_dev.jsonl`, cut:
+
+    {"id": "2hop__574419_270105", "question": "What is the seat of the county where Van Hook Township is located?",
+     "answer": "Stanley", "answer_aliases": [], "answerable": true,
+     "paragraphs": [{"idx": 1, "title": "Mountrail County Courthouse", "paragraph_text": "The Mountrail County ...",
+                     "is_supporting": true}, ...],
+     "question_decomposition": [
+       {"id": 574419, "question": "Van Hook Township >> located in the administrative territorial entity",
+        "answer": "Mountrail County", "paragraph_support_idx": 8},
+       {"id": 270105, "question": "#1 >> capital", "answer": "Stanley", "paragraph_support_idx": 1}]}
+"""
+from __future__ import annotations
+
+from typing import Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.loading import Loaded, SplitFiles
+from experiments.benchmarks.material import gold_chunk, passage
+from experiments.benchmarks.rows import Row
+from experiments.question import Question
+from experiments.scheme import Scheme
+
+
+class Musique(SplitFiles):
+    """MuSiQue-Ans, or MuSiQue-Full, half of whose questions cannot be answered: give it `rules: grounded`."""
+
+    about = About(
+        paper="MuSiQue: Multihop Questions via Single-hop Question Composition (2022), "
+              "https://arxiv.org/abs/2108.00573",
+        licence="CC BY 4.0", size="2,417 answerable questions in the dev split, twenty paragraphs each",
+        get="musique_ans_v1.0_dev.jsonl or musique_full_v1.0_dev.jsonl, to which "
+            "https://github.com/StonyBrookNLP/musique links",
+        settings={"rules": "open", "brief": True})
+    scheme = Scheme(groups=("overlap", "support", "chain", "answers", "ranking", "form"), rubric="grades",
+                    columns=("em", "f1", "support_f1", "joint_em", "joint_f1", "chain_correct"),
+                    views=("by:hops", "chain"))
+
+    kind: Literal["musique"] = "musique"
+
+    def question(self, row: Row) -> Loaded:
+        """The question of one record. One without an answer has no chain to follow, and the id of its twin."""
+        id, answerable = row.id("id"), row.flag("answerable", True)
+        given = row.parts("paragraphs")
+        made = [passage(part.text("paragraph_text"), part.text("title")) for part in given]
+        chunks = tuple(chunk for _, chunk in made)
+        gold = [gold_chunk(chunk) for part, chunk in zip(given, chunks, strict=True)
+                if part.flag("is_supporting", False)]
+        chain = row.parts("question_decomposition") if answerable else []
+        answers = dict.fromkeys((row.text("answer"), *row.texts("answer_aliases")))
+        return Question(
+            id=id if answerable else f"{id}-unanswerable", text=row.text("question"), answers=tuple(answers),
+            answerable=answerable, gold=tuple(dict.fromkeys(gold)), given=chunks,
+            sub_questions=tuple(part.text("question") for part in chain),
+            sub_answers=tuple(part.text("answer") for part in chain),
+            tags={"hops": (_hops(row, id),)}), [document for document, _ in made]
+
+
+def _hops(row: Row, id: str) -> str:
+    hops = id.partition("hop")[0]
+    return hops if hops.isdecimal() else row.fail("id", "an id that begins with 2hop, 3hop or 4hop", id)

@@ -1,0 +1,58 @@
+"""2WikiMultihopQA: questions over two to four Wikipedia paragraphs among ten, with the facts that lead to the answer.
+
+Paper: Ho, Duong Nguyen, Sugawara, Aizawa, "Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of
+Reasoning Steps", COLING 2020, arXiv:2011.01060. Code and data: github.com/Alab-NII/2wikimultihop, Apache-2.0.
+
+One row of the published shape, made up; some copies on the hub hold `context` and the like as JSON text:
+
+    {"_id": "13f5ad2c088c11ebbd6fac1f6bf848b6", "type": "bridge_comparison",
+     "question": "Do the director of Low Tide and the director of Grey Harbour come from the same country?",
+     "answer": "no", "context": [["Low Tide", ["Low Tide is a 1951 film directed by Ana Prell.", "It ..."]], ...],
+     "supporting_facts": [["Low Tide", 0], ["Ana Prell", 0], ...],
+     "evidences": [["Low Tide", "director", "Ana Prell"], ["Ana Prell", "country of citizenship", "Austria"], ...]}
+"""
+from __future__ import annotations
+
+from typing import Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.loading import Loaded, SplitFiles
+from experiments.benchmarks.rows import Row
+from experiments.benchmarks.titled import Units, with_facts
+from experiments.question import Question, Step
+from experiments.scheme import Scheme
+
+
+class TwoWiki(SplitFiles):
+    """2WikiMultihopQA.
+
+    Attributes:
+        units: what is a chunk: a paragraph, or a sentence, with which the support metrics are the benchmark's own.
+    """
+
+    about = About(
+        paper="Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of Reasoning Steps (2020), "
+              "https://arxiv.org/abs/2011.01060",
+        licence="Apache-2.0", size="12,576 questions in the dev split, ten paragraphs each",
+        get="dev.json of the data that https://github.com/Alab-NII/2wikimultihop links to",
+        settings={"rules": "open", "brief": True})
+    scheme = Scheme(groups=("overlap", "support", "answers", "ranking", "form"), rubric="grades",
+                    columns=("em", "f1", "support_f1", "support_joint_f1"), views=("by:type",))
+
+    kind: Literal["two_wiki"] = "two_wiki"
+    units: Units = "paragraphs"
+
+    def question(self, row: Row) -> Loaded:
+        """The question of one record; its evidence triples are the reference reasoning."""
+        material = with_facts(row, self.units)
+        return Question(id=row.id("_id", "id"), text=row.text("question"), answers=(row.text("answer"),),
+                        answerable=True, gold=material.gold, given=material.given, steps=_steps(row),
+                        tags={"type": (row.text("type"),)}), material.documents
+
+
+def _steps(row: Row) -> tuple[Step, ...]:
+    triples = row.decoded("evidences", list, "a list of triples of texts")
+    for place, triple in enumerate(triples):
+        if not isinstance(triple, list) or len(triple) != 3 or not all(isinstance(part, str) for part in triple):
+            row.fail(f"evidences[{place}]", "subject, relation and object as three texts", triple)
+    return tuple(Step(" | ".join(triple)) for triple in triples)
