@@ -9,10 +9,15 @@ from experiments.benchmarks.about import About
 from experiments.benchmarks.crest import Crest
 from experiments.benchmarks.demo import Demo, load_demo
 from experiments.benchmarks.jsonl import OwnQuestions
+from experiments.benchmarks.mdbench import Mdbench
+from experiments.benchmarks.mrceval import Mrceval
 from experiments.benchmarks.selection import Selection
 
-BenchmarkSettings = Annotated[Crest | Demo | OwnQuestions, Field(discriminator="kind")]
+BenchmarkSettings = Annotated[
+    Crest | Mrceval | Mdbench |
+    Demo | OwnQuestions, Field(discriminator="kind")]
 BENCHMARKS: dict[str, type[Selection]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(BenchmarkSettings)[0])}
 
-__all__ = ["BENCHMARKS", "About", "BenchmarkSettings", "Crest", "Demo", "OwnQuestions", "Selection", "load_demo"]
+__all__ = ["BENCHMARKS", "About", "BenchmarkSettings", "Crest", "Demo", "Mdbench", "Mrceval", "OwnQuestions",
+           "Selection", "load_demo"]

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from documents.errors import BenchmarkError
 from documents.types import Document
@@ -15,6 +15,7 @@ from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Question
 
 Loaded = tuple[Question, Iterable[Document]]
+T = TypeVar("T")
 Split = Literal["train", "dev", "test"]
 _SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|val|test)(?![a-z])", re.IGNORECASE)
 
@@ -34,7 +35,7 @@ class RecordFiles(Selection):
         Raises:
             BenchmarkError: the files are not there, a record does not fit, or two have the same id.
         """
-        questions, documents = gathered(self.question(row) for row in self.rows())
+        questions, documents = gathered(self.loaded())
         return self.select(Benchmark(str(type(self).model_fields["kind"].default), questions, documents,
                                      scheme=self.scheme))
 
@@ -45,6 +46,14 @@ class RecordFiles(Selection):
     def rows(self) -> Iterator[Row]:
         """The records, in order."""
         return chain.from_iterable(map(read_rows, self.files()))
+
+    def loaded(self) -> Iterable[Loaded]:
+        """The questions in order, one for each record, with their documents.
+
+        Raises:
+            BenchmarkError: see `load`.
+        """
+        return map(self.question, self.rows())
 
     def question(self, row: Row) -> Loaded:
         """The question of one record, and the documents of its chunks.
@@ -87,6 +96,11 @@ def files_of_split(path: Path, split: Split) -> list[Path]:
         there = sorted({name for name in said.values() if name})
         raise BenchmarkError(f"{path}: no file of the split {split}; set split to one of: {', '.join(there)}")
     return found
+
+
+def alternating(lists: Iterable[Iterable[T]]) -> Iterator[T]:
+    """The first of each, the second of each, and so on; one that has ended is passed over."""
+    return (item for turn in zip_longest(*lists) for item in turn if item is not None)
 
 
 def gathered(loaded: Iterable[Loaded]) -> tuple[tuple[Question, ...], dict[str, Document]]:

@@ -1,0 +1,130 @@
+"""MDBench: reasoning over a set of documents that were made from the rows of a table.
+
+Paper: "MDBench: A Synthetic Multi-Document Reasoning Benchmark Generated with Knowledge Guidance", ACL 2025,
+arXiv:2506.14927. Code and data: github.com/jpeper/MDBench, `data/datasets/mdbench_dataset.json`, a list of
+records; the licence is not stated and nothing of it is in this project.
+
+One record, of the published shape and made up; the second document is the text of a dictionary, as some are:
+
+    {"question": "Which light was lit first?", "ground_truth": "Aster Point, in 1871.",
+     "documents": "Document 1: Aster Point was lit in 1871.\\n\\nDocument 2: {'text': \\"Boral Rock came in 1880.\\"}",
+     "table": "|index|generation context|name|lit|\\n|1|short|aster point|1871|\\n|2|short|boral rock|1880|\\n",
+     "characteristic_breakdown": {"multi-hop": 2, "temporal": 4, "numeric": 3, "information_aggregation": 3,
+      "soft_reasoning": 1}}
+
+Raw files, one record each, add `validity_scalar` (1 to 5; 4 and 5 are valid) and `example_id`; generation logs are read
+too. One published record has no documents: under `given` it is shown none.
+"""
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from documents.types import Chunk
+from experiments.benchmarks.about import About
+from experiments.benchmarks.loading import Loaded, RecordFiles
+from experiments.benchmarks.material import distinct, passage
+from experiments.benchmarks.rows import Row
+from experiments.benchmarks.unwrapping import pipe_table, unwrapped
+from experiments.question import Question
+from experiments.scheme import Scheme
+
+CHARACTERISTICS = ("multi-hop", "temporal", "numeric", "information_aggregation", "soft_reasoning")
+_VALID = 4
+_HEADER = re.compile(r"^Document (\d+): ", re.MULTILINE)
+# What the generation log calls the fields of a record.
+_IN_LOGS = {
+    "Resultant Generated Question": "question", "Resultant Generated Answer": "ground_truth",
+    "Generated Document Set": "documents", "Resultant Generated Table -- Bar-separated": "table",
+    "Example Difficulty": "characteristic_breakdown", "Validity Scalar": "validity_scalar",
+}
+
+
+class Mdbench(RecordFiles):
+    """MDBench from local files.
+
+    Attributes:
+        unwrap: show the text inside documents that are the text of a dictionary, and tables without the column
+            `generation context`, which tells the generator what to write; False shows both as published.
+        only_valid: leave out raw records whose validity is below 4.
+    """
+
+    about = About(
+        paper="MDBench: A Synthetic Multi-Document Reasoning Benchmark Generated with Knowledge Guidance (2025), "
+              "https://github.com/jpeper/MDBench",
+        licence="not stated", size="153 questions over 5 to 17 short documents each",
+        get="data/datasets/mdbench_dataset.json of https://github.com/jpeper/MDBench",
+        settings={"rules": "open", "conditions": "given", "reasoning": ["direct", "chain_of_thought"]})
+    scheme = Scheme(
+        groups=("points", "overlap", "form"), rubric="points", columns=("graded_accuracy", "graded_em", "em", "f1"),
+        views=("order", *(f"by:{name.replace('-', '_')}" for name in CHARACTERISTICS)),
+        published=("mdbench_1", "mdbench_2", "mdbench_3"))
+
+    kind: Literal["mdbench"] = "mdbench"
+    unwrap: bool = True
+    only_valid: bool = True
+
+    def loaded(self) -> Iterable[Loaded]:
+        """The questions; those without an id are counted."""
+        seen: Counter[str] = Counter()
+        for place, row in enumerate(map(_renamed, self.rows()), start=1):
+            if self.only_valid and "validity_scalar" in row.fields and row.number("validity_scalar") < _VALID:
+                continue
+            id = distinct(row.stated_id("example_id") or str(place), seen)
+            yield to_question(row, id, self.unwrap)
+
+
+def to_question(row: Row, id: str, unwrap: bool = True) -> Loaded:
+    """The question of one record, and its documents.
+
+    Raises:
+        BenchmarkError: the record does not fit: file, line, field, expected.
+    """
+    contents = _documents(row)
+    brought = [passage(unwrapped(content) if unwrap else content, id=f"{id}/{number}")
+               for number, content in enumerate(contents, start=1)]
+    given = tuple(chunk for _, chunk in brought)
+    table = row.text("table").strip()
+    shown: Chunk | None = None
+    if table:
+        brought.append(passage(pipe_table(table) if unwrap else table, id=f"{id}/table"))
+        shown = brought[-1][1]
+    tags = _tags(row)
+    if not given:
+        tags["documents"] = ("none",)
+    return Question(
+        id=id, text=row.text("question"), answers=(row.text("ground_truth"),), answerable=True, given=given,
+        table=shown, tags=tags), [document for document, _ in brought]
+
+
+def _renamed(row: Row) -> Row:
+    """The row under the names of the published file."""
+    if "Resultant Generated Question" not in row.fields:
+        return row
+    return replace(row, fields={new: row.fields[old] for old, new in _IN_LOGS.items() if old in row.fields})
+
+
+def _documents(row: Row) -> list[str]:
+    """The documents of the one text; a heading counts where it has the next number."""
+    text = row.text("documents")
+    starts: list[tuple[int, int]] = []
+    for heading in _HEADER.finditer(text):
+        if int(heading[1]) == len(starts) + 1:
+            starts.append(heading.span())
+    if text.strip() and (not starts or text[:starts[0][0]].strip()):
+        row.fail("documents", "text that begins with 'Document 1: '", text)
+    ends = [start for start, _ in starts[1:]] + [len(text)]
+    return [text[start:end].strip() for (_, start), end in zip(starts, ends, strict=False)]
+
+
+def _tags(row: Row) -> dict[str, tuple[str, ...]]:
+    breakdown: Mapping[str, Any] = row.decoded("characteristic_breakdown", dict, "a dictionary of characteristics")
+    part = row.part("characteristic_breakdown", breakdown)
+    tags: dict[str, tuple[str, ...]] = {
+        name.replace("-", "_"): (str(part.number(name)),) for name in CHARACTERISTICS}
+    if "validity_scalar" in row.fields:
+        tags["validity"] = (str(row.number("validity_scalar")),)
+    return tags

@@ -1,0 +1,128 @@
+"""MRCEval: reading comprehension in three tasks and thirteen sub-tasks, multiple choice.
+
+Paper: Ma, Peng, Hou, Li, "MRCEval: A Comprehensive, Challenging and Accessible Machine Reading Comprehension
+Benchmark", arXiv:2503.07144. Code: github.com/THU-KEG/MRCEval. Data: `THU-KEG/MRCEval` on the Hugging Face hub, one
+Parquet file; MIT by its page, CC BY-SA 4.0 by the paper. Nothing of it is in this project.
+
+One row, of the published shape and made up. The sub-task may also be the name of the file or of its folder:
+
+    {"context": "The Aster ferry carried 40 people on Monday and twice as many on Tuesday.",
+     "question": "How many people did the ferry carry on Tuesday?",
+     "choices": ["40", "80", "120", "None of the above"], "answer": "B", "subtask": "arithmetic"}
+
+The paper's Table 1 counts 24 relation, 18 event and 145 world items, and its Table 2 comes out with 110, 28 and 200.
+The figures of a run are over the items that the file holds.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.loading import Loaded, RecordFiles
+from experiments.benchmarks.material import distinct, gold_chunk, lettered, passage
+from experiments.benchmarks.rows import Row
+from experiments.benchmarks.subtasks import TASKS, named_subtask, named_task
+from experiments.question import Question
+from experiments.scheme import Scheme
+
+_SUBTASK_FIELDS = ("subtask", "sub_task", "sub-task", "task", "category")
+_LABELS = "ABCD"
+
+
+class Mrceval(RecordFiles):
+    """MRCEval from local files or the hub."""
+
+    about = About(
+        paper="MRCEval: A Comprehensive, Challenging and Accessible Machine Reading Comprehension Benchmark (2025), "
+              "https://github.com/THU-KEG/MRCEval",
+        licence="MIT by the dataset's page, CC BY-SA 4.0 by the paper",
+        size="2,103 multiple-choice questions by the paper's Table 1, thirteen sub-tasks",
+        get="hub:THU-KEG/MRCEval, or its Parquet file",
+        settings={"rules": "choice", "conditions": "given", "reasoning": "direct"})
+    scheme = Scheme(groups=("choice", "form", "ranking"), rubric=None, columns=("accuracy", "unparsed"),
+                    views=("by:task", "by:subtask"), published=("mrceval_2",))
+
+    kind: Literal["mrceval"] = "mrceval"
+    path: str = "hub:THU-KEG/MRCEval"
+
+    def loaded(self) -> Iterable[Loaded]:
+        """The questions; those without an id are counted by sub-task."""
+        seen: Counter[str] = Counter()
+        return (to_question(row, seen) for row in self.rows())
+
+
+def to_question(row: Row, seen: Counter[str]) -> Loaded:
+    """The question of one record, and its document; a question about knowledge may come without a context.
+
+    Args:
+        seen: the ids so far, and how many questions without one.
+
+    Raises:
+        BenchmarkError: the record does not fit: file, line, field, expected.
+    """
+    tags = _tags(row)
+    options = _options(row)
+    context = _context(row)
+    if not context:
+        tags["context"] = ("none",)
+    brought = [passage(context)] if context else []
+    return Question(
+        id=_id(row, tags, seen), text=row.text("question"), answers=(_answer(row, options),), answerable=True,
+        gold=tuple(gold_chunk(chunk) for _, chunk in brought), given=tuple(chunk for _, chunk in brought),
+        options=options, tags=tags), [document for document, _ in brought]
+
+
+def _id(row: Row, tags: Mapping[str, tuple[str, ...]], seen: Counter[str]) -> str:
+    stated = row.stated_id()
+    if stated is not None:
+        return distinct(stated, seen)
+    kind = tags.get("subtask", tags.get("task", ("question",)))[0].lower()
+    seen[f"of {kind}"] += 1
+    return distinct(f"{kind}-{seen[f'of {kind}']}", seen)
+
+
+def _context(row: Row) -> str:
+    if "context" in row.fields and row.fields["context"] is None:
+        return ""
+    context = row.text("context")
+    return context if context.strip() else ""
+
+
+def _options(row: Row) -> tuple[tuple[str, str], ...]:
+    choices = row.fields.get("choices")
+    if isinstance(choices, dict):
+        kept = {label: choices[label] for label in sorted(choices) if choices[label] is not None}
+        if set(kept) != set(_LABELS[:len(kept)]):
+            row.fail("choices", "the labels A to D", choices)
+    elif isinstance(choices, list):
+        kept = dict(lettered(choices))
+    else:
+        row.fail("choices", "a list of two to four texts, or a dictionary of them under A to D", choices)
+    if not 2 <= len(kept) <= len(_LABELS) or not all(isinstance(text, str) for text in kept.values()):
+        row.fail("choices", "two to four texts", choices)
+    return tuple(kept.items())
+
+
+def _answer(row: Row, options: tuple[tuple[str, str], ...]) -> str:
+    labels = [label for label, _ in options]
+    answer = row.text("answer").strip()
+    return answer if answer in labels else row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
+
+
+def _tags(row: Row) -> dict[str, tuple[str, ...]]:
+    """The sub-task and its task, from the record's own field, else from the file's or its folder's name, else none."""
+    stated = {field: row.text(field) for field in _SUBTASK_FIELDS if row.fields.get(field) is not None}
+    names = list(stated.values()) or [row.file.stem, row.file.parent.name]
+    subtask = next((known for name in names if (known := named_subtask(name))), None)
+    task = TASKS[subtask] if subtask else next((known for name in names if (known := named_task(name))), None)
+    field = next(iter(stated), "")
+    if stated and (task is None or (subtask is None and field.startswith("sub"))):
+        row.fail(field, f"one of the sub-tasks {', '.join(TASKS)}", stated[field])
+    tags: dict[str, tuple[str, ...]] = {}
+    if task:
+        tags["task"] = (task,)
+    if subtask:
+        tags["subtask"] = (subtask,)
+    return tags
