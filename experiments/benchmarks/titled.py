@@ -40,7 +40,7 @@ def with_facts(row: Row, units: Units) -> Material:
     given: list[Chunk] = []
     gold: dict[tuple[str, int], Gold] = {}
     for title, sentences in found:
-        document, _ = passage(_joined(sentences), title)
+        document, _ = passage(joined(sentences), title)
         chunks = pieces(document, sentences)
         documents.append(document)
         given += chunks.values()
@@ -52,7 +52,7 @@ def with_facts(row: Row, units: Units) -> Material:
 
 def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> Material:
     """Each paragraph as one chunk; those with the titles are gold, and a title that has none is gold too."""
-    made = [passage(_joined(sentences), title) for title, sentences in found]
+    made = [passage(joined(sentences), title) for title, sentences in found]
     gold = [gold_chunk(chunk) for document, chunk in made if document.title in titles]
     gold += [Gold(title) for title in titles if title not in {title for title, _ in found}]
     return Material(tuple(document for document, _ in made), tuple(chunk for _, chunk in made),
@@ -90,7 +90,7 @@ def _pairs(row: Row, field: str, seconds: tuple[str, ...]) -> list[tuple[str, An
     return [(title, other) for title, other in value]
 
 
-def _joined(sentences: Sequence[str]) -> str:
+def joined(sentences: Sequence[str]) -> str:
     """The sentences as one text; some files begin each with its space, others do not."""
     return "".join(sentence if not place or sentence[:1].isspace() else f" {sentence}"
                    for place, sentence in enumerate(sentences))

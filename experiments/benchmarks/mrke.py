@@ -1,0 +1,169 @@
+"""MRKE: multi-hop questions over edited facts, each with its sub-questions and their answers.
+
+Paper: Wu, Yang, Okumura, Zhang, "MRKE: The Multi-hop Reasoning Evaluation of LLMs by Knowledge Edition",
+arXiv:2402.11924. Its address for the data is an anonymous review copy,
+anonymous.4open.science/r/LLM_multihop_eval-055C. The licence is not stated; HotpotQA, which it edits, is under CC BY-SA
+4.0. Nothing of it is in this project.
+
+One record, made up. Passages may be texts, `[title, [sentence, ...]]` as in HotpotQA, or records with `title` and
+`text`; the unedited original may be left out, or stand in fields that begin with `original_`:
+
+    {"id": "orl-2", "context": ["The Orlo family founded the Tessel hotels.", "Tessel has its head office in Marn."],
+     "question": "In which city is the head office of the hotels that the Orlo family founded?", "answer": "Marn",
+     "sub_questions": ["Which hotels did the Orlo family found?", "In which city is the head office of #1?"],
+     "sub_answers": ["Tessel", "Marn"], "hops": 2, "type": "bridge",
+     "original": {"context": ["The Aster family founded the Boral hotels.", "Boral has its head office in Selk."],
+      "question": "In which city is the head office of the hotels that the Aster family founded?", "answer": "Selk"}}
+"""
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.loading import Loaded, RecordFiles
+from experiments.benchmarks.material import distinct, gold_chunk, passage
+from experiments.benchmarks.rows import Row
+from experiments.benchmarks.titled import joined
+from experiments.question import Question
+from experiments.scheme import Scheme
+
+# The names under which a field is read, the first of them that is there.
+_NAMES = {
+    "context": ("context", "passages", "paragraphs"),
+    "question": ("question", "multihop_question"),
+    "answer": ("answer", "final_answer"),
+    "sub_questions": ("sub_questions", "subquestions"),
+    "sub_answers": ("sub_answers", "subanswers", "intermediate_answers"),
+    "hops": ("hops", "hop", "num_hops"),
+    "type": ("type", "question_type"),
+}
+_ORIGINAL = "original"
+_HOPS = re.compile(r"([1-9])[\s_-]*hops?|([1-9])", re.IGNORECASE)
+
+
+class Mrke(RecordFiles):
+    """MRKE from local files. A record that holds its unedited original too is two questions with one `pair`."""
+
+    about = About(
+        paper="MRKE: The Multi-hop Reasoning Evaluation of LLMs by Knowledge Edition (2024), "
+              "https://arxiv.org/abs/2402.11924",
+        licence="not stated; edited from HotpotQA, CC BY-SA 4.0",
+        size="900 questions, 300 of each of 2, 3 and 4 hops, and the 300 of HotpotQA that they were edited from",
+        get="the paper's address, or from its authors",
+        settings={"rules": "open", "brief": True, "conditions": "given", "sub_answers": "asked"})
+    scheme = Scheme(
+        groups=("chain", "overlap", "ranking", "form"), rubric=None,
+        columns=("em", "f1", "joint_em", "joint_f1", "chain_correct", "lucky"),
+        views=("by:hops", "by:type", "chain", "gap"), published=("mrke_3", "mrke_4", "mrke_5", "mrke_7", "mrke_8"))
+
+    kind: Literal["mrke"] = "mrke"
+
+    def loaded(self) -> Iterable[Loaded]:
+        """The questions, an original right before its edited version; those without an id are counted."""
+        seen: Counter[str] = Counter()
+        for place, row in enumerate(self.rows(), start=1):
+            yield from to_questions(row, distinct(row.stated_id() or row.stated_id("_id") or str(place), seen))
+
+
+def to_questions(row: Row, id: str) -> Iterator[Loaded]:
+    """The original, where the record holds it, and the question itself.
+
+    Raises:
+        BenchmarkError: the record does not fit: file, line, field, expected.
+    """
+    original = _original(row)
+    version = row.optional("version") or "edited"
+    if version not in ("edited", _ORIGINAL):
+        row.fail("version", "edited or original", version)
+    pair = row.stated_id("pair") or (id if original else None)
+    tags = {"version": (version,)} | ({"pair": (pair,)} if pair else {})
+    question, documents = _question(row, id, tags)
+    if original is not None:
+        before, given = _question(original, f"{id}-{_ORIGINAL}", {"version": (_ORIGINAL,), "pair": (id,)})
+        yield replace(before, tags={**question.tags, **before.tags}), given
+    yield question, documents
+
+
+def _original(row: Row) -> Row | None:
+    """The fields under `original`, or those that begin with `original_`."""
+    if row.fields.get(_ORIGINAL) is not None:
+        return row.part(_ORIGINAL, row.fields[_ORIGINAL])
+    prefix = f"{_ORIGINAL}_"
+    fields = {name.removeprefix(prefix): value for name, value in row.fields.items()
+              if name.startswith(prefix) and value is not None}
+    return Row(row.file, row.line, fields, f"{row.within}{prefix}") if "question" in fields else None
+
+
+def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
+    """The question; an original may be without its sub-questions."""
+    row = _renamed(row)
+    asked: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+    if tags["version"] == ("edited",) or "sub_questions" in row.fields:
+        asked, answered = row.texts("sub_questions"), row.texts("sub_answers")
+        if len(asked) != len(answered):
+            row.fail("sub_answers", f"one for each of the {len(asked)} sub-questions", list(answered))
+    made = [passage(text, title) for title, text in _passages(row)]
+    supporting = _supporting(row)
+    gold = [gold_chunk(chunk) for document, chunk in made if document.title in supporting]
+    return Question(
+        id=id, text=row.text("question"), answers=(row.text("answer"),), answerable=True,
+        gold=tuple(dict.fromkeys(gold)), given=tuple(chunk for _, chunk in made), sub_questions=asked,
+        sub_answers=answered, tags={**_tags(row, len(asked)), **tags}), [document for document, _ in made]
+
+
+def _renamed(row: Row) -> Row:
+    found = {field: next((name for name in names if name in row.fields), None) for field, names in _NAMES.items()}
+    renamed = {field: row.fields[name] for field, name in found.items() if name}
+    return replace(row, fields={**row.fields, **renamed})
+
+
+def _passages(row: Row) -> list[tuple[str, str]]:
+    """Title and text of each passage; the title is empty where it has none."""
+    value = row.fields.get("context")
+    if not isinstance(value, list) or not value:
+        row.fail("context", "a list of passages", value)
+    return [_passage(row, f"context[{at}]", item) for at, item in enumerate(value)]
+
+
+def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:
+    if isinstance(item, str):
+        return "", item
+    if isinstance(item, dict):
+        part = row.part(field, item)
+        return part.optional("title"), part.text("text")
+    if isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
+        title, text = item
+        if isinstance(text, str):
+            return title, text
+        if isinstance(text, list) and all(isinstance(sentence, str) for sentence in text):
+            return title, joined(text)
+    return row.fail(field, "a text, [title, [sentence, ...]], or a record with title and text", item)
+
+
+def _supporting(row: Row) -> set[str]:
+    """Titles of the supporting passages, where the record names them as HotpotQA does."""
+    facts = row.fields.get("supporting_facts") or []
+    if not isinstance(facts, list) or not all(isinstance(fact, list) and fact and isinstance(fact[0], str)
+                                              for fact in facts):
+        row.fail("supporting_facts", "a list of [title, sentence number]", facts)
+    return {fact[0] for fact in facts}
+
+
+def _tags(row: Row, asked: int) -> dict[str, tuple[str, ...]]:
+    """Hops, as stated, else as many as there are sub-questions, and the question's type where it is stated."""
+    tags: dict[str, tuple[str, ...]] = {}
+    stated = row.fields.get("hops")
+    if stated is not None:
+        match = _HOPS.fullmatch(str(stated).strip())
+        tags["hops"] = (match[1] or match[2] if match else row.fail("hops", "a number of hops", stated),)
+    elif asked:
+        tags["hops"] = (str(asked),)
+    kind = row.optional("type")
+    if kind:
+        tags["type"] = (kind.strip().lower(),)
+    return tags
