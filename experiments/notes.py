@@ -42,14 +42,18 @@ def on_judge(judge: str, used: Usage) -> list[str]:
 
 
 def on_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
-    """How many answers have no grade, and why: a judge that fails looks like strategies that do."""
+    """How many answers a judge said nothing readable of, and why: a judge that fails looks like strategies that do."""
+    said = unjudged(verdicts)
+    return [f"{said}. They count 0 in the judge's figures, whatever they say; as published, some means leave them "
+            "out."] if said else []
+
+
+def unjudged(verdicts: Iterable[Verdict | None]) -> str:
+    """How many of the answers that a judge was asked of are unjudged, and why; empty where none is."""
     asked = [verdict for verdict in verdicts if verdict is not None]
     reasons = Counter(verdict.note or "no reason given" for verdict in asked if verdict.unjudged)
-    if not reasons:
-        return []
     why = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
-    return [f"{reasons.total()} of {len(asked)} answers are unjudged: {why}. They count 0 in the unified score, "
-            "whatever they say."]
+    return f"{reasons.total()} of {len(asked)} answers are unjudged: {why}" if reasons else ""
 
 
 def on_rules(rules: Iterable[Rules]) -> list[str]:

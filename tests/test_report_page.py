@@ -212,8 +212,8 @@ def test_the_caption_says_what_counts(run: Run, tmp_path: Path, scoring: str, wo
 def test_answers_without_a_grade_are_counted_with_their_reason(run: Run) -> None:
     run.record("draft", "q2", "x", (), verdict=Verdict(judge="m", grade=None, note="call failed: http_500"))
     said = verdicts(table([cell("direct")]), [record.result for record in run.records])
-    assert "1 of 3 answers are unjudged: call failed: http_500 (1). They count 0 in the unified score, whatever they " \
-           "say." in said
+    assert "1 of 3 answers are unjudged: call failed: http_500 (1). They count 0 in the judge's figures, whatever " \
+           "they say; as published, some means leave them out." in said
 
 
 def test_every_form_of_citation_is_linked_and_nothing_else() -> None:

@@ -117,7 +117,7 @@ def _estimate(name: str, mean: float, spread: Floats, sizes: Sequence[int]) -> E
     if n > 1 and (metric := METRICS.get(family_of(name))) is not None and metric.share:
         low, high = _wilson(mean, n)
     elif n > 1 and 1 not in sizes:
-        low, high = _percentiles(spread)
+        low, high = percentiles(spread)
     return Estimate(mean=round(mean, _DIGITS), low=low, high=high, n=n)
 
 
@@ -135,7 +135,7 @@ def _wilson(share: float, n: int) -> tuple[float, float]:
     return round(max(middle - half, 0.0), _DIGITS), round(min(middle + half, 1.0), _DIGITS)
 
 
-def _percentiles(spread: Floats) -> tuple[float | None, float | None]:
+def percentiles(spread: Floats) -> tuple[float | None, float | None]:
     """The bootstrap's interval; none where it has no width, or no bound."""
     import numpy as np
 
