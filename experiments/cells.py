@@ -85,10 +85,15 @@ def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the rows of a summary are called: the factors in which they differ, and the cell's id where those agree."""
     factors = varying(rows)
-    named = [" · ".join(f"repeat {row[name]}" if name == "repeat" else str(row[name])
-                        for name in factors if row.get(name) is not None) or str(row["id"]) for row in rows]
+    named = [called(row, factors) or str(row["id"]) for row in rows]
     counts = Counter(named)
     return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
+
+
+def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
+    """The row's values of these factors, in words."""
+    return " · ".join(f"repeat {row[name]}" if name == "repeat" else str(row[name])
+                      for name in factors if row.get(name) is not None)
 
 
 def _product(settings: RunSettings, gives_chunks: bool) -> Iterator[Cell]:

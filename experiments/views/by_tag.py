@@ -1,0 +1,62 @@
+"""The columns by a tag of the questions, such as language or sub-task."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from experiments.question import Question
+from experiments.record import Result
+from experiments.views.figures import figures
+from experiments.views.types import Material, Value, View
+
+ALL = "all"
+_ORDERS = {
+    "task": ("Context", "Knowledge", "Reasoning"),
+    "subtask": ("entity", "relation", "event", "counterfactual", "unanswerable", "inconsistent", "commonsense",
+                "world", "domain", "logical", "arithmetic", "multi-hop", "temporal"),  # MRCEval, Table 1
+    "difficulty_type": ("SimpleQA", "ComplexQA")}
+
+
+def by_tag(material: Material, tag: str) -> View | None:
+    """Every cell over the questions of each value of the tag, and over all.
+
+    Figures are averages over questions: those of `all` are not averages of the rows above it.
+    """
+    values = _values(tag, material.questions.values())
+    untagged = any(tag not in question.tags for question in material.questions.values())
+    if len(values) + untagged < 2 or not values:
+        return None
+    wanted: list[str | None] = [*values, *([None] if untagged else [])]
+    rows = [row for value in wanted for row in _rows(material, tag, value)]
+    rows += [(ALL, label, cell["n"], *(cell["metrics"].get(name) for name in material.metrics))
+             for label, cell in material.labelled()]
+    words = tag.replace("_", " ")
+    return View(f"by:{tag}", f"By {words}", (words, "cell", "n", *map(material.shown, material.metrics)), tuple(rows),
+                2, tuple(_notes(tag, material.questions.values())))
+
+
+def _values(tag: str, questions: Iterable[Question]) -> list[str]:
+    order = _ORDERS.get(tag, ())
+    found = {value for question in questions for value in question.tags.get(tag, ())}
+    return sorted(found, key=lambda value: (order.index(value) if value in order else len(order),
+                                            int(value) if value.isdecimal() else 0, value))
+
+
+def _rows(material: Material, tag: str, value: str | None) -> list[tuple[Value, ...]]:
+    rows: list[tuple[Value, ...]] = []
+    for label, cell in material.labelled():
+        chosen = [result for result in material.results[cell["id"]]
+                  if _fits(material.questions, result, tag, value)]
+        if chosen:
+            rows.append((f"no {tag.replace('_', ' ')}" if value is None else value, label, len(chosen),
+                         *figures(material, cell, chosen, material.metrics)))
+    return rows
+
+
+def _fits(questions: Mapping[str, Question], result: Result, tag: str, value: str | None) -> bool:
+    found = questions[result.question].tags.get(tag, ())
+    return value in found if value is not None else not found
+
+
+def _notes(tag: str, questions: Iterable[Question]) -> list[str]:
+    several = sum(len(question.tags.get(tag, ())) > 1 for question in questions)
+    return [f"{several} questions have several values and count in each."] if several else []

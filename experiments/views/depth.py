@@ -1,0 +1,85 @@
+"""DetectiveQA's heat map: which reference steps were found, by where their evidence stands and how long the text is."""
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from experiments.metrics.aggregate import share_of
+from experiments.record import Result
+from experiments.views.types import Material, Value, View
+
+_BINS = 10
+_LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
+_UNKNOWN = "length not known"
+
+Steps = Counter[tuple[str, int, bool]]  # length, depth, whether it was found
+
+
+def depth(material: Material) -> View | None:
+    """The share of reference steps that a reasoning holds, by the depth of their evidence and the context's length.
+
+    A step's depth is the share of the text's characters before its paragraph; steps that are inferences have none
+    and are left out, as are those of reasonings that were not judged, which are counted. The length is that of what
+    `full` shows, in characters, where the run has that condition.
+    """
+    lengths = _lengths(material)
+    rows: list[tuple[Value, ...]] = []
+    unjudged = 0
+    for label, cell in ((label, cell) for label, cell in material.labelled() if cell["condition"] != "closed-book"):
+        results = material.results[cell["id"]]
+        unjudged += sum(result.verdict is not None and result.verdict.steps is None for result in results)
+        rows += _rows(label, _steps(material, results, lengths))
+    if not rows:
+        return None
+    columns = [f"{100 * at // _BINS} to {100 * (at + 1) // _BINS} %" for at in range(_BINS)]
+    notes = [f"{unjudged} reasonings were not judged and are left out."] if unjudged else []
+    return View("depth", "Steps found by the depth of their evidence", ("context", "cell", "n", *columns), tuple(rows),
+                2, ("n counts steps. Depth is the share of the text that stands before a step's paragraph.", *notes),
+                shaded=True)
+
+
+def _lengths(material: Material) -> dict[str, int]:
+    """Characters of each question's whole context."""
+    full = [cell["id"] for cell in material.cells if cell["condition"] == "full"]
+    found: dict[str, int] = {}
+    for result in (result for cell in full for result in material.results[cell]):
+        size = sum(passage.end - passage.start for passage in result.evidence)
+        found[result.question] = max(size, found.get(result.question, 0))
+    return {question: size for question, size in found.items() if size}
+
+
+def _steps(material: Material, results: Sequence[Result], lengths: Mapping[str, int]) -> Steps:
+    steps: Steps = Counter()
+    for result in results:
+        found = result.verdict.steps if result.verdict else None
+        if found is None:
+            continue
+        length = _length(lengths.get(result.question))
+        for place, step in enumerate(material.questions[result.question].steps):
+            if step.depth is not None:
+                steps[length, min(int(step.depth * _BINS), _BINS - 1), place in found] += 1
+    return steps
+
+
+def _length(characters: int | None) -> str:
+    if characters is None:
+        return _UNKNOWN
+    at = bisect_right(_LENGTHS, characters)
+    if at == 0:
+        return f"under {_LENGTHS[0]:,} characters"
+    return f"{_LENGTHS[at - 1]:,} to {_LENGTHS[at]:,} characters" if at < len(_LENGTHS) else \
+        f"{_LENGTHS[-1]:,} characters and more"
+
+
+def _rows(label: str, steps: Steps) -> list[tuple[Value, ...]]:
+    """One for each length that occurs, shortest first."""
+    seen = {length for length, _, _ in steps}
+    every = [_length(size) for size in (0, *_LENGTHS)] + [_UNKNOWN]
+    rows: list[tuple[Value, ...]] = []
+    for length in (one for one in every if one in seen):
+        found = [steps[length, at, True] for at in range(_BINS)]
+        total = [steps[length, at, True] + steps[length, at, False] for at in range(_BINS)]
+        rows.append((length, label, sum(total), *(share_of(some, n) if n else None
+                                                  for some, n in zip(found, total, strict=True))))
+    return rows

@@ -1,0 +1,80 @@
+"""View: a breakdown of a finished run, as a table of plain values."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from experiments.cells import labels
+from experiments.metrics.aggregate import Estimate
+from experiments.metrics.scored import Scoring
+from experiments.metrics.table import shown_name
+from experiments.question import Question
+from experiments.record import Result
+
+Value = str | int | None | Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A table.
+
+    Attributes:
+        rows: values under the header; the first `keys` of them say what the row is of.
+        keys: the last of them is the cell.
+        shaded: whether the estimates are shares that a reader compares by shade: a heat map.
+    """
+
+    name: str
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    keys: int
+    notes: tuple[str, ...] = ()
+    shaded: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        """The view as JSON holds it."""
+        return {**asdict(self), "header": list(self.header), "rows": [list(row) for row in self.rows],
+                "notes": list(self.notes)}
+
+
+@dataclass(frozen=True)
+class Material:
+    """A finished run, as views see it.
+
+    Attributes:
+        cells: rows of the run's summary.
+        results: by cell id, in the order of the questions.
+        questions: by id.
+        columns: of the benchmark's scheme.
+    """
+
+    cells: Sequence[Mapping[str, Any]]
+    results: Mapping[str, Sequence[Result]]
+    questions: Mapping[str, Question]
+    columns: tuple[str, ...]
+    scoring: Scoring = "corrected"
+    seed: int = 0
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics of the columns, each by itself."""
+        return [name for column in self.columns for name in column.split(" / ")]
+
+    @property
+    def each(self) -> list[str]:
+        """Those of them that have columns of their own and a value for each question."""
+        scored = {name for results in self.results.values() for result in results for name in result.scores}
+        return [column for column in self.columns if column in scored]
+
+    def labelled(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """What each cell is called, and its row."""
+        return list(zip(labels(self.cells), self.cells, strict=True))
+
+    def shown(self, metric: str) -> str:
+        """The metric's name, with the judge's where it rests on one."""
+        return shown_name(metric, self.cells[0]["judge"] if self.cells else None)
+
+
+Maker = Callable[[Material], View | None]

@@ -1,0 +1,92 @@
+"""DetectiveQA's win rate: how often the answer of one condition beats that of another (Table 6)."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, Literal
+
+from experiments.cells import FACTORS, called, varying
+from experiments.metrics.aggregate import share_of
+from experiments.record import Result
+from experiments.views.types import Material, Value, View
+
+Ending = Literal["wins", "losses", "ties", "wrong in both"]
+
+_CONDITIONS = ("evidence", "full", "given", "retrieved", "closed-book")
+_FREE = ("condition", "retrieval", "retriever", "format")  # they go with the condition
+_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
+
+
+def wins(material: Material) -> View | None:
+    """Every pair of conditions of otherwise equal cells, question by question.
+
+    A question's score is its answer, 0 or 1, and the share of the reference steps that its reasoning holds. Questions
+    wrong in both are left out and counted; ties are shown apart; the rate is over the questions that either won.
+    Evidence against the full context compares answers alone: evidence tells a reasoning what to hold.
+    """
+    rows: list[tuple[Value, ...]] = []
+    unjudged = 0
+    for first, second in _pairs([cell for cell in material.cells if "accuracy" in cell["metrics"]]):
+        reasoning = {first["condition"], second["condition"]} != {"evidence", "full"}
+        answers = _answers(material, first, second)
+        endings = Counter(_ending(*pair, reasoning) for pair in answers)
+        unjudged += reasoning and sum(_unjudged(one) for pair in answers for one in pair)
+        rows.append(_row(material, first, second, reasoning, len(answers), endings))
+    if not rows:
+        return None
+    notes = [f"{unjudged} reasonings were not judged and count as holding no step."] if unjudged else []
+    return View("wins", "Win rate between conditions", ("conditions", "compared", "cell", "n", *_HEADER), tuple(rows),
+                3, ("The win rate is over wins and losses. Ties, and questions that both answer wrongly, stand beside "
+                    "it.", *notes))
+
+
+def _pairs(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    ordered = sorted(cells, key=lambda cell: _CONDITIONS.index(cell["condition"]))
+    for first, second in combinations(ordered, 2):
+        if first["condition"] != second["condition"] and _comparable(first, second):
+            yield first, second
+
+
+def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether they differ in the condition alone, and in what has no effect without documents."""
+    closed = "closed-book" in (first["condition"], second["condition"])
+    free = (*_FREE, "rules", "perturbation") if closed else _FREE
+    return all(first.get(name) == second.get(name) for name in FACTORS if name not in free)
+
+
+def _answers(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[Result, Result]]:
+    others = {result.question: result for result in material.results[second["id"]]}
+    return [(result, others[result.question]) for result in material.results[first["id"]]
+            if result.question in others]
+
+
+def _ending(first: Result, second: Result, reasoning: bool) -> Ending:
+    if not first.scores.get("accuracy") and not second.scores.get("accuracy"):
+        return "wrong in both"
+    one, other = (_score(result, reasoning) for result in (first, second))
+    return "ties" if one == other else "wins" if one > other else "losses"
+
+
+def _score(result: Result, reasoning: bool) -> float:
+    share = result.scores.get("reasoning_score") or 0.0
+    return (result.scores.get("accuracy") or 0.0) + (share if reasoning else 0.0)
+
+
+def _unjudged(result: Result) -> bool:
+    return result.verdict is not None and result.verdict.unjudged
+
+
+def _row(material: Material, first: Mapping[str, Any], second: Mapping[str, Any], reasoning: bool, n: int,
+         endings: Counter[Ending]) -> tuple[Value, ...]:
+    decided = endings["wins"] + endings["losses"]
+    return (f"{first['condition']} against {second['condition']}",
+            "answers and reasoning" if reasoning else "answers alone", _called(material, first, second), n,
+            endings["wins"], endings["losses"], endings["ties"], endings["wrong in both"],
+            share_of(endings["wins"], decided))
+
+
+def _called(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """What both are and other cells are not."""
+    shared = [name for name in varying(material.cells) if first.get(name) == second.get(name)]
+    return called(first, shared) or called(first, ["reasoning"])

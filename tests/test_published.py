@@ -1,0 +1,199 @@
+"""The papers' result tables: what is printed there, and what of it is consistent."""
+import math
+import re
+
+import pytest
+
+from documents.errors import SettingsError
+from experiments.benchmarks import BENCHMARKS
+from experiments.metrics import METRICS
+from experiments.published import own_figures, published, published_names
+from experiments.question import Question
+from experiments.record import Result
+from strategies.types import Usage
+
+ROWS = {"crest_3": 10, "crest_4": 10, "crest_5": 5, "crest_6": 20, "mrceval_2": 28, "mdbench_1": 7, "mdbench_2": 5,
+        "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 3, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5, "mrke_7": 5,
+        "mrke_8": 5}
+
+
+def number(text):
+    return float(text.removesuffix("%"))
+
+
+def row(table, model, method=None):
+    found = [one for one in published(table).rows if one.model == model and method in (None, one.method)]
+    assert len(found) == 1
+    return found[0]
+
+
+def values(table, model, method=None):
+    return [number(value) for value in row(table, model, method).values]
+
+
+def test_there_is_every_table_with_all_its_rows():
+    assert {name: len(published(name).rows) for name in published_names()} == ROWS
+    for name in ROWS:
+        table = published(name)
+        assert (table.name, bool(table.n and table.layout and table.caption)) == (name, True)
+        assert all(re.fullmatch(r"-?\+?\d+(\.\d+)?%?", value) for one in table.rows for value in one.values)
+        assert len({(one.model, one.method) for one in table.rows}) == len(table.rows)
+
+
+@pytest.mark.parametrize(("table", "model", "method", "column", "printed"), [
+    ("crest_3", "Qwen2.5-3B-Instruct", None, "English: unified score", "0.1756"),
+    ("crest_3", "o4-mini", None, "Korean: refusal accuracy", "23.01%"),
+    ("crest_4", "GPT-4.1", None, "Korean: recall", "92.73%"),
+    ("crest_5", "GPT-4o", None, "ComplexQA: refusal accuracy", "34.01%"),
+    ("crest_6", "gpt-4o", "least to most", "unified score", "0.4502"),
+    ("crest_6", "Qwen2.5-32B-Instruct", "plan and solve", "wrong", "23.77%"),
+    ("mrceval_2", "Mistral-7B-Instruct-v0.3", None, "entity", "57.5"),
+    ("mrceval_2", "Gemini-2.0-flash-lite-preview-02-05", None, "inconsistent", "23.5"),
+    ("mrceval_2", "Qwen-max-2025-01-25", None, "overall", "59.4"),
+    ("mdbench_1", "GPT-4o", None, "zero-shot, chain of thought", "62.1"),
+    ("mdbench_2", "LLaMA-3-8B", None, "difference", "+5.2"),
+    ("mdbench_3", "GPT-3.5", None, "shuffled", "39.3"),
+    ("detectiveqa_6", "GLM3-6B-128k", None, "context and question: G.M.", "33.63"),
+    ("detectiveqa_6", "Claude3-Opus-200k", None, "win rate", "94.61"),
+    ("detectiveqa_8", "Qwen1.5-7B-8k", None, "question only: answer", "35.33"),
+    ("mrke_3", "GEMINI-pro", None, "3 hops: joint EM", "8.70"),
+    ("mrke_4", "Bing Chat", None, "4 hops: F1", "48.5"),
+    ("mrke_5", "Bing Chat", None, "w w c", "5.0"),
+    ("mrke_7", "GPT-3.5", None, "sub-question 3: EM", "29"),
+    ("mrke_8", "GPT-4", None, "sub-question 4: F1", "56.3")])
+def test_values_are_as_printed(table, model, method, column, printed):
+    place = [one.name for one in published(table).columns].index(column)
+    assert row(table, model, method).values[place] == printed
+
+
+def test_crests_rates_sum_to_all_and_citation_f1_is_the_harmonic_mean():
+    for name in ("crest_3", "crest_5", "crest_6"):
+        for one in published(name).rows:
+            for at in range(0, len(one.values), 5):
+                assert sum(map(number, one.values[at + 1:at + 4])) == pytest.approx(100, abs=0.021)
+    for one in published("crest_4").rows:
+        for at in (0, 3):
+            precision, recall, f1 = map(number, one.values[at:at + 3])
+            assert 2 * precision * recall / (precision + recall) == pytest.approx(f1, abs=0.011)
+
+
+@pytest.mark.parametrize(("table", "sizes"), [
+    ("crest_3", [(526, 522), (706, 491)]), ("crest_5", [(223, 128), (303, 394)]), ("crest_6", [(530, 522)])])
+def test_crests_rates_fit_the_stated_numbers_of_questions_but_in_a_few_rows(table, sizes):
+    misfits = set()
+    for one in published(table).rows:
+        for place, (answerable, _) in enumerate(sizes):
+            if not fit(one.values[5 * place + 1:5 * place + 4], answerable):
+                misfits.add((one.model, one.method, place))
+    chains = "chain of thought"
+    assert misfits == {
+        "crest_3": {("Qwen2.5-14B-Instruct", chains, 0), ("Qwen2.5-14B-Instruct", chains, 1)}, "crest_5": set(),
+        "crest_6": {("gpt-4o-mini", chains, 0), ("gpt-4o", chains, 0), ("gpt-4o", "direct answer", 0),
+                    ("Llama-3.3-70B-Instruct", "chain of draft", 0)}}[table]
+    unanswerable = [fit(one.values[5 * place + 4:5 * place + 5], n) for one in published(table).rows
+                    for place, (_, n) in enumerate(sizes)]
+    assert unanswerable.count(False) == (3 if table == "crest_6" else 0)
+
+
+def fit(rates, n):
+    """Whether each of the rates, in percent, is of whole questions out of n."""
+    return all(abs(round(rate * n / 100) * 100 / n - rate) < 0.0101 for rate in map(number, rates))
+
+
+def test_crests_misfits_are_of_the_numbers_that_the_notes_state():
+    assert all(fit(row("crest_6", "gpt-4o", method).values[1:4], 526)
+               for method in ("chain of thought", "direct answer"))
+    figures = row("crest_3", "Qwen2.5-14B-Instruct").values
+    assert fit(figures[1:4], 523)
+    assert fit(figures[6:9], 704)
+
+
+def test_crests_tables_3_and_6_differ_where_their_notes_say_so():
+    assert values("crest_3", "Llama-3.3-70B-Instruct")[0] == 0.3253
+    assert values("crest_6", "Llama-3.3-70B-Instruct", "chain of thought")[0] == 0.3844
+    assert all("0.3253" in published(name).notes[0] for name in ("crest_3", "crest_6"))
+
+
+def test_mrceval_averages_over_questions_as_its_row_of_gpt_4o_shows():
+    sizes = [132, 110, 28, 200, 200, 200, 200, 200, 200, 184, 200, 200, 200]
+    shares = values("mrceval_2", "GPT-4o")
+    def mean(part):
+        return round(sum(shares[at] * sizes[at] for at in part) / sum(sizes[at] for at in part), 1)
+    assert sum(sizes) == 2254
+    assert [mean(range(6)), mean(range(6, 9)), mean(range(9, 13)), mean(range(13))] == shares[13:] == [
+        48.3, 49.2, 69.5, 55.9]
+
+
+def test_detectiveqas_geometric_means_hold_but_for_two_that_notes_name():
+    off = []
+    for name in ("detectiveqa_6", "detectiveqa_8"):
+        for one in published(name).rows:
+            for at in (0, 3):
+                answer, reasoning, printed = map(number, one.values[at:at + 3])
+                if abs(math.sqrt(answer * reasoning) - printed) > 0.011:
+                    off.append((one.model, at, printed, round(math.sqrt(answer * reasoning), 2)))
+    assert off == [("GLM3-6B-128k", 0, 33.63, 29.93), ("LongChat-v1.5-7B-32k", 3, 12.59, 12.62)]
+    assert "29.93" in published("detectiveqa_6").notes[0]
+    assert "12.62" in published("detectiveqa_8").notes[0]
+
+
+def test_mrkes_chain_shares_sum_to_all_but_for_davincis():
+    sums = {one.model: round(sum(map(number, one.values)), 1) for one in published("mrke_5").rows}
+    assert sums.pop("text-davinci-003") == 110.1
+    assert all(total == pytest.approx(100, abs=0.31) for total in sums.values())
+
+
+def test_mrkes_joint_em_of_three_models_follows_from_its_chain_shares():
+    columns = [one.name.split() for one in published("mrke_5").columns]
+    def joint(model):
+        shares = values("mrke_5", model)
+        marginals = [sum(share for share, outcome in zip(shares, columns, strict=True) if outcome[place] == "c") / 100
+                     for place in range(3)]
+        return -math.log(2 * math.prod(marginals) / sum(marginals))
+    assert [round(joint(model), 2) for model in ("GPT-4", "GPT-3.5", "Bing Chat")] == [1.52, 2.44, 1.95]
+    printed = [one.name for one in published("mrke_3").columns].index("2 hops: joint EM")
+    assert [published("mrke_3").rows[at].values[printed] for at in (0, 1, 4)] == ["1.5", "2.4", "1.9"]
+
+
+def test_mrkes_tables_3_and_4_share_their_figures_of_3_and_4_hops():
+    for first, second in zip(published("mrke_3").rows, published("mrke_4").rows, strict=True):
+        whole = [number(first.values[at]) for at in (6, 7, 10, 11)]
+        assert whole == [number(value) for value in second.values[2:]]
+
+
+def test_every_benchmark_names_tables_and_views_that_exist():
+    from experiments.views import view_named
+
+    for kind in BENCHMARKS.values():
+        assert [name for name in kind.scheme.published if name not in ROWS] == []
+        assert all(view_named(name) for name in kind.scheme.views)
+
+
+def test_columns_name_metrics_that_exist():
+    known = {column.metric for name in ROWS for column in published(name).columns} - {None}
+    assert {name.partition("@")[0] for name in known} <= METRICS.keys() | PLANNED
+
+
+PLANNED = {"accuracy", "graded_em", "reasoning_score", "gm", "joint_f1_log", "joint_em_log", "sub_em", "sub_f1"}
+
+
+def test_an_unknown_table_is_refused_with_the_known_ones():
+    with pytest.raises(SettingsError, match="unknown published table 'crest_9'; there are: crest_3, crest_4"):
+        published("crest_9")
+
+
+def test_a_runs_own_figures_are_over_the_questions_and_cells_of_the_column():
+    questions = {name: Question(name, "?", ("A",), answerable=True, tags={"subtask": (task,), "task": ("Context",)})
+                 for name, task in (("q1", "entity"), ("q2", "entity"), ("q3", "event"))}
+    results = [Result(
+        cell="a", question=name, answerable=True, outcome="answered", text="A", refused=False,
+        refused_as_published=False, cited=(), invalid_citations=(), tagged=True, notes=(), evidence=(), gold_total=0,
+        gold_in_view=None, verdict=None, scores={"accuracy": score}, usage=Usage(), trace=())
+        for name, score in (("q1", 1.0), ("q2", 0.0), ("q3", 1.0))]
+    cell = {"id": "a", "rules": "choice", "condition": "closed-book"}
+    found = own_figures(published("mrceval_2"), cell, results, questions, "corrected", 0)
+    assert [found[at]["mean"] if found[at] else None for at in (0, 1, 2, 13, 14, 16)] == [
+        0.5, None, 1.0, pytest.approx(2 / 3), None, pytest.approx(2 / 3)]
+    of_conditions = own_figures(published("detectiveqa_6"), cell, results, questions, "corrected", 0)
+    assert [one["mean"] if one else None for one in of_conditions] == [
+        None, None, None, pytest.approx(2 / 3), None, None, None]
