@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import signal
 import sqlite3
@@ -117,6 +118,15 @@ async def _answer(request: web.Request, line: dict[str, Any], body: bytes) -> we
         request.transport.close()
         return half
     return web.Response(body=body, status=status, headers=headers, content_type="application/json")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of public datasets that are not shipped; what needs it is skipped where it is not here."""
+    folder = Path(os.environ.get("RAGBED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip("the raw data is not here; RAGBED_DATA names its folder")
+    return folder
 
 
 @pytest.fixture(autouse=True, scope="session")

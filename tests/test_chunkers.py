@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import bz2
 import json
-import os
 import time
 from pathlib import Path
 
@@ -59,14 +58,6 @@ def test_any_text_is_covered_by_chunks_in_order(text: str, chunker: Crest | Fixe
 REAL = ["financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf", "korean_rag/korean_texts_two_page.pdf",
         "korean_rag/kbo_table_text.pdf", "novels/gutenberg_863_mysterious_affair_at_styles.htm",
         "novels/gutenberg_2852_hound_of_the_baskervilles.txt"]
-
-
-@pytest.fixture(scope="module")
-def data() -> Path:
-    folder = Path(os.environ.get("RAGBED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip("the raw data is not here; RAGBED_DATA names its folder")
-    return folder
 
 
 @pytest.mark.parametrize("name", REAL)

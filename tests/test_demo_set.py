@@ -1,8 +1,5 @@
 """The bundled demo set: small, attributed, a third unanswerable, and cut as its script says."""
-import os
 from pathlib import Path
-
-import pytest
 
 from experiments.answers import normalize_answer
 from experiments.benchmarks import load_demo
@@ -45,10 +42,7 @@ def test_every_page_and_question_is_attributed():
     assert all(f"question `{question.id}`" in credits for question in load_demo().questions)
 
 
-def test_cutting_it_again_gives_the_same_files(tmp_path):
-    data = Path(os.environ.get("RAGBED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
-    if not (data / "hotpotqa").is_dir():
-        pytest.skip("the raw data is not here; RAGBED_DATA names its folder")
+def test_cutting_it_again_gives_the_same_files(tmp_path, data):
     main(data, tmp_path)
     cut = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     shipped = {path.relative_to(FOLDER): path.read_bytes() for path in FOLDER.rglob("*") if path.is_file()}

@@ -1,9 +1,9 @@
 """PDF pages: reading order, headings, tables, pages."""
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
@@ -14,17 +14,13 @@ from documents import Document, Fixed, parse_document
 
 BULLET = "•"
 Text = tuple[float, float, str, float, str]
+Real = Callable[[str], Document]
 
 
-def _data(name: str) -> bytes:
-    folder = Path(os.environ.get("RAGBED_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))
-    if not (folder / name).is_file():
-        pytest.skip("the raw data is not here; RAGBED_DATA names its folder")
-    return (folder / name).read_bytes()
-
-
-def real(name: str) -> Document:
-    return parse_document(_data(name), Path(name).name)
+@pytest.fixture
+def real(data: Path) -> Real:
+    """A document of the raw data, parsed."""
+    return lambda name: parse_document((data / name).read_bytes(), Path(name).name)
 
 
 def pdf(*pages: list[Text]) -> bytes:
@@ -142,7 +138,7 @@ def test_ranges_of_amounts_are_values_of_a_table() -> None:
     assert "| Net sales | $10.95 billion to $11.05 billion |\n| Comparable sales | 4% to 5% |\n" in text
 
 
-def test_text_above_a_table_of_the_same_block_stays_above_it() -> None:
+def test_text_above_a_table_of_the_same_block_stays_above_it(real: Real) -> None:
     texts = [line(300, "Exhibit 2 is unaudited"), *table(314, ("Cash", "10", "20"), ("Debt", "30", "40"))]
     blocks = pymupdf.open(stream=pdf(texts), filetype="pdf")[0].get_text("dict")["blocks"]
     assert len(blocks) == 1
@@ -187,7 +183,7 @@ def test_a_running_title_below_the_margin_is_no_heading_and_in_no_table() -> Non
     assert "class=\"heading3\"" in parse_document(pdf(pages[0][:1] + PROSE), "a.pdf").html
 
 
-def test_an_income_statement_of_a_filing_reads_as_a_table() -> None:
+def test_an_income_statement_of_a_filing_reads_as_a_table(real: Real) -> None:
     document = real("financebench/pdfs/ADOBE_2022_10K.pdf")
     assert "|  | Years Ended | Years Ended | Years Ended |\n" in document.plain
     assert ("| Revenue: |  |  |  |\n| Subscription | $16,388 | $14,573 | $11,626 |\n| Product | 532 | 555 | 507 |\n"
@@ -197,7 +193,7 @@ def test_an_income_statement_of_a_filing_reads_as_a_table() -> None:
     assert len(document.pages) == 99
 
 
-def test_a_ruled_korean_table_keeps_its_spans_and_its_spaces() -> None:
+def test_a_ruled_korean_table_keeps_its_spans_and_its_spaces(real: Real) -> None:
     document = real("korean_rag/kbo_table_text.pdf")
     assert ("| 구분 | 토요일 | 일요일/공휴일 | 평일 |\n| --- | --- | --- | --- |\n| 3월 | 17:00 | 14:00 | 18:30 |"
             in document.plain)
@@ -206,14 +202,14 @@ def test_a_ruled_korean_table_keeps_its_spans_and_its_spaces() -> None:
     assert "심판판정의 공정성, 일관성, 정확성 향상을 위해 자동 투구 판정 시스템(ABS)을 도입하고," in changes.plain
 
 
-def test_korean_words_broken_at_the_end_of_a_line_are_whole() -> None:
+def test_korean_words_broken_at_the_end_of_a_line_are_whole(real: Real) -> None:
     assert "서스펜디드 경기로 한다." in real("korean_rag/kbo_table_text.pdf").plain
 
 
-def test_every_page_of_a_filing_has_all_its_characters() -> None:
+def test_every_page_of_a_filing_has_all_its_characters(real: Real, data: Path) -> None:
     document = real("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf")
     ends = [*(page.html for page in document.pages[1:]), len(document.html)]
-    with pymupdf.open(stream=_data("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf"), filetype="pdf") as file:
+    with pymupdf.open(filename=data / "financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf") as file:
         for page, here, end in zip(file, document.pages, ends, strict=True):
             written = unescape(re.sub(r"<[^>]*>", "", document.html[here.html:end]))
             missing = Counter("".join(page.get_text().split())) - Counter("".join(written.split()))
