@@ -1,0 +1,56 @@
+"""BEIR: any retrieval collection in BEIR's layout, for retrieval alone.
+
+Paper: Thakur, Reimers, Rücklé, Srivastava, Gurevych, "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of
+Information Retrieval Models", NeurIPS 2021, arXiv:2104.08663. Code and data: github.com/beir-cellar/beir; each
+collection has its own licence.
+
+A folder of `corpus.jsonl`, `queries.jsonl` and `qrels/test.tsv` (or `.jsonl`, as the hub's `mteb/...` have it), a row
+of each made up:
+
+    {"_id": "4983", "title": "Reefs of Esk", "text": "The northern reef grew by two centimetres ...", "metadata": {}}
+    {"_id": "1", "text": "Reefs near Esk are growing.", "metadata": {}}
+    query-id    corpus-id    score
+    1           4983         1
+"""
+from __future__ import annotations
+
+from typing import Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.judged import RANKING, RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
+from experiments.benchmarks.selection import Selection
+from experiments.question import Benchmark
+
+
+class Beir(Selection):
+    """A folder in BEIR's layout: what a search finds, against judged documents.
+
+    Attributes:
+        path: the folder, or `hub:OWNER/NAME`.
+        split: which file of `qrels` says what is asked.
+    """
+
+    about = About(
+        paper="BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models (2021), "
+              "https://arxiv.org/abs/2104.08663",
+        licence="by collection", size="SciFact: 300 test queries over 5,183 abstracts",
+        get="a folder from https://github.com/beir-cellar/beir, or the hub's mteb/NAME",
+        settings={"conditions": "retrieved", "retriever": {"kind": "dense", "k": 10}})
+    scheme = RANKING
+
+    kind: Literal["beir"] = "beir"
+    path: str
+    split: str = "test"
+
+    def load(self) -> Benchmark:
+        """The chosen queries, over the whole corpus.
+
+        Raises:
+            BenchmarkError: a file is not there, or a line does not fit.
+        """
+        folder = fetched(self.path)
+        documents, shared = read_corpus(part(folder, "corpus"))
+        qrels = part(folder / "qrels", self.split, (".tsv", *RECORDS))[0]
+        questions = judged_questions(read_qrels(qrels), read_topics(part(folder, "queries")), qrels)
+        return self.select(Benchmark(f"beir:{folder.name}", questions, documents, shared, scheme=self.scheme))

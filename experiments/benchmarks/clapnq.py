@@ -1,0 +1,52 @@
+"""ClapNQ: long answers that put together several sentences of one Wikipedia passage, and questions without an answer.
+
+Paper: Rosenthal, Sil, Florian, Roukos, "CLAPnq: Cohesive Long-form Answers from Passages in Natural Questions for RAG
+systems", 2024, arXiv:2404.02103. Code and data: github.com/primeqa/clapnq, Apache-2.0.
+
+One row of `clapnq_dev_answerable.jsonl`, cut; an unanswerable one has the answer "":
+
+    {"id": "6401197308716204890", "input": "which method of forecasting uses averages to predict future weather",
+     "passages": [{"title": "Forecasting", "text": "Seasonality is a characteristic of a time series in which ...",
+                   "sentences": ["Seasonality is a characteristic of a time series ...", ...]}],
+     "output": [{"answer": "Seasonality, in which data experiences regular and predictable changes ...",
+                 "selected_sentences": ["Seasonality is ...", ...], "meta": {"has_minimal_answer": false, ...}}]}
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.loading import Loaded, SplitFiles, alternating
+from experiments.benchmarks.material import gold_chunk, passage
+from experiments.benchmarks.rows import Row, read_rows
+from experiments.question import Question
+from experiments.scheme import Scheme
+
+
+class ClapNq(SplitFiles):
+    """ClapNQ, answerable and unanswerable questions; those of a folder's two files alternate."""
+
+    about = About(
+        paper="CLAPnq: Cohesive Long-form Answers from Passages in Natural Questions for RAG systems (2024), "
+              "https://arxiv.org/abs/2404.02103",
+        licence="Apache-2.0", size="600 questions in the dev split, half of them unanswerable, one passage each",
+        get="annotated_data/dev of https://github.com/primeqa/clapnq, or hub:PrimeQA/clapnq",
+        settings={"rules": "grounded"})
+    scheme = Scheme(groups=("answers", "overlap", "ranking", "form"), rubric="grades",
+                    columns=("unified", "f1", "refusal_accuracy", "citation_f1"))
+
+    kind: Literal["clapnq"] = "clapnq"
+
+    def rows(self) -> Iterator[Row]:
+        """The records of all files in turn, so that a limit sees both kinds of question."""
+        return alternating(read_rows(file) for file in self.files())
+
+    def question(self, row: Row) -> Loaded:
+        """The question of one record; its passages are gold where it has an answer."""
+        made = [passage(part.text("text"), part.text("title")) for part in row.parts("passages")]
+        answers = [answer for part in row.parts("output") if (answer := part.text("answer")).strip()]
+        chunks = tuple(chunk for _, chunk in made)
+        return Question(
+            id=row.id("id"), text=row.text("input"), answers=tuple(dict.fromkeys(answers)), answerable=bool(answers),
+            gold=tuple(map(gold_chunk, chunks)) if answers else (), given=chunks), [document for document, _ in made]

@@ -1,0 +1,87 @@
+"""FinanceBench: questions of financial analysts on companies' filings, with the pages that answer them.
+
+Paper: Islam, Kannappan, Kiela, Qian, Scherrer, Vidgen, "FinanceBench: A New Benchmark for Financial Question
+Answering", 2023, arXiv:2311.11944. Code, data and PDFs: github.com/patronus-ai/financebench, CC BY-NC 4.0; nothing of it
+is in this project.
+
+One row of the published shape of `financebench_open_source.jsonl`, made up; pages count from 0:
+
+    {"financebench_id": "financebench_id_00001", "company": "Esk Rail", "doc_name": "ESKRAIL_2022_10K",
+     "question_type": "metrics-generated", "question_reasoning": "Information extraction", "domain_question_num": null,
+     "question": "What is the FY2022 capital expenditure of Esk Rail in USD millions?", "answer": "$12.50",
+     "justification": "Stated in the cash flow statement.", "dataset_subset_label": "OPEN_SOURCE",
+     "evidence": [{"evidence_text": "Purchases of equipment 12.5", "doc_name": "ESKRAIL_2022_10K",
+                   "evidence_page_num": 59, "evidence_text_full_page": "Cash flows ... Purchases of equipment 12.5"}]}
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from documents.types import Chunk, Document, Page
+from experiments.benchmarks.about import About
+from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.loading import Loaded, RecordFiles
+from experiments.benchmarks.rows import Row
+from experiments.question import Benchmark, Gold, Question
+from experiments.scheme import Scheme
+
+_FILE = "financebench_open_source.jsonl"
+
+
+class FinanceBench(RecordFiles):
+    """FinanceBench's open-source questions; `given` shows the evidence pages, `retrieved` searches the PDFs.
+
+    Attributes:
+        path: the file of the questions, or a folder with it and, in `pdfs`, the PDFs.
+        corpus: folder of the PDFs, where it is another. Questions whose PDF is there have the tag `pdf=here`.
+    """
+
+    about = About(
+        paper="FinanceBench: A New Benchmark for Financial Question Answering (2023), "
+              "https://arxiv.org/abs/2311.11944",
+        licence="CC BY-NC 4.0", size="150 questions on 84 filings", settings={"rules": "grounded"},
+        get="https://github.com/patronus-ai/financebench: data/financebench_open_source.jsonl, and the folder pdfs")
+    scheme = Scheme(groups=("answers", "overlap", "ranking", "form"), rubric="grades",
+                    columns=("correct / partial / wrong", "refused_answerable", "citation_f1"),
+                    views=("by:question_type",))
+
+    kind: Literal["financebench"] = "financebench"
+    corpus: str | None = None
+
+    def load(self) -> Benchmark:
+        """The chosen questions."""
+        pdfs = self._pdfs()
+        return replace(super().load(), corpus=None if pdfs is None else str(pdfs))
+
+    def files(self) -> list[Path]:
+        """The file of the questions, which other files may stand beside."""
+        files = super().files()
+        return [file for file in files if file.name == _FILE] or files
+
+    def question(self, row: Row) -> Loaded:
+        """The question of one record."""
+        name, pdfs = row.text("doc_name"), self._pdfs()
+        pages = {(page.source, page.pages[0].number): page for page in map(_page, row.parts("evidence"))}
+        tags = {"question_type": row.text("question_type"), "reasoning": row.optional("question_reasoning"),
+                "company": row.text("company"),
+                "pdf": "here" if pdfs is not None and (pdfs / f"{name}.pdf").is_file() else "absent"}
+        return Question(
+            id=row.id("financebench_id"), text=row.text("question"), answers=(row.text("answer"),), answerable=True,
+            gold=tuple(Gold(source, page=number) for source, number in pages),
+            given=tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values()),
+            tags={tag: (value,) for tag, value in tags.items() if value}), pages.values()
+
+    def _pdfs(self) -> Path | None:
+        if self.corpus is not None:
+            return Path(self.corpus).expanduser()
+        beside = fetched(self.path) / "pdfs"
+        return beside if beside.is_dir() else None
+
+
+def _page(part: Row) -> Document:
+    """The page that holds the evidence as a document of that one page, under the source of its PDF."""
+    name, number = part.text("doc_name"), part.number("evidence_page_num") + 1
+    text = part.optional("evidence_text_full_page") or part.text("evidence_text")
+    return Document(f"{name}.pdf#{number}", f"{name}.pdf", name, "", text, (Page(number, 0, 0),))

@@ -1,0 +1,125 @@
+"""Judged documents: what BEIR folders and TREC test collections share, qrels, topics and a corpus of passages."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from documents.errors import BenchmarkError
+from documents.types import Chunk, Document
+from experiments.benchmarks.material import passage
+from experiments.benchmarks.rows import Row, files_below, read_rows
+from experiments.question import Gold, Question
+from experiments.scheme import Scheme
+
+Qrels = dict[str, dict[str, int]]
+RECORDS = (".jsonl", ".json", ".parquet")
+RANKING = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "mrr"))
+
+
+def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk, ...]]:
+    """Records `{"_id", "title", "text"}` as documents under their ids, one chunk each.
+
+    Raises:
+        BenchmarkError: a record does not fit, or an id stands there twice.
+    """
+    documents: dict[str, Document] = {}
+    chunks = []
+    for row in _rows(files):
+        document, chunk = passage(row.text("text"), row.optional("title"), row.id("_id", "id"))
+        if document.id in documents:
+            row.fail("_id", "an id that no other document has", document.id)
+        documents[document.id] = document
+        chunks.append(chunk)
+    return documents, tuple(chunks)
+
+
+def read_topics(files: Iterable[Path]) -> dict[str, str]:
+    """Queries by id: records `{"_id", "text"}`, or lines of id, tab and text.
+
+    Raises:
+        BenchmarkError: a record or line does not fit.
+    """
+    topics: dict[str, str] = {}
+    for file in files:
+        if file.suffix in RECORDS:
+            topics.update((row.id("_id", "id"), row.text("text")) for row in read_rows(file))
+            continue
+        for number, line in _lines(file):
+            id, tab, text = line.partition("\t")
+            if not tab or not text.strip():
+                raise BenchmarkError(f"{file}, line {number}: expected an id, a tab and the query, found {line[:60]!r}")
+            topics[id.strip()] = text.strip()
+    return topics
+
+
+def read_qrels(file: Path) -> Qrels:
+    """Relevance by query and document, in the file's order.
+
+    Three columns, query, document and relevance, with or without a header; TREC's four, with one between the first
+    two that is not read; or records `{"query-id", "corpus-id", "score"}`.
+
+    Raises:
+        BenchmarkError: a line does not fit.
+    """
+    qrels: Qrels = {}
+    judged = _records(file) if file.suffix in RECORDS else _columns(file)
+    for query, document, relevance in judged:
+        qrels.setdefault(query, {})[document] = relevance
+    if not qrels:
+        raise BenchmarkError(f"{file}: no judgement in it")
+    return qrels
+
+
+def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tuple[Question, ...]:
+    """Every query that was judged, with its documents of relevance above 0 as gold.
+
+    Raises:
+        BenchmarkError: a query has no text.
+    """
+    unknown = next((query for query in qrels if query not in topics), None)
+    if unknown is not None:
+        raise BenchmarkError(f"{where}: the query {unknown} is judged, and no topic or query has that id")
+    return tuple(Question(id=query, text=topics[query], answers=(), answerable=True,
+                          gold=tuple(Gold(document) for document, relevance in judged.items() if relevance > 0))
+                 for query, judged in qrels.items())
+
+
+def part(folder: Path, name: str, suffixes: tuple[str, ...] = RECORDS) -> list[Path]:
+    """The file `name` with one of the suffixes, or the files of the folder `name`.
+
+    Raises:
+        BenchmarkError: there is neither.
+    """
+    if (folder / name).is_dir():
+        return files_below(folder / name, suffixes)
+    found = [file for suffix in suffixes if (file := folder / f"{name}{suffix}").is_file()]
+    if not found:
+        raise BenchmarkError(f"{folder}: no {' or '.join(name + suffix for suffix in suffixes)} in it")
+    return found[:1]
+
+
+def _rows(files: Iterable[Path]) -> Iterator[Row]:
+    return (row for file in files for row in read_rows(file))
+
+
+def _records(file: Path) -> Iterator[tuple[str, str, int]]:
+    return ((row.id("query-id"), row.id("corpus-id"), int(row.number("score"))) for row in read_rows(file))
+
+
+def _columns(file: Path) -> Iterator[tuple[str, str, int]]:
+    for number, line in _lines(file):
+        columns = line.split("\t") if "\t" in line else line.split()
+        relevance = columns[-1].strip()
+        if len(columns) in (3, 4) and relevance.removeprefix("-").isdecimal():
+            yield columns[0].strip(), columns[-2].strip(), int(relevance)
+        elif number > 1:
+            raise BenchmarkError(f"{file}, line {number}: expected query, document and relevance in three columns, or "
+                                 f"in TREC's four, found {line[:60]!r}")
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchmarkError(f"{file}: cannot be read as text in UTF-8: {error}") from error
+    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())

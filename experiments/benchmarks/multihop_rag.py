@@ -1,0 +1,117 @@
+"""MultiHop-RAG: queries over several news articles of one collection, some of which it does not answer.
+
+Paper: Tang, Yang, "MultiHop-RAG: Benchmarking Retrieval-Augmented Generation for Multi-Hop Queries", 2024,
+arXiv:2401.15391. Code and data: github.com/yixuantt/MultiHop-RAG, ODC-By 1.0 (the articles are their publishers');
+nothing of it is in this project.
+
+One query of the published shape of `MultiHopRAG.json`, and one article of `corpus.json`, made up:
+
+    {"query": "Do 'Esk News' and 'Lund Post' both say that the harbour was closed in May 2023?",
+     "answer": "Yes", "question_type": "comparison_query",
+     "evidence_list": [{"title": "Harbour shut", "author": "A. Prell", "url": "https://esk.example/harbour",
+                        "source": "Esk News", "category": "business", "published_at": "2023-05-04T08:00:00+00:00",
+                        "fact": "The harbour of Esk was closed on 3 May."}, ...]}
+    {"title": "Harbour shut", "author": "A. Prell", "source": "Esk News", "category": "business",
+     "published_at": "2023-05-04T08:00:00+00:00", "url": "https://esk.example/harbour", "body": "... was closed ..."}
+
+A collection may also hold the evidence alone, as `facts`, a list of texts, and the address as `_id`.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from documents.chunkers import Sections
+from documents.errors import BenchmarkError
+from documents.types import Chunk, Document, digest
+from experiments.benchmarks.about import About
+from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.loading import gathered
+from experiments.benchmarks.material import distinct, passage, pieces
+from experiments.benchmarks.rows import Row, files_below, read_rows
+from experiments.benchmarks.selection import Selection
+from experiments.question import Benchmark, Gold, Question
+from experiments.scheme import Scheme
+
+_NONE = "null_query"
+
+
+class MultiHopRag(Selection):
+    """MultiHop-RAG: all queries are searched over the one collection.
+
+    Attributes:
+        path: a folder with the queries and the articles, in files of any name, or `hub:OWNER/NAME`.
+        size: how many characters a chunk of an article's body aims at; the paper has 256 tokens.
+    """
+
+    about = About(
+        paper="MultiHop-RAG: Benchmarking Retrieval-Augmented Generation for Multi-Hop Queries (2024), "
+              "https://arxiv.org/abs/2401.15391",
+        licence="ODC-By 1.0", size="2,556 queries over 609 news articles, 301 of them unanswerable",
+        get="hub:yixuantt/MultiHopRAG, or a folder with its MultiHopRAG.json and corpus.json",
+        settings={"rules": "grounded", "brief": True, "conditions": "retrieved",
+                  "retriever": {"kind": "dense", "k": 10}})
+    scheme = Scheme(groups=("answers", "overlap", "ranking", "form"), rubric="grades",
+                    columns=("correct / partial / wrong", "refusal_accuracy", "recall@10", "map", "mrr"),
+                    views=("by:question_type",))
+
+    kind: Literal["multihop_rag"] = "multihop_rag"
+    path: str = "hub:yixuantt/MultiHopRAG"
+    size: int = 1000
+
+    def load(self) -> Benchmark:
+        """The chosen queries, over the whole collection.
+
+        Raises:
+            BenchmarkError: queries or articles are not there, or a record does not fit.
+        """
+        rows = _read(fetched(self.path))
+        articles = [_article(row, self.size) for row in rows if "query" not in row.fields]
+        corpus = {document.id: document for document, _ in articles}
+        seen: Counter[str] = Counter()
+        questions, _ = gathered((_question(row, corpus, seen), ()) for row in rows if "query" in row.fields)
+        return self.select(Benchmark("multihop_rag", questions, corpus, scheme=self.scheme,
+                                     shared=tuple(chunk for _, chunks in articles for chunk in chunks)))
+
+
+def _read(path: Path) -> list[Row]:
+    """The records of all files; queries are those with a `query`, all others are articles."""
+    rows = [row for file in files_below(path) for row in read_rows(file)]
+    if len({"query" in row.fields for row in rows}) < 2:
+        raise BenchmarkError(f"{path}: expected a folder with the queries in one file and the articles in another, "
+                             "such as MultiHopRAG.json and corpus.json")
+    return rows
+
+
+def _article(row: Row, size: int) -> tuple[Document, tuple[Chunk, ...]]:
+    """An article under its address, in chunks that each say what the queries call it by: title, source and date."""
+    title = f"{row.text('title')} ({row.text('source')}, {row.text('published_at')[:10]})"
+    if "facts" in row.fields:
+        facts = row.texts("facts")
+        document, _ = passage("\n".join(facts), title, row.id("url", "_id"))
+        return document, tuple(pieces(document, facts).values())
+    document, _ = passage(row.text("body"), title, row.id("url", "_id"))
+    spans = Sections(target=size, largest=2 * size).chunk(document, "plain")
+    return document, tuple(Chunk.of(document, "plain", span.start, span.end, f"{title}\n" if span.start else "")
+                           for span in spans)
+
+
+def _question(row: Row, corpus: Mapping[str, Document], seen: Counter[str]) -> Question:
+    text, kind = row.text("query"), row.text("question_type")
+    gold = [_gold(part, corpus) for part in row.parts("evidence_list")]
+    answerable = kind != _NONE
+    return Question(
+        id=row.stated_id() or distinct(digest(text)[:12], seen), text=text, answerable=answerable,
+        answers=(row.text("answer"),) if answerable else (), gold=tuple(dict.fromkeys(gold)),
+        tags={"question_type": (kind,)})
+
+
+def _gold(part: Row, corpus: Mapping[str, Document]) -> Gold:
+    """Where the fact stands in its article; the article where its text has it in other words."""
+    address, fact = part.text("url"), part.text("fact").strip()
+    start = corpus[address].plain.find(fact) if address in corpus else -1
+    if start < 0:
+        return Gold(address)
+    return Gold(address, format="plain", start=start, end=start + len(fact))

@@ -1,0 +1,112 @@
+"""RGB: short questions on news with passages that hold the answer, that do not, and that hold a wrong one.
+
+Paper: Chen, Lin, Han, Sun, "Benchmarking Large Language Models in Retrieval-Augmented Generation", AAAI 2024,
+arXiv:2309.01431. Code and data: github.com/chen700564/RGB, CC BY-NC-SA 4.0; nothing of it is in this project. How many
+passages of each kind are shown follows that code (`evalue.py`). `positive_wrong` stands in `en_fact.json` alone; in
+`en_int.json` an answer has several parts, and `positive` a list of passages for each.
+
+One row of the published shape, made up:
+
+    {"id": 3, "query": "Where was the 2022 Esk regatta held?", "answer": [["Port Esk", "Esk"]],
+     "fakeanswer": "Lund", "positive": ["The 2022 Esk regatta took place in Port Esk ..."],
+     "positive_wrong": ["The 2022 Esk regatta took place in Lund ..."],
+     "negative": ["The Esk regatta of 2019 was cancelled ...", "Port Esk has a new ferry ..."]}
+
+An answer is a text; a list of parts that must all be there; or such a list with a list of alternatives for a part, as
+in `[["May 15 2012", "15 May 2012"]]`.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice, product
+from random import Random
+from typing import Any, Literal
+
+from pydantic import Field
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.loading import Loaded, RecordFiles, alternating
+from experiments.benchmarks.material import gold_chunk, passage
+from experiments.benchmarks.rows import Row
+from experiments.question import Question
+from experiments.scheme import Scheme
+
+_ALTERNATIVES = 64
+_ANSWER = "a text, or a list of texts or lists of texts"
+
+
+class Rgb(RecordFiles):
+    """RGB: noise robustness, negative rejection, counterfactual robustness, information integration.
+
+    Attributes:
+        test: `noise` mixes passages that hold the answer with others; `rejection` shows others alone, so that the
+            question cannot be answered; `counterfactual` mixes passages that hold a wrong answer with others, and asks
+            for the true one: give it `rules: open`.
+        passages: how many are shown.
+        noise: the share of them that does not hold an answer.
+        seed: also of the order in which they are shown.
+    """
+
+    about = About(
+        paper="Benchmarking Large Language Models in Retrieval-Augmented Generation (2024), "
+              "https://arxiv.org/abs/2309.01431",
+        licence="CC BY-NC-SA 4.0", size="300 English and 300 Chinese questions, 200 to integrate, 200 counterfactual",
+        get="en.json, en_fact.json, en_int.json or their like, one file, from https://github.com/chen700564/RGB",
+        settings={"rules": "grounded", "brief": True})
+    scheme = Scheme(groups=("answers", "overlap", "ranking", "form"), rubric="grades",
+                    columns=("correct / partial / wrong", "em", "refusal_accuracy", "refused_answerable"))
+
+    kind: Literal["rgb"] = "rgb"
+    test: Literal["noise", "rejection", "counterfactual"] = "noise"
+    passages: int = Field(default=5, ge=1)
+    noise: float = Field(default=0.4, ge=0, le=1)
+
+    def question(self, row: Row) -> Loaded:
+        """The question of one record, with as many passages as there are of each kind at most."""
+        id, negative = row.id("id"), list(row.texts("negative"))
+        holding = [] if self.test == "rejection" else _holding(row, "positive" if self.test == "noise"
+                                                                else "positive_wrong")
+        count = self._noisy(len(holding), len(negative))
+        holding = holding[:self.passages - count]
+        shown = [(text, True) for text in holding] + [(text, False) for text in negative[:count]]
+        Random(f"{self.seed}:{id}").shuffle(shown)
+        made = [(passage(text), holds) for text, holds in shown]
+        rest = [passage(text) for text in negative[count:]]
+        gold = [gold_chunk(chunk) for (_, chunk), holds in made if holds and self.test == "noise"]
+        return Question(
+            id=id, text=row.text("query"), answers=_answers(row), answerable=self.test != "rejection",
+            gold=tuple(dict.fromkeys(gold)), given=tuple(chunk for (_, chunk), _ in made),
+            negatives=tuple(chunk for _, chunk in rest), tags={"test": (self.test,)},
+        ), [document for document, _ in (*(pair for pair, _ in made), *rest)]
+
+    def _noisy(self, holding: int, negative: int) -> int:
+        """How many negatives are shown: their share, or more where too few passages hold an answer."""
+        if self.test == "rejection" or self.noise == 1:
+            return min(self.passages, negative)
+        wanted = math.ceil(round(self.passages * self.noise, 9))
+        return min(max(wanted, self.passages - holding), negative)
+
+
+def _holding(row: Row, field: str) -> list[str]:
+    """The passages that hold the answer; of one in parts the first for each part, then the second for each."""
+    values = row.decoded(field, list, "a list of texts")
+    if values and all(isinstance(value, list) for value in values):
+        values = list(alternating(values))
+    return [value if isinstance(value, str) else row.fail(field, "texts, or a list of them for each part", value)
+            for value in values]
+
+
+def _answers(row: Row) -> tuple[str, ...]:
+    """The accepted answers; of one in parts, the alternatives of the parts joined by `and`."""
+    stated = row.fields.get("answer")
+    parts = [list(_alternatives(row, part)) for part in (stated if isinstance(stated, list) else [stated])]
+    if not parts or not all(parts):
+        row.fail("answer", _ANSWER, stated)
+    joined = islice((" and ".join(choice) for choice in product(*parts)), _ALTERNATIVES)
+    return tuple(dict.fromkeys(joined))
+
+
+def _alternatives(row: Row, part: Any) -> Iterator[str]:
+    for text in part if isinstance(part, list) else [part]:
+        yield text if isinstance(text, str) else row.fail("answer", _ANSWER, part)

@@ -1,0 +1,74 @@
+"""SQuAD 2.0: questions on Wikipedia paragraphs, a third of which the paragraph does not answer.
+
+Paper: Rajpurkar, Jia, Liang, "Know What You Don't Know: Unanswerable Questions for SQuAD", ACL 2018, arXiv:1806.03822.
+Site: rajpurkar.github.io/SQuAD-explorer. CC BY-SA 4.0.
+
+One article of the published shape, made up; the hub's `rajpurkar/squad_v2` has a row for each question, with `id`,
+`title`, `context`, `question` and `answers: {"text": [...], "answer_start": [...]}`, which is read too:
+
+    {"version": "v2.0", "data": [{"title": "Harbour_bell", "paragraphs": [{
+       "context": "The harbour bell of Esk was cast in 1811 and rings at noon.",
+       "qas": [{"id": "a1", "question": "When was the bell cast?", "is_impossible": false,
+                "answers": [{"text": "1811", "answer_start": 36}, {"text": "in 1811", "answer_start": 33}]},
+               {"id": "a2", "question": "Who cast the bell?", "is_impossible": true, "answers": [],
+                "plausible_answers": [{"text": "Esk", "answer_start": 20}]}]}]}]}
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.loading import Loaded, SplitFiles
+from experiments.benchmarks.material import gold_chunk, passage
+from experiments.benchmarks.rows import Row
+from experiments.question import Question
+from experiments.scheme import Scheme
+
+
+class Squad2(SplitFiles):
+    """SQuAD 2.0: answer, or say that the paragraph holds no answer."""
+
+    about = About(
+        paper="Know What You Don't Know: Unanswerable Questions for SQuAD (2018), https://arxiv.org/abs/1806.03822",
+        licence="CC BY-SA 4.0", size="11,873 questions in the dev split, one paragraph each; half unanswerable",
+        get="dev-v2.0.json from https://rajpurkar.github.io/SQuAD-explorer, or hub:rajpurkar/squad_v2",
+        settings={"rules": "grounded", "brief": True})
+    scheme = Scheme(groups=("overlap", "answers", "ranking", "form"), rubric="grades",
+                    columns=("em", "f1", "refusal_accuracy"))
+
+    kind: Literal["squad2"] = "squad2"
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each question, of the nested file and of the flat one alike."""
+        for row in super().rows():
+            yield from _questions(row) if "data" in row.fields else (row,)
+
+    def question(self, row: Row) -> Loaded:
+        """The question of one record."""
+        document, chunk = passage(row.text("context"), row.text("title").replace("_", " "))
+        answers = _answers(row)
+        answerable = not row.flag("is_impossible", not answers)
+        if answerable != bool(answers):
+            row.fail("answers", "answers where is_impossible is false, and none where it is true", list(answers))
+        return Question(
+            id=row.id("id"), text=row.text("question"), answers=answers, answerable=answerable,
+            gold=(gold_chunk(chunk),) if answerable else (), given=(chunk,),
+            tags={"article": (document.title,)}), (document,)
+
+
+def _questions(row: Row) -> Iterator[Row]:
+    for article in row.parts("data"):
+        for paragraph in article.parts("paragraphs"):
+            above: dict[str, Any] = {"title": article.text("title"), "context": paragraph.text("context")}
+            for asked in paragraph.parts("qas"):
+                yield replace(asked, fields={**above, **asked.fields})
+
+
+def _answers(row: Row) -> tuple[str, ...]:
+    """The accepted texts, each once, from a list of answers or from the hub's columns."""
+    stated = row.fields.get("answers")
+    if isinstance(stated, dict):
+        return tuple(dict.fromkeys(row.part("answers", stated).texts("text")))
+    return tuple(dict.fromkeys(answer.text("text") for answer in row.parts("answers")))

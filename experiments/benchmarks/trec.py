@@ -1,0 +1,70 @@
+"""TREC: a test collection of qrels, topics and a corpus, for retrieval alone.
+
+Format: trec.nist.gov/data/qrels_eng; what a collection may be used for, its own terms say. A line of `qrels.txt`
+(query, iteration, document, relevance), one of `topics.tsv` (id, tab, query), and, of a corpus of passages, one of
+`corpus.jsonl`, made up:
+
+    301 0 ESK-0042 1
+    301    What closed the harbour of Esk?
+    {"_id": "ESK-0042", "title": "Harbour shut", "text": "A landslide closed the harbour on 3 May."}
+"""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.judged import RANKING, RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
+from experiments.benchmarks.rows import files_below
+from experiments.benchmarks.selection import Selection
+from experiments.question import Benchmark
+
+_TEXT = (".tsv", ".txt")
+
+
+class Trec(Selection):
+    """A TREC test collection: what a search finds, against judged documents.
+
+    Attributes:
+        path: the file of qrels, or a folder with `qrels.txt`, `topics.tsv` or `queries.jsonl`, and `corpus.jsonl` or a
+            folder `corpus`.
+        topics: the file of topics, where it stands elsewhere.
+        corpus: where it stands elsewhere: a file or folder of passages in BEIR's records, or a folder of pages, which
+            qrels then name by their path in it.
+    """
+
+    about = About(
+        paper="Text REtrieval Conference: test collections, https://trec.nist.gov",
+        licence="by collection", size="by collection", get="qrels, topics and a corpus in one folder",
+        settings={"conditions": "retrieved", "retriever": {"kind": "dense", "k": 10}})
+    scheme = RANKING
+
+    kind: Literal["trec"] = "trec"
+    path: str
+    topics: str | None = None
+    corpus: str | None = None
+
+    def load(self) -> Benchmark:
+        """The chosen queries, over the whole corpus.
+
+        Raises:
+            BenchmarkError: a file is not there, or a line does not fit.
+        """
+        path = fetched(self.path)
+        folder = path if path.is_dir() else path.parent
+        qrels = part(path, "qrels", (*_TEXT, ".qrels", *RECORDS))[0] if path.is_dir() else path
+        questions = judged_questions(read_qrels(qrels), read_topics(self._topics(folder)), qrels)
+        place = folder / "corpus" if self.corpus is None else Path(self.corpus).expanduser()
+        name = f"trec:{folder.name}"
+        if place.is_dir() and not any(file.suffix in RECORDS for file in place.rglob("*")):
+            return self.select(Benchmark(name, questions, corpus=str(place), scheme=self.scheme))
+        files = part(folder, "corpus") if self.corpus is None else files_below(place, RECORDS)
+        documents, shared = read_corpus(files)
+        return self.select(Benchmark(name, questions, documents, shared, scheme=self.scheme))
+
+    def _topics(self, folder: Path) -> list[Path]:
+        if self.topics is not None:
+            return [Path(self.topics).expanduser()]
+        named = [folder / f"topics{suffix}" for suffix in (*_TEXT, *RECORDS)]
+        return [file for file in named if file.is_file()][:1] or part(folder, "queries", (*RECORDS, *_TEXT))
