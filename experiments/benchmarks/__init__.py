@@ -6,19 +6,33 @@ from typing import Annotated, get_args
 from pydantic import Field
 
 from experiments.benchmarks.about import About
+from experiments.benchmarks.beir import Beir
+from experiments.benchmarks.clapnq import ClapNq
 from experiments.benchmarks.crest import Crest
 from experiments.benchmarks.demo import Demo, load_demo
+from experiments.benchmarks.financebench import FinanceBench
+from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.jsonl import OwnQuestions
 from experiments.benchmarks.mdbench import Mdbench
+from experiments.benchmarks.morehopqa import MoreHopQa
 from experiments.benchmarks.mrceval import Mrceval
 from experiments.benchmarks.mrke import Mrke
+from experiments.benchmarks.multihop_rag import MultiHopRag
+from experiments.benchmarks.musique import Musique
+from experiments.benchmarks.rgb import Rgb
 from experiments.benchmarks.selection import Selection
+from experiments.benchmarks.squad2 import Squad2
+from experiments.benchmarks.trec import Trec
+from experiments.benchmarks.two_wiki import TwoWiki
 
 BenchmarkSettings = Annotated[
     Crest | Mrceval | Mdbench | Mrke |
+    HotpotQa | Musique | TwoWiki | MoreHopQa | MultiHopRag | ClapNq | Squad2 | Rgb | FinanceBench | Beir | Trec |
     Demo | OwnQuestions, Field(discriminator="kind")]
 BENCHMARKS: dict[str, type[Selection]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(BenchmarkSettings)[0])}
 
-__all__ = ["BENCHMARKS", "About", "BenchmarkSettings", "Crest", "Demo", "Mdbench", "Mrceval", "Mrke", "OwnQuestions",
-           "Selection", "load_demo"]
+__all__ = [
+    "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ClapNq", "Crest", "Demo", "FinanceBench",
+    "HotpotQa", "Mdbench", "MoreHopQa", "Mrceval", "Mrke", "MultiHopRag", "Musique", "OwnQuestions",
+    "Rgb", "Selection", "Squad2", "Trec", "TwoWiki", "load_demo"]

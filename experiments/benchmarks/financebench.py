@@ -1,8 +1,8 @@
 """FinanceBench: questions of financial analysts on companies' filings, with the pages that answer them.
 
 Paper: Islam, Kannappan, Kiela, Qian, Scherrer, Vidgen, "FinanceBench: A New Benchmark for Financial Question
-Answering", 2023, arXiv:2311.11944. Code, data and PDFs: github.com/patronus-ai/financebench, CC BY-NC 4.0; nothing of it
-is in this project.
+Answering", 2023, arXiv:2311.11944. Code, data and PDFs: github.com/patronus-ai/financebench, CC BY-NC 4.0; nothing of
+it is in this project.
 
 One row of the published shape of `financebench_open_source.jsonl`, made up; pages count from 0:
 
