@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -15,7 +16,7 @@ from experiments.reporting import report_run
 from experiments.runner import Watch, run
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
-from experiments.tables import run_table
+from experiments.tables import on_published, run_table, view_table
 
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
@@ -59,8 +60,8 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
 def run_json(folder: RunFolder) -> dict[str, Any]:
     """The figures of a finished run as `ragbed run --json` prints them."""
     summary = folder.summary()
-    return {"run": str(folder.path), "cells": summary["cells"], "notes": summary["notes"],
-            "results": summary["results"]}
+    return {"run": str(folder.path), **{name: summary[name] for name in (
+        "columns", "cells", "views", "published", "notes", "results")}}
 
 
 def _show(folder: RunFolder) -> None:
@@ -68,7 +69,21 @@ def _show(folder: RunFolder) -> None:
     header, rows = run_table(summary["cells"], summary["columns"])
     print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
                                     f"judge {summary['cells'][0]['judge']}")
-    for text in summary["notes"]:
+    for view in summary["views"]:
+        show_view(view)
+    for text in [*summary["notes"], *on_published(summary["published"])]:
+        say(text)
+
+
+def show_view(view: Mapping[str, Any]) -> None:
+    """The view as a table with its notes, or one line that says where it is."""
+    say("")
+    title, table = view_table(view)
+    if table is None:
+        say(title)
+        return
+    print_table(*table, title=title)
+    for text in view["notes"]:
         say(text)
 
 

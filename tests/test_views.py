@@ -72,7 +72,7 @@ def test_a_question_of_several_values_counts_in_each_and_one_of_none_apart():
     assert [means(row, 3) for row in view.rows] == [
         ["2", "direct", 1, 1.0], ["10", "direct", 2, 0.5], ["no kind", "direct", 1, 0.0],
         ["all", "direct", 3, pytest.approx(1 / 3)]]
-    assert view.notes == ("1 questions have several values and count in each.",)
+    assert view.notes == ("Questions with several values, which count in each: 1.",)
 
 
 def test_columns_that_share_a_place_are_apart_and_a_judged_one_names_the_judge():
@@ -99,6 +99,7 @@ def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
     view = VIEWS["order"](order_run([None, "shuffle", "separators_off", "shuffle+separators_off"]))
     assert view.header[4] == "graded_accuracy: change"
     rows = [means(row, 3) for row in view.rows]
+    assert [row[1] for row in rows] == ["no perturbation", "separators_off", "shuffle", "shuffle+separators_off"]
     assert [row[0] for row in rows] == ["original", "separators off", "shuffled", "separators off, shuffled"]
     assert rows[0][3:] == [pytest.approx(2.2 / 3), None, pytest.approx(1 / 3), None]
     assert rows[1][4] == pytest.approx((-0.5 + 0.1 + 0.0) / 3)
@@ -131,7 +132,7 @@ def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_o
     # 1.5 to 0.9 wins; 1.2 to 1.4 loses; both wrong; 0.5 to 1.0 loses; 1.4 to 1.4 ties; 1.0 to 1.3 loses
     assert view.rows == (("full against closed-book", "answers and reasoning", "direct", 6, 1, 3, 1, 1,
                           share_of(1, 4)),)
-    assert view.notes[1] == "1 reasonings were not judged and count as holding no step."
+    assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."
 
 
 def test_evidence_against_the_full_context_compares_answers_alone():
@@ -160,7 +161,7 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
                result("found", "q0", {}, [3], 500), result("found", "q1", {}, [0], 500)]
     view = VIEWS["depth"](material({"full": {}, "found": {"condition": "retrieved"}}, results, questions, ()))
     assert view.shaded
-    assert view.header[3:5] == ("0 to 10 %", "10 to 20 %")
+    assert view.header[3:5] == ("0-10%", "10-20%")
     assert [row[:3] for row in view.rows] == [
         ("under 50,000 characters", "full", 3), ("50,000 to 100,000 characters", "full", 3),
         ("under 50,000 characters", "retrieved", 3), ("50,000 to 100,000 characters", "retrieved", 3)]
@@ -169,7 +170,7 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
         (0, 1.0, 1), (5, 0.0, 1), (9, 0.0, 1)]
     assert [one["mean"] for one in view.rows[1][3:] if one] == [0.0, 1.0, 0.0]
     assert [one["mean"] for one in view.rows[2][3:] if one] == [0.0, 0.0, 1.0]
-    assert view.notes[1] == "1 reasonings were not judged and are left out."
+    assert view.notes[1] == "Reasonings that were not judged and are left out: 1."
 
 
 def test_without_judged_steps_there_is_no_heat_map():
@@ -191,7 +192,7 @@ def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
     assert shares["2", "lucky: right answer, a step wrong"] == pytest.approx(2 / 6)
     assert sum(share for (hops, words), share in shares.items() if hops == "2" and words[1] == " ") == pytest.approx(1)
     assert shares["3", "c c c c"] == 1.0
-    assert view.notes[1] == "1 answers to questions without asked sub-questions are left out."
+    assert view.notes[1] == "Answers to questions without asked sub-questions, which are left out: 1."
 
 
 def test_a_run_without_sub_questions_has_no_chains():

@@ -59,4 +59,4 @@ def _fits(questions: Mapping[str, Question], result: Result, tag: str, value: st
 
 def _notes(tag: str, questions: Iterable[Question]) -> list[str]:
     several = sum(len(question.tags.get(tag, ())) > 1 for question in questions)
-    return [f"{several} questions have several values and count in each."] if several else []
+    return [f"Questions with several values, which count in each: {several}."] if several else []

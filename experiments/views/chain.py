@@ -24,7 +24,7 @@ def chain(material: Material) -> View | None:
     if not rows:
         return None
     left_out = sum(found[""] for found in patterns.values())
-    notes = [f"{left_out} answers to questions without asked sub-questions are left out."] if left_out else []
+    notes = [f"Answers to questions without asked sub-questions, which are left out: {left_out}."] if left_out else []
     return View("chain", "Chain outcomes", ("sub-questions", "outcome", "cell", "n", "share"), tuple(rows), 3,
                 ("In order: each sub-answer, then the final answer; c is correct, w is wrong, by exact match.", *notes))
 

@@ -35,7 +35,7 @@ def wins(material: Material) -> View | None:
         rows.append(_row(material, first, second, reasoning, len(answers), endings))
     if not rows:
         return None
-    notes = [f"{unjudged} reasonings were not judged and count as holding no step."] if unjudged else []
+    notes = [f"Reasonings that were not judged, and count as holding no step: {unjudged}."] if unjudged else []
     return View("wins", "Win rate between conditions", ("conditions", "compared", "cell", "n", *_HEADER), tuple(rows),
                 3, ("The win rate is over wins and losses. Ties, and questions that both answer wrongly, stand beside "
                     "it.", *notes))
@@ -87,6 +87,7 @@ def _row(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]
 
 
 def _called(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
-    """What both are and other cells are not."""
-    shared = [name for name in varying(material.cells) if first.get(name) == second.get(name)]
+    """What both are and other cells are not; the rules of closed-book cells follow from their condition."""
+    factors = varying([cell for cell in material.cells if cell["condition"] != "closed-book"])
+    shared = [name for name in factors if first.get(name) == second.get(name)]
     return called(first, shared) or called(first, ["reasoning"])
