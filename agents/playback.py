@@ -13,6 +13,7 @@ from documents.errors import RecipeMismatch
 from documents.types import Chunk, digest
 from strategies.choice import read_choice
 from strategies.reading import is_only_citations, read_citations
+from strategies.sub_answers import without_sub_answers
 from strategies.types import Action, Draft, Evidence, Failure, Generate, Passage, Reasoning, Reply, Search, Task, Usage
 
 Node = Literal["search", "generate", "finish"]
@@ -177,7 +178,8 @@ class Playback:
         except StopIteration as end:
             if not isinstance(end.value, Draft):
                 raise TypeError(f"the strategy returned {type(end.value).__name__}, not a Draft") from None
-            self.draft, self.pending = end.value, []
+            self.draft = without_sub_answers(end.value) if self.task.with_sub_answers else end.value
+            self.pending = []
             return
         self._listed = isinstance(action, list)
         self.pending = action if isinstance(action, list) else [action]

@@ -1,6 +1,6 @@
 """Prompts: text files with named fields, put together so that all strategies share one prefix.
 
-The first user message begins with the documents; rules, question, options and the strategy's
+The first user message begins with the documents; exemplars, rules, question, options and the strategy's
 instruction follow. Serving engines then compute the documents once for all strategies.
 """
 from __future__ import annotations
@@ -12,9 +12,10 @@ from importlib import resources
 
 from documents.types import digest
 from strategies.reading import REFUSAL
-from strategies.types import Evidence, Message, Task
+from strategies.types import Evidence, Exemplar, Form, Message, Task
 
 _FIELD = re.compile(r"\{([a-z_]+)\}")
+_REFERENCE = re.compile(r"#\d")
 
 
 @cache
@@ -59,36 +60,80 @@ def show_documents(task: Task, evidence: Evidence) -> str:
     return "Documents:\n\n" + "".join(f"[{passage.number}]\n{passage.chunk.content}\n\n" for passage in evidence)
 
 
+def show_exemplars(task: Task, form: Form) -> str:
+    """The worked examples: with their reasoning and the tags where the strategy asks for them, else the answers."""
+    if not task.exemplars:
+        return ""
+    shown = [fill("exemplar", number=str(number), documents=_exemplar_documents(task, one), question=one.question,
+                  solution=one.answer if form == "plain" else _tagged(one))
+             for number, one in enumerate(task.exemplars, start=1)]
+    return "\n\n".join([template("exemplars"), *shown]) + "\n\n"
+
+
+def _exemplar_documents(task: Task, exemplar: Exemplar) -> str:
+    numbered = (f"[{number}]\n{text}" if task.separators else text for number, text in enumerate(exemplar.documents, 1))
+    shown = exemplar.documents and task.rules != "closed-book"
+    return "\n\n".join(["Documents:", *numbered]) + "\n\n" if shown else ""
+
+
+def _tagged(exemplar: Exemplar) -> str:
+    thinking = f"<Thinking>{exemplar.reasoning}</Thinking>\n" if exemplar.reasoning else ""
+    return f"{thinking}<Answer>{exemplar.answer}</Answer>"
+
+
 def _rules(task: Task) -> str:
     name = f"rules_{task.rules.replace('-', '_')}"
-    if not task.separators and task.rules in ("grounded", "open"):
-        return fill(f"{name}_uncited", refusal=REFUSAL) if task.rules == "grounded" else template(f"{name}_uncited")
-    return fill(name, refusal=REFUSAL) if task.rules == "grounded" else template(name)
+    if task.rules == "closed-book" and task.chooses:
+        name += "_choice"
+    elif not task.separators and task.rules in ("grounded", "open"):
+        name += "_uncited"
+    text = fill(name, refusal=REFUSAL) if task.rules == "grounded" else template(name)
+    if not task.brief or task.chooses:
+        return text
+    return f"{text}\n{template('brief_cited' if task.cites else 'brief')}"
 
 
 def _question(task: Task) -> str:
+    about = fill("about", about=task.about) + "\n" if task.about and task.rules == "closed-book" else ""
     options = "".join(f"\n{label}. {text}" for label, text in task.options)
-    hints = "".join(f"\n- {text}" for text in task.sub_questions)
-    return f"Question: {task.question}{options}" + (f"\nSub-questions:{hints}" if hints else "")
+    return f"{about}Question: {task.question}{options}{_hints(task)}"
+
+
+def _hints(task: Task) -> str:
+    if not task.sub_questions:
+        return ""
+    listed = "".join(f"\n{number}. {text}" for number, text in enumerate(task.sub_questions, start=1))
+    references = "\n" + template("references") if any(map(_REFERENCE.search, task.sub_questions)) else ""
+    return f"\nSub-questions:{listed}{references}"
+
+
+def closing(task: Task) -> str:
+    """What ends the prompt of a final answer: how to answer the sub-questions too, where that is asked for."""
+    if not task.with_sub_answers or not task.sub_questions:
+        return ""
+    return "\n\n" + fill("sub_answers", count=str(len(task.sub_questions)))
 
 
 def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool = True,
-                  instruction_last: bool = False) -> Message:
-    """The first user message: documents, rules, question, options, instruction.
+                  instruction_last: bool = False, form: Form = "tags") -> Message:
+    """The first user message: documents, exemplars, rules, question, options, instruction.
 
-    With the layout `as_published` the order is CReSt's: rules and instruction, question, documents.
+    With the layout `as_published` the order is CReSt's: rules and instruction, exemplars, question, documents.
 
     Args:
+        rules: whether rules and exemplars are shown.
         instruction_last: the instruction takes up the question, and comes after it in every layout.
+        form: of the answers that exemplars show.
     """
     documents = show_documents(task, evidence)
-    rule_text = _rules(task) + "\n\n" if rules else ""
+    rule_text, exemplars = (_rules(task) + "\n\n", show_exemplars(task, form)) if rules else ("", "")
     if task.layout == "documents_first":
-        return Message("user", (documents, f"{rule_text}{_question(task)}\n\n{instruction}"))
+        shared = (documents, exemplars) if exemplars else (documents,)
+        return Message("user", (*shared, f"{rule_text}{_question(task)}\n\n{instruction}"))
     shown = documents.rstrip()
     if instruction_last:
-        return Message("user", (f"{rule_text}{_question(task)}\n\n", shown, f"\n\n{instruction}"))
-    return Message("user", (f"{rule_text}{instruction}\n\n{_question(task)}\n\n", shown))
+        return Message("user", (f"{rule_text}{exemplars}{_question(task)}\n\n", shown, f"\n\n{instruction}"))
+    return Message("user", (f"{rule_text}{instruction}\n\n{exemplars}{_question(task)}\n\n", shown))
 
 
 def system_message() -> Message:
@@ -96,9 +141,14 @@ def system_message() -> Message:
     return Message("system", (template("system"),))
 
 
-def prompt(name: str, task: Task, evidence: Evidence, rules: bool = True) -> tuple[Message, ...]:
-    """The opening messages of a strategy whose instruction is `prompts/<name>.md`."""
-    return system_message(), first_message(task, evidence, template(name), rules)
+def prompt(name: str, task: Task, evidence: Evidence, rules: bool = True, form: Form = "tags") -> tuple[Message, ...]:
+    """The opening messages of a strategy whose instruction is `prompts/<name>.md`.
+
+    Args:
+        rules: False where the reply is no answer yet.
+    """
+    instruction = template(name) + (closing(task) if rules else "")
+    return system_message(), first_message(task, evidence, instruction, rules, form=form)
 
 
 def numbers(task: Task, evidence: Evidence) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ def read_answer(text: str) -> tuple[str, bool]:
     the closing tag ends the answer. Without answer tags it is the whole reply less its thinking. What a reasoning
     model thinks in `<think>`, closed or cut, is never the answer, whatever tags it quotes there.
     """
-    text = _without_think(text)
+    text = outside_think(text)
     *before, last = _ANSWER.split(text)
     if not before:
         return _STRAY.sub("", _THINKING.sub("", text)).strip(), False
@@ -44,7 +44,7 @@ def outside_answer(text: str) -> str:
     return _STRAY.sub("", "\n".join(found[0] for found in _THINKING.finditer(text))).strip()
 
 
-def _without_think(text: str) -> str:
+def outside_think(text: str) -> str:
     """The text outside `<think>`. Some servers write the opening tag themselves, so that only the closing one comes."""
     first, *rest = _THINK.split(text)
     kept, inside = [first], False

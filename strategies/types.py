@@ -187,13 +187,32 @@ class Retrieval(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Exemplar:
+    """A worked example that prompts show before the rules.
+
+    Attributes:
+        answer: as a final answer is to look, with its citations where they are asked for.
+        documents: contents, shown with the numbers 1, 2, ... of the example's own.
+        reasoning: what leads to the answer; shown by strategies that ask for reasoning.
+    """
+
+    question: str
+    answer: str
+    documents: tuple[str, ...] = ()
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """What a strategy sees of a question: never gold.
 
     Attributes:
         options: `(label, text)` pairs of a multiple-choice question.
         separators: False where chunks are shown without numbers, joined by a blank line.
-        sub_questions: shown with the question. No setting gives any yet; a benchmark's own are for one that does.
+        sub_questions: shown, numbered, with the question.
+        with_sub_answers: whether the reply is to answer each of them too, in lines before its final answer.
+        about: what the documents are, such as a novel's title and author; shown under `closed-book` alone.
+        brief: whether the rules ask for a final answer of a few words.
         seed: of question and cell, for `rng`.
     """
 
@@ -205,12 +224,21 @@ class Task:
     layout: Layout = "documents_first"
     separators: bool = True
     sub_questions: tuple[str, ...] = ()
+    with_sub_answers: bool = False
+    about: str = ""
+    brief: bool = False
+    exemplars: tuple[Exemplar, ...] = ()
     seed: int = 0
 
     @property
     def chooses(self) -> bool:
         """Whether the rules demand one of the options."""
         return bool(self.options) and self.rules in ("choice", "closed-book")
+
+    @property
+    def cites(self) -> bool:
+        """Whether the rules ask for citations."""
+        return self.separators and self.rules in ("grounded", "open")
 
     def gather(self, query: str) -> Gathering:
         """The evidence that the retrieval strategy finds for the query."""

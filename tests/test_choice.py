@@ -129,7 +129,7 @@ def test_without_options_nothing_has_to_be_named():
 
 
 def answered(rules, reply, options):
-    """The answer of `direct` to a reply."""
+    """The answer of `direct` to a reply, over one document."""
     task = Task("q", "Where is Rome?", RETRIEVAL["once"], rules=rules, options=options)
     play = Playback(task, REASONING["direct"], Means(None, None, None, None, Limits()))
     play.take_found([[Chunk("c", "d", "plain", 0, 1, "Rome.")]])

@@ -10,7 +10,7 @@ from strategies.catalogue import REASONING, RETRIEVAL, reasoning, retrieval
 from strategies.prompting import fill, show_documents
 from strategies.reading import REFUSAL
 from strategies.reasoning.least_to_most import sub_questions
-from strategies.types import Draft, Generate, Passage, Reply, Search, Task
+from strategies.types import Draft, Exemplar, Generate, Passage, Reply, Search, Task
 
 EVIDENCE = tuple(Passage(n, Chunk(f"c{n}", "d", "plain", 0, 9, text)) for n, text in
                  ((1, "Paris is in France."), (3, "Rome is in Italy.")))
@@ -113,6 +113,14 @@ def test_the_prompts_of_all_strategies_begin_with_the_same_bytes_up_to_the_end_o
     assert len(openings) == 1
 
 
+def test_the_prompts_share_their_documents_whatever_a_task_shows_besides():
+    documents = show_documents(Task("q", "", RETRIEVAL["once"]), EVIDENCE)
+    for name in REASONING:
+        actions, _ = play(name, ["What is Paris?", "a", "b"], sub_questions=("Who?",), with_sub_answers=True,
+                          about="Emma", brief=True, exemplars=(Exemplar("Who?", "Ada"),))
+        assert all(action.messages[1].parts[0] == documents for action in actions[1:])
+
+
 def test_the_published_layout_puts_the_documents_last():
     actions, _ = play("direct", ["x"], layout="as_published")
     first = actions[1].messages[1].content
@@ -149,6 +157,63 @@ def test_closed_book_shows_no_documents_and_no_refusal():
 def test_options_are_lettered_lines():
     first = play("direct", ["x"], rules="choice", options=(("A", "France"), ("B", "Italy")))[0][1].messages[1].content
     assert "Question: Where is Paris?\nA. France\nB. Italy" in first
+
+
+def first_prompt(**changes):
+    return play("direct", ["x"], **changes)[0][1].messages[1].content
+
+
+def test_closed_book_with_options_asks_for_one_letter_and_no_best_guess_in_words():
+    options = (("A", "France"), ("B", "Italy"))
+    shown = first_prompt(rules="closed-book", options=options)
+    assert "Your final answer is its letter and nothing else." in shown
+    assert "Always give your best answer" not in shown
+    assert "letter" not in first_prompt(rules="closed-book")
+    assert "letter" not in first_prompt(rules="grounded", options=options)
+
+
+def test_what_the_documents_are_is_said_before_the_question_and_only_where_they_are_not_shown():
+    line = "The question is about Emma, by Jane Austen.\nQuestion: Where is Paris?"
+    assert line in first_prompt(rules="closed-book", about="Emma, by Jane Austen")
+    for rules in ("grounded", "open", "choice"):
+        assert "Emma" not in first_prompt(rules=rules, about="Emma, by Jane Austen")
+
+
+def test_a_brief_answer_is_asked_for_with_its_citations_where_there_are_any():
+    brief = "- Make the final answer as short as it can be"
+    for rules in ("grounded", "open"):
+        assert f"{brief}: a name, a number, a date, yes or no. Nothing else stands in it apart from the citations." in (
+            first_prompt(rules=rules, brief=True))
+        assert "apart from the citations" not in first_prompt(rules=rules, brief=True, separators=False)
+    assert brief in first_prompt(rules="closed-book", brief=True)
+    assert "citations" not in first_prompt(rules="closed-book", brief=True)
+    for rules in ("choice", "closed-book"):
+        assert brief not in first_prompt(rules=rules, brief=True, options=(("A", "x"), ("B", "y")))
+
+
+def test_sub_questions_are_numbered_and_their_references_explained():
+    shown = first_prompt(sub_questions=("Who wrote Emma?", "Where was #1 born?"))
+    assert ("Question: Where is Paris?\nSub-questions:\n1. Who wrote Emma?\n2. Where was #1 born?\n"
+            "In them, #1 stands for the answer to sub-question 1, and so on.\n\n") in shown
+    assert "stands for" not in first_prompt(sub_questions=("Who wrote Emma?",))
+
+
+def test_every_strategy_asks_for_sub_answers_in_the_prompt_of_its_final_answer_alone():
+    for name in REASONING:
+        actions, _ = play(name, ["What is Paris?", "a", "b"], sub_questions=("Who?", "Where?"), with_sub_answers=True)
+        *before, last = actions[1:]
+        assert last.messages[-1].content.endswith(fill("sub_answers", count="2"))
+        assert not any("Sub-answer 1" in message.content for action in before for message in action.messages)
+
+
+def test_fields_of_a_task_are_shown_as_they_are():
+    field = "{refusal} {question} {about} #1"
+    exemplar = Exemplar(field, field, (field,), field)
+    shown = "".join(message.content for name in REASONING for rules in ("grounded", "closed-book")
+                    for action in play(name, [field, "a", "b"], rules=rules, about=field, exemplars=(exemplar,),
+                                       sub_questions=(field,), options=(("A", field),))[0][1:]
+                    for message in action.messages)
+    assert shown.count("{refusal}") == shown.count(field) > 40
 
 
 def test_a_prompt_refuses_missing_and_extra_fields():

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import re
 
-from strategies.prompting import fill, first_message, numbers, prompt, system_message
+from strategies.prompting import closing, fill, first_message, numbers, prompt, system_message
 from strategies.reading import fold, read_answer
 from strategies.types import Draft, Generate, Message, Recipe, Reply, Task
 
@@ -28,7 +28,7 @@ def least_to_most(task: Task) -> Recipe:
     talk: tuple[Message, ...] = (system_message(), opening)
     for following in [*parts[1:], None]:
         solved: Reply = yield Generate(talk, "solve", shown)
-        step = (fill("least_to_most_final", question=task.question) if following is None
+        step = (fill("least_to_most_final", question=task.question) + closing(task) if following is None
                 else fill("least_to_most_next", sub_question=following))
         talk = (*talk, Message("assistant", (read_answer(solved.text)[0],)), Message("user", (step,)))
     final: Reply = yield Generate(talk, "answer", shown)

@@ -1,0 +1,66 @@
+"""Sub-answers in one reply: read strictly, and the final answer read without them."""
+import time
+
+import pytest
+
+from agents.asked import Asked
+from agents.playback import Means, Playback
+from agents.settings import Limits
+from documents.types import Chunk
+from strategies.catalogue import REASONING, RETRIEVAL
+from strategies.reading import REFUSAL
+from strategies.sub_answers import read_sub_answers
+from strategies.types import Reply, Task
+
+
+def answered(*replies, name="direct"):
+    """The answer of a strategy to these replies, which it asked to hold two sub-answers, over one document."""
+    task = Task("q", "Where is Rome?", RETRIEVAL["once"], sub_questions=("Who?", "Where?"), with_sub_answers=True)
+    play = Playback(task, REASONING[name], Means(None, None, None, None, Limits()))
+    play.take_found([[Chunk("c", "d", "plain", 0, 1, "Rome.")]])
+    for reply in replies:
+        play.take_asked([Asked("k", Reply(reply))])
+    return play.answer()
+
+
+@pytest.mark.parametrize(("text", "read"), [
+    ("Sub-answer 1: Ada\nSub-answer 2: Paris\nFrance", ("Ada", "Paris")),
+    ("- **Sub-answer 1:** Ada [1]\n* sub-answer 2: *Paris*", ("Ada [1]", "Paris")),
+    ("Subanswer 2： 파리\n<Thinking>Sub-answer 1: Ada</Thinking>", ("Ada", "파리")),
+    ("Sub-answer 1: Eve\nSub-answer 1: Ada", ("Ada", None)),
+    ("Sub-answer 1:\nSub-answer 3: x", (None, None)),
+    ("The sub-answer 1: Ada", (None, None)), ("1. Ada\n2. Paris", (None, None)), ("", (None, None)),
+    ("<think>Sub-answer 1: Ada</think>Sub-answer 2: Paris", (None, "Paris"))])
+def test_each_line_of_the_form_is_an_answer_and_nothing_else_is(text, read):
+    assert read_sub_answers(text, 2) == read
+
+
+@pytest.mark.parametrize("text", ["Sub-answer 1: " * 7_000, "\n" * 100_000, " " * 100_000, "Sub-answer 1\n" * 8_000,
+                                  "Sub-answer 1: x\n" * 6_000, "***" * 33_000])
+def test_100_kb_of_anything_take_no_time(text):
+    begun = time.perf_counter()
+    read_sub_answers(text, 2)
+    assert time.perf_counter() - begun < 0.5
+
+
+LINES = "Sub-answer 1: Ada [1]\n**Sub-answer 2:** Paris [7]\n"
+
+
+@pytest.mark.parametrize(("reply", "outcome", "text", "cited"), [
+    (LINES + "France [1]", "answered", "France [1]", (1,)),
+    (LINES + "\nFinal answer: France", "answered", "France", ()),
+    (LINES + "<Answer>France</Answer>", "answered", "France", ()),
+    (f"<Answer>{LINES}Answer: France</Answer>", "answered", "France", ()),
+    (f"<Thinking>\n{LINES}</Thinking><Answer>France</Answer>", "answered", "France", ()),
+    (LINES + REFUSAL, "refused", REFUSAL, ()), (LINES, "malformed", "", ()),
+    ("France [1]", "answered", "France [1]", (1,))])
+def test_the_final_answer_is_read_without_the_sub_answers(reply, outcome, text, cited):
+    answer = answered(reply)
+    assert (answer.outcome, answer.text, answer.cited, answer.invalid_citations) == (outcome, text, cited, ())
+
+
+@pytest.mark.parametrize("name", REASONING)
+def test_every_strategy_reads_it_so(name):
+    replies = ["Who?", "Ada"] if name == "least_to_most" else []
+    answer = answered(*replies, f"{LINES}<Answer>France</Answer>", name=name)
+    assert (answer.outcome, answer.text) == ("answered", "France")
