@@ -10,6 +10,7 @@ from experiments.benchmarks.beir import Beir
 from experiments.benchmarks.clapnq import ClapNq
 from experiments.benchmarks.crest import Crest
 from experiments.benchmarks.demo import Demo, load_demo
+from experiments.benchmarks.detectiveqa import DetectiveQa
 from experiments.benchmarks.financebench import FinanceBench
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.jsonl import OwnQuestions
@@ -26,13 +27,13 @@ from experiments.benchmarks.trec import Trec
 from experiments.benchmarks.two_wiki import TwoWiki
 
 BenchmarkSettings = Annotated[
-    Crest | Mrceval | Mdbench | Mrke |
+    Crest | Mrceval | Mdbench | DetectiveQa | Mrke |
     HotpotQa | Musique | TwoWiki | MoreHopQa | MultiHopRag | ClapNq | Squad2 | Rgb | FinanceBench | Beir | Trec |
     Demo | OwnQuestions, Field(discriminator="kind")]
 BENCHMARKS: dict[str, type[Selection]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(BenchmarkSettings)[0])}
 
 __all__ = [
-    "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ClapNq", "Crest", "Demo", "FinanceBench",
+    "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ClapNq", "Crest", "Demo", "DetectiveQa", "FinanceBench",
     "HotpotQa", "Mdbench", "MoreHopQa", "Mrceval", "Mrke", "MultiHopRag", "Musique", "OwnQuestions",
     "Rgb", "Selection", "Squad2", "Trec", "TwoWiki", "load_demo"]

@@ -1,0 +1,168 @@
+"""DetectiveQA: multiple choice over whole detective novels, with the reasoning that leads to each answer.
+
+Paper: Xu, Ye, Zhang, Liu, Liu, Yang, Guo, Qiu, "DetectiveQA: Evaluating Long-Context Reasoning on Detective Novels",
+arXiv:2409.02465. Data: `Phospheneser/DetectiveQA` on the Hugging Face hub, Apache 2.0 by its page; the novels are their
+authors'. Nothing of it is in this project. Annotations stand in `anno_data_en/human_anno/117.json` and the like, the
+text of the novel in `novel_data_en/117-Title-Author.txt`, one paragraph a line: `[740] She had left her luggage.`
+
+One record, made up. `clue_position` may be called `evidence_position`; -1 marks a step that is inferred:
+
+    {"novel_id": 7, "num_paragraphs": 12, "time_cost": 40, "questions": [
+      {"question": "Who moved the lamp?", "options": {"A": "Ida", "B": "Otto", "C": "Nell", "D": "Nobody"},
+       "answer": "B", "reasoning": ["There was oil on Otto's sleeve.", "So Otto had held the lamp."],
+       "clue_position": [4, -1], "answer_position": 11, "distraction": {"A": "Ida was seen near it."}}]}
+
+`distraction` is for the annotators; nothing reads it.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from experiments.benchmarks.about import About
+from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.loading import gathered
+from experiments.benchmarks.material import gold_chunk
+from experiments.benchmarks.novels import TITLES, Novel, Shelf, language_named, language_of
+from experiments.benchmarks.rows import Row, files_below, read_rows
+from experiments.benchmarks.selection import Selection
+from experiments.question import Benchmark, Gold, Question, Step
+from experiments.scheme import Scheme
+
+_INFERRED = -1
+
+
+class DetectiveQa(Selection):
+    """DetectiveQA from local files or the hub.
+
+    Attributes:
+        path: a folder of annotations and novels, a file of annotations, or `hub:OWNER/NAME`.
+        novels: the folder of the novels' text files, where it is another than that of the annotations. A
+            `titles.json` or `titles.csv` in it says title and author where the files' names do not.
+    """
+
+    about = About(
+        paper="DetectiveQA: Evaluating Long-Context Reasoning on Detective Novels (2024), "
+              "https://arxiv.org/abs/2409.02465",
+        licence="Apache 2.0 by the dataset's page; the novels are their authors'",
+        size="1,200 questions over novels of 100,000 words and more, half in English and half in Chinese",
+        get="hub:Phospheneser/DetectiveQA, or a folder of its annotations and novels",
+        settings={"rules": "choice", "conditions": ["full", "closed-book", "evidence"],
+                  "reasoning": "chain_of_thought"})
+    scheme = Scheme(
+        groups=("choice", "steps", "ranking", "form"), rubric="steps", columns=("accuracy", "reasoning_score", "gm"),
+        views=("wins", "depth", "by:language", "by:annotation"), published=("detectiveqa_6", "detectiveqa_8"))
+
+    kind: Literal["detectiveqa"] = "detectiveqa"
+    path: str = "hub:Phospheneser/DetectiveQA"
+    novels: str | None = None
+
+    def load(self) -> Benchmark:
+        """The chosen questions; only their novels are read.
+
+        Raises:
+            BenchmarkError: the files are not there, or a record does not fit.
+        """
+        path = fetched(self.path, also=("*.txt", "*.csv"))
+        records = {question.id: (question, row) for question, row in _records(path)}
+        chosen = self.select(Benchmark(
+            "detectiveqa", tuple(question for question, _ in records.values()), scheme=self.scheme))
+        folder = fetched(self.novels) if self.novels else path if path.is_dir() else path.parent
+        shelf = Shelf(folder)
+        found = [(question, shelf.novel(question.tags["novel"][0], question.tags["language"][0]))
+                 for question in chosen.questions]
+        questions, documents = gathered(
+            (over(question, records[question.id][1], novel), [novel.document]) for question, novel in found)
+        return replace(chosen, questions=questions, documents=documents)
+
+
+def _records(path: Path) -> Iterator[tuple[Question, Row]]:
+    """The questions without their novels. Records that share a novel count on, each annotation by itself."""
+    seen: Counter[str] = Counter()
+    for file in files_below(path, (".json", ".jsonl")):
+        if file.name in TITLES:
+            continue
+        place = file.relative_to(path).as_posix() if path.is_dir() else file.as_posix()
+        for row in read_rows(file):
+            novel, annotation = row.id("novel_id"), row.optional("annotation") or _annotation(file)
+            for part in row.parts("questions"):
+                question = to_question(part)
+                language = language_named(place) or language_of(question.text)
+                stem = f"{language}-{novel}-{annotation}"
+                seen[stem] += 1
+                tags = {"novel": (novel,), "language": (language,), "annotation": (annotation,)}
+                yield replace(question, id=f"{stem}-{seen[stem]}", tags=tags), part
+
+
+def to_question(row: Row) -> Question:
+    """The question of one annotation, without its novel, id and tags.
+
+    Raises:
+        BenchmarkError: the annotation does not fit: file, line, field, expected.
+    """
+    options = row.part("options", row.fields.get("options"))
+    labelled = tuple((label, options.text(label)) for label in sorted(options.fields))
+    labels = [label for label, _ in labelled]
+    if labels != [chr(ord("A") + at) for at in range(len(labels))] or len(labels) < 2:
+        row.fail("options", "texts under A, B, C and so on", row.fields.get("options"))
+    answer = row.text("answer").strip()
+    if answer not in labels:
+        row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
+    row.number("answer_position")
+    _positions(row)
+    return Question(id="", text=row.text("question").strip(), answers=(answer,), answerable=True, options=labelled,
+                    steps=tuple(map(Step, row.texts("reasoning"))))
+
+
+def over(question: Question, row: Row, novel: Novel) -> Question:
+    """The question with its novel: up to the paragraph before the answer, whole and by paragraph.
+
+    Raises:
+        BenchmarkError: the answer does not stand in the novel, or before all of it.
+    """
+    before = novel.before(row.number("answer_position"))
+    if before is None or row.number("answer_position") > novel.last + 1:
+        row.fail("answer_position", f"a paragraph of {novel.document.source}, after its first and up to {novel.last}",
+                 row.fields["answer_position"])
+    pool, whole = before
+    positions = _positions(row)
+    clues = dict.fromkeys(position for position in positions if position != _INFERRED)
+    shown = {chunk.id for chunk in pool}
+    there = all(position in novel.paragraphs and novel.paragraphs[position].id in shown for position in clues)
+    return replace(
+        question, gold=tuple(_gold(novel, position) for position in clues), pool=pool, whole=(whole,),
+        steps=_placed(question.steps, positions, novel, len(whole.content)), about=novel.about,
+        tags={**question.tags, "clues": ("before the answer" if there else "not all before the answer",)})
+
+
+def _gold(novel: Novel, position: int) -> Gold:
+    if position in novel.paragraphs:
+        return gold_chunk(novel.paragraphs[position])
+    return Gold(f"{novel.document.id}#{position}")  # counted, and never found
+
+
+def _placed(steps: tuple[Step, ...], positions: list[int], novel: Novel, length: int) -> tuple[Step, ...]:
+    """The steps with their depths; none has one where steps and positions are not one to one."""
+    if len(steps) != len(positions):
+        return steps
+    starts = [novel.paragraphs[position].start if position in novel.paragraphs else length for position in positions]
+    return tuple(replace(step, depth=start / length if start < length else None)
+                 for step, start in zip(steps, starts, strict=True))
+
+
+def _positions(row: Row) -> list[int]:
+    """The paragraph of each step."""
+    field = "clue_position" if "clue_position" in row.fields else "evidence_position"
+    positions = row.fields.get(field)
+    if not isinstance(positions, list) or not all(type(position) is int for position in positions):
+        row.fail("clue_position", "a list of paragraph numbers, -1 for an inference", positions)
+    return positions
+
+
+def _annotation(file: Path) -> str:
+    """What the file's name or its folder's calls the annotation, such as `human_anno`."""
+    names = [name for name in (file.parent.name, file.stem) if "anno" in name.lower() and language_named(name) is None]
+    return names[0] if names else "annotation"
