@@ -9,8 +9,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from experiments.commands.ask import ask
+from experiments.commands.convert import convert
 from experiments.commands.demo import demo
 from experiments.commands.index import index
+from experiments.commands.judge import judge
 from experiments.commands.list import list_
 from experiments.commands.models import pull
 from experiments.commands.report import report
@@ -29,7 +31,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, report, schema):
+for command in (demo, index, search, ask, run, judge, convert, report, schema):
     app.command()(command)
 app.command("list")(list_)
 models.command("pull")(pull)

@@ -1,0 +1,105 @@
+"""`ragbed judge` at work: the raters of a run's answers, and the table of their agreement."""
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from experiments.agreement import Agreement, Rater, agreements
+from experiments.display import Bars, note, print_json, print_table, say
+from experiments.label_sheet import read_labels, write_sheet
+from experiments.lock import hold
+from experiments.notes import LEXICAL, unjudged
+from experiments.rejudge import Material, Spent, judges_named, material_of, rejudge
+from experiments.settings import RunSettings
+from experiments.settings_file import read_settings
+from experiments.store import RunFolder
+
+
+def judge_again(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,
+                json: bool) -> None:
+    """Judge, compare and show. The run's own judge is compared too, by what its records hold.
+
+    Raises:
+        UserError: what the user can mend.
+    """
+    with ExitStack() as opened:
+        folder = RunFolder.existing(path)
+        opened.callback(folder.close)
+        settings = read_settings(path / "config.yaml")
+        material = material_of(folder, settings)
+        people = [read_labels(file, material) for file in labels]
+        if sheet is not None:
+            write_sheet(sheet, material)
+            note(f"sheet: {len(material.graded)} answers to grade in {sheet}")
+        names = names or ([settings.judge.name] if repeats > 1 else [])
+        if sheet is not None and not names and not people:
+            if json:
+                print_json({"run": str(path), "sheet": str(sheet), "answers": len(material.graded)})
+            return
+        raters, spent = _judged(folder, settings, material, names, repeats, opened)
+    raters += people
+    found = agreements(raters, material.rubric, material.steps, settings.seed)
+    if json:
+        print_json(_as_json(path, material, raters, found, spent))
+    else:
+        _show(settings, material, raters, found, spent)
+
+
+def _judged(folder: RunFolder, settings: RunSettings, material: Material, names: Sequence[str], repeats: int,
+            opened: ExitStack) -> tuple[list[Rater], Spent]:
+    """The run's own verdicts, unless its judge is asked anew, and those of the judges."""
+    own = settings.judge.name
+    recorded = [] if own in names else [Rater(f"{own} (the run's)", material.recorded)]
+    if not names:
+        return recorded, Spent()
+    judges = judges_named(names, settings)
+    opened.callback(hold(folder.path).close)
+    with Bars() as bars:
+        judged, spent = asyncio.run(rejudge(folder, settings, material, judges, repeats, bars))
+    return recorded + judged, spent
+
+
+def _as_json(path: Path, material: Material, raters: Sequence[Rater], found: Sequence[Agreement],
+             spent: Spent) -> dict[str, Any]:
+    return {"run": str(path), "rubric": material.rubric, "answers": len(material.graded),
+            "raters": [{"name": rater.name, "answers": len(rater.verdicts),
+                        "unjudged": sum(verdict.unjudged for verdict in rater.verdicts.values()),
+                        "why": unjudged(rater.verdicts.values())} for rater in raters],
+            "pairs": [asdict(pair) for pair in found], **asdict(spent)}
+
+
+def _show(settings: RunSettings, material: Material, raters: Sequence[Rater], found: Sequence[Agreement],
+          spent: Spent) -> None:
+    steps = material.rubric == "steps"
+    header = ["first", "second", "n", *(["steps"] if steps else []), "agree",
+              "kappa, quadratic weights" if material.rubric == "points" else "kappa"]
+    rows = [[pair.first, pair.second, str(pair.n), *([str(pair.judgements)] if steps else []), _figure(pair.agree),
+             _kappa(pair)] for pair in found]
+    if rows:
+        print_table(header, rows, title=f"{settings.name}: agreement on {len(material.graded)} answers")
+    else:
+        say(f"{raters[0].name} alone has nobody to agree with; give --judge, --repeats or --labels")
+    for rater in raters:
+        if why := unjudged(rater.verdicts.values()):
+            say(f"{rater.name}: {why}.")
+    if any(pair.kappa is None for pair in found):
+        say("A kappa is undefined where two raters gave one and the same label throughout, or judged no answer both.")
+    if any(rater.name.startswith("lexical") for rater in raters):
+        say(LEXICAL)
+    paid = "an unknown price" if spent.paid is None else f"${spent.paid:.4f}"
+    note(f"{spent.calls} calls sent and {spent.replayed} from the journal, paid now {paid}")
+
+
+def _kappa(pair: Agreement) -> str:
+    if pair.kappa is None:
+        return "undefined"
+    interval = "" if pair.low is None else f" [{pair.low:.2f}, {pair.high:.2f}]"
+    return _figure(pair.kappa) + interval
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

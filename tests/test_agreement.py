@@ -1,0 +1,273 @@
+"""How far judges, repeats of one and people agree: `ragbed judge`, its figures and its sheets."""
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.agreement import LABELS, Rater, agreements, kappa, kappas
+from experiments.judges import Graded
+from experiments.label_sheet import guarded, read_labels, write_sheet
+from experiments.record import Verdict
+from experiments.rejudge import Material
+
+C, P, W = "Correct", "Partially Correct", "Wrong"
+
+
+def rater(name, field, labels):
+    """A rater of the questions 0, 1, 2 and so on in one cell; None is unjudged."""
+    return Rater(name, {("cell", str(number)): Verdict(judge=name, **({} if label is None else {field: label}))
+                        for number, label in enumerate(labels)})
+
+
+def compared(rubric, field, first, second, steps=None):
+    raters = [rater("one", field, first), rater("other", field, second)]
+    (found,) = agreements(raters, rubric, {("cell", str(at)): count for at, count in enumerate(steps or [])})
+    return found
+
+
+def test_kappa_of_grades():
+    # 7 of 10 agree; chance 0.4 x 0.4 + 0.2 x 0.2 + 0.4 x 0.4 = 0.36; (0.7 - 0.36) / 0.64
+    found = compared("grades", "grade", [C, C, C, C, P, P, W, W, W, W], [C, C, C, P, P, W, W, W, W, C])
+    assert (found.n, found.judgements, found.agree, found.kappa) == (10, 10, 0.7, 0.53125)
+    assert found.labels == (C, P, W)
+    assert found.table == ((3, 1, 0), (0, 1, 1), (1, 0, 3))
+    assert found.low < 0.53125 < found.high
+
+
+def test_kappa_of_points_weighs_by_the_squared_distance():
+    # mean squared distance 50/4 = 12.5; by chance twice the variance of (0, 5, 10, 10), 34.375; 1 - 12.5/34.375
+    found = compared("points", "points", [0, 10, 5, 10], [0, 10, 10, 5])
+    assert (found.agree, found.kappa) == (0.5, pytest.approx(7 / 11))
+    assert sum(map(sum, found.table)) == 4
+    assert (found.table[5][10], found.table[10][5]) == (1, 1)
+
+
+def test_points_that_do_not_occur_keep_their_distance():
+    # 1 and 2 lie nearer to each other than 10 does: 1 - (2/3) / (2 x 54.67/3), the same as of 0..10 without gaps
+    near = compared("points", "points", [1, 2, 10], [2, 1, 10]).kappa
+    assert near == pytest.approx(1 - (2 / 3) / (2 * (105 / 3 - (13 / 3) ** 2)))
+
+
+def test_kappa_of_steps_is_of_each_step_held_or_not():
+    # 6 steps, 5 agree; held by one 2/6, by the other 1/6: chance 2/36 + 20/36; (30 - 22) / (36 - 22)
+    found = compared("steps", "steps", [(0, 1), ()], [(0,), ()], steps=[4, 2])
+    assert (found.n, found.judgements, found.agree) == (2, 6, pytest.approx(5 / 6))
+    assert found.kappa == pytest.approx(8 / 14)
+    assert found.table == ((1, 1), (0, 4))
+
+
+def test_what_one_of_the_two_did_not_judge_is_left_out_of_the_pair_and_counted():
+    found = compared("grades", "grade", [C, None, W, C], [C, W, None, W])
+    assert (found.n, found.agree, found.kappa) == (2, 0.5, 0.0)
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), [
+    ([C, C, C], [C, C, C], None), ([None], [C], None), ([], [], None), ([C, C], [W, W], 0.0), ([C, W], [C, W], 1.0),
+    ([C, W], [W, C], -1.0)])
+def test_a_kappa_is_undefined_where_there_is_but_one_label(first, second, expected):
+    found = compared("grades", "grade", first, second)
+    assert found.kappa == expected
+    assert None in (found.low, found.kappa) or found.low <= found.kappa <= found.high
+
+
+def test_the_interval_resamples_questions_with_all_their_answers():
+    labels = [C, C, W, W, P, C, W, P]
+    other = [C, W, W, W, C, C, W, P]
+    once = compared("grades", "grade", labels, other)
+    four = [Rater(one.name, {(f"cell {copy}", item[1]): verdict for item, verdict in one.verdicts.items()
+                             for copy in range(4)})
+            for one in (rater("one", "grade", labels), rater("other", "grade", other))]
+    (copied,) = agreements(four, "grades", {})
+    assert (copied.n, copied.kappa) == (32, once.kappa)
+    assert (copied.low, copied.high) == (once.low, once.high)
+
+
+_PAIR = st.tuples(st.integers(0, 10), st.integers(0, 10))
+
+
+@given(st.lists(_PAIR, min_size=1, max_size=12), st.booleans())
+def test_the_kappas_of_resamples_are_those_of_the_library(pairs, quadratic):
+    table = np.zeros((1, 11, 11))
+    for first, second in pairs:
+        table[0, first, second] += 1
+    expected = kappa(pairs, 11, quadratic)
+    (ours,) = kappas(table, quadratic)
+    assert np.isnan(ours) if expected is None else ours == pytest.approx(expected, abs=1e-9)
+
+
+def test_labels_are_those_of_the_rubrics():
+    assert LABELS["grades"] == (C, P, W)
+    assert LABELS["points"][10] == "10"
+
+
+def answering(body):
+    number = re.findall(r"in town (\d+)", body["messages"][-1]["content"])[-1]
+    return f"<Answer>{number} [1]</Answer>"
+
+
+def grading(*grades):
+    """A judge that gives the towns 1 to 5 these grades."""
+    def say(body):
+        number = re.search(r"in town (\d+)", body["messages"][0]["content"])
+        return f"Grade: {grades[int(number[1]) - 1]}"
+    return say
+
+
+@pytest.fixture
+def judged(serve, town, ragbed):
+    """The town's run, judged C C P W W by a model."""
+    model, judge = serve(answering), serve(grading(C, C, P, W, W))
+    assert ragbed("run", town.config(model.url, judge=f"{judge.url}#first"))[0] == 0
+    return town
+
+
+def test_another_judge_is_compared_with_the_runs_own_and_a_second_time_costs_nothing(judged, serve, ragbed):
+    other = serve(grading(C, P, P, W, C))
+    before = judged.hashes(), (judged.run / "summary.json").read_bytes()
+    args = ("judge", judged.run, "--judge", f"{other.url}#second")
+    status, out, err = ragbed(*args, "--json")
+    assert status == 0, err
+    found = json.loads(out)
+    assert [one["name"].partition("#")[2] for one in found["raters"]] == ["first (the run's)", "second"]
+    assert (found["answers"], found["calls"], found["replayed"], found["rubric"]) == (5, 5, 0, "grades")
+    (pair,) = found["pairs"]
+    # 3 of 5 agree; chance (2 x 2 + 1 x 2 + 2 x 1) / 25; (15 - 8) / (25 - 8)
+    assert (pair["n"], pair["agree"], pair["kappa"]) == (5, 0.6, pytest.approx(7 / 17))
+    assert pair["table"] == [[1, 1, 0], [0, 1, 0], [1, 0, 1]]
+    status, out, err = ragbed(*args)
+    assert (status, len(other.requests)) == (0, 5)
+    assert " 0.41 [" in out
+    assert "0 calls sent and 5 from the journal" in err
+    assert (judged.hashes(), (judged.run / "summary.json").read_bytes()) == before
+    assert len(judged.records()) == 6
+
+
+def test_repeats_are_calls_of_their_own_and_the_first_is_the_runs(judged, serve, ragbed, town):
+    name = re.search(r"judge:\n.*\n  model: (\S+)", (judged.run / "config.yaml").read_text())[1]
+    found = json.loads(ragbed("judge", judged.run, "--repeats", "3", "--json")[1])
+    assert [one["name"] for one in found["raters"]] == [f"{name} #1", f"{name} #2", f"{name} #3"]
+    assert [pair["kappa"] for pair in found["pairs"]] == [1.0, 1.0, 1.0]
+    assert (found["calls"], found["replayed"]) == (10, 5)
+
+
+def test_the_lexical_judge_has_no_repeats_and_is_shown_as_weak(judged, ragbed):
+    status, out, _ = ragbed("judge", judged.run, "--judge", "lexical", "--repeats", "2")
+    assert status == 0
+    assert "lexical #" not in out
+    assert "The lexical judge graded: it compares words" in out
+
+
+def test_a_judge_that_fails_leaves_pairs_without_a_kappa_and_says_so(judged, serve, ragbed):
+    broken = serve(lambda _: "Wunderbar!")
+    status, out, _ = ragbed("judge", judged.run, "--judge", f"{broken.url}#broken")
+    assert status == 0
+    assert f"{broken.url}#broken: 5 of 5 answers are unjudged: unreadable twice (5)." in out
+    assert "undefined" in out
+
+
+def sheet_of(judged, ragbed, *grades):
+    """A sheet as people give it back."""
+    path = judged.folder / "sheet.csv"
+    status, out, err = ragbed("judge", judged.run, "--sheet", path)
+    assert (status, out) == (0, "")
+    assert "5 answers to grade" in err
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["cell", "question", "text", "gold", "answer", "grade"]
+    assert rows[0][2:] == ["How many people live in town 1?", "111 people", "1", ""]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=";").writerows([head, *([*row[:-1], grade] for row, grade in
+                                                          zip(rows, grades, strict=True)), [""] * 6])
+    return path
+
+
+def test_a_sheet_that_people_filled_in_is_compared(judged, ragbed):
+    path = sheet_of(judged, ragbed, "correct", "Partially correct.", "", "wrong", "Wrong")
+    found = json.loads(ragbed("judge", judged.run, "--labels", path, "--json")[1])
+    assert found["raters"][1] == {"name": "sheet.csv", "answers": 4, "unjudged": 0, "why": ""}
+    # 3 of 4 agree; chance (2 x 1 + 0 x 1 + 2 x 2) / 16; (12 - 6) / (16 - 6)
+    assert (found["pairs"][0]["n"], found["pairs"][0]["kappa"]) == (4, 0.6)
+    assert found["calls"] == 0
+
+
+def test_a_sheet_is_never_written_over(judged, ragbed):
+    path = sheet_of(judged, ragbed, *[C] * 5)
+    ragbed.refuses("judge", judged.run, "--sheet", path, says=["sheet.csv", "is there already"])
+
+
+def test_labels_that_do_not_fit_are_refused_with_file_and_line(judged, ragbed):
+    path = sheet_of(judged, ragbed, C, "Correct!", W, W, W)
+    labelled = ("judge", judged.run, "--labels", path)
+    ragbed.refuses(*labelled, says=["sheet.csv, line 3, field grade", "Correct, Partially Correct or Wrong",
+                                     "Correct!"])
+    text = path.read_text().replace("Correct!", "Correct")
+    path.write_text(text.replace(";3;", ";33;"))
+    ragbed.refuses(*labelled, says=["sheet.csv, line 4, field question", "33 in cell"])
+    path.write_text(text + text.splitlines()[1] + "\n")
+    ragbed.refuses(*labelled, says=["line 8, field question", "(line 2 has it too)"])
+    path.write_text("id,grade\n1,Correct\n")
+    ragbed.refuses(*labelled, says=["line 1", "no cell nor question"])
+    path.write_text(text.replace("Correct", "").replace("Wrong", ""))
+    ragbed.refuses(*labelled, says=["holds no label"])
+    ragbed.refuses("judge", judged.run, "--labels", judged.folder / "none.csv", says=["none.csv", "cannot be read"])
+
+
+def test_json_lines_are_labels_too(judged, ragbed):
+    (cell,) = {record["result"]["cell"] for record in judged.records()}
+    path = judged.folder / "people.jsonl"
+    path.write_text("".join(json.dumps({"cell": cell, "question": str(number), "grade": grade}) + "\n"
+                            for number, grade in ((1, C), (2, C), (4, W))))
+    found = json.loads(ragbed("judge", judged.run, "--labels", path, "--json")[1])
+    assert (found["pairs"][0]["n"], found["pairs"][0]["kappa"]) == (3, 1.0)
+    path.write_text(json.dumps({"cell": cell, "question": "0", "grade": C}) + "\n")
+    ragbed.refuses("judge", judged.run, "--labels", path, says=["people.jsonl, line 1, field question"])
+
+
+def test_what_cannot_be_compared_is_refused_in_one_line(judged, serve, ragbed, tmp_path):
+    ragbed.refuses("judge", tmp_path / "none", says=["holds no run"])
+    one, same = serve(grading(C)), serve(grading(C))
+    ragbed.refuses("judge", judged.run, "--judge", f"{one.url}#j", "--judge", f"{same.url}#j", says=["are one judge"])
+    ragbed.refuses("judge", judged.run, "--judge", "gpt", says=["no model 'gpt'"])
+    status, out, _ = ragbed("judge", judged.run)
+    assert status == 0
+    assert "alone has nobody to agree with; give --judge, --repeats or --labels" in out
+
+
+@pytest.mark.parametrize(("cell", "expected"), [
+    ("=1+1", "'=1+1"), ("+1", "'+1"), ("-1", "'-1"), ("@x", "'@x"), ("\tx", "'\tx"), ("'x", "''x"), ("a=1", "a=1"),
+    ("", "")])
+def test_no_cell_of_a_sheet_is_a_formula(cell, expected):
+    assert guarded(cell) == expected
+
+
+def test_sheets_of_steps_show_steps_and_reasoning_and_ids_that_look_like_formulas_are_read_back(tmp_path):
+    items = {("c", id): Graded("steps", "=who()", ("B",), "B", "-It was him.\nSure." * 20_000, ("He ran.", "He hid."))
+             for id in ("=1", "'=1", "-2", "plain")}
+    material, path = Material("steps", items, {}), tmp_path / "sheet.csv"
+    write_sheet(path, material)
+    usual = csv.field_size_limit(10**9)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.reader(file))
+    csv.field_size_limit(usual)
+    assert [row[1] for row in rows[1:]] == ["'=1", "''=1", "'-2", "plain"]
+    assert rows[1][2:4] == ["'=who()", "0. He ran.\n1. He hid."]
+    assert rows[1][4].startswith("'-It was him.")
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([rows[0], *([*row[:5], grade] for row, grade in
+                                               zip(rows[1:], ["0, 1", "none", "[1]", ""], strict=True))])
+    labelled = read_labels(path, material).verdicts
+    assert {item[1]: verdict.steps for item, verdict in labelled.items()} == {"=1": (0, 1), "'=1": (), "-2": (1,)}
+
+
+@pytest.mark.parametrize(("label", "points"), [(7, 7), ("10", 10), ("7/10", 7)])
+def test_points_are_labels(tmp_path, label, points):
+    material = Material("points", {("c", "q"): Graded("points", "?", ("a",), "b")}, {})
+    path = tmp_path / "labels.jsonl"
+    path.write_text(json.dumps({"cell": "c", "question": "q", "grade": label}))
+    assert read_labels(path, material).verdicts["c", "q"].points == points
