@@ -207,8 +207,8 @@ def test_labels_that_do_not_fit_are_refused_with_file_and_line(judged, ragbed):
     ragbed.refuses(*labelled, says=["sheet.csv, line 3, field grade", "Correct, Partially Correct or Wrong",
                                      "Correct!"])
     text = path.read_text().replace("Correct!", "Correct")
-    path.write_text(text.replace(";3;", ";33;"))
-    ragbed.refuses(*labelled, says=["sheet.csv, line 4, field question", "33 in cell"])
+    path.write_text(re.sub(r"(?<=;)([^;]*3)(?=;How)", "who", text))
+    ragbed.refuses(*labelled, says=["sheet.csv, line 4, field question", "'who in cell "])
     path.write_text(text + text.splitlines()[1] + "\n")
     ragbed.refuses(*labelled, says=["line 8, field question", "(line 2 has it too)"])
     path.write_text("id,grade\n1,Correct\n")
@@ -221,11 +221,11 @@ def test_labels_that_do_not_fit_are_refused_with_file_and_line(judged, ragbed):
 def test_json_lines_are_labels_too(judged, ragbed):
     (cell,) = {record["result"]["cell"] for record in judged.records()}
     path = judged.folder / "people.jsonl"
-    path.write_text("".join(json.dumps({"cell": cell, "question": str(number), "grade": grade}) + "\n"
+    path.write_text("".join(json.dumps({"cell": cell, "question": f"non_refusal-{number}", "grade": grade}) + "\n"
                             for number, grade in ((1, C), (2, C), (4, W))))
     found = json.loads(ragbed("judge", judged.run, "--labels", path, "--json")[1])
     assert (found["pairs"][0]["n"], found["pairs"][0]["kappa"]) == (3, 1.0)
-    path.write_text(json.dumps({"cell": cell, "question": "0", "grade": C}) + "\n")
+    path.write_text(json.dumps({"cell": cell, "question": "refusal-0", "grade": C}) + "\n")
     ragbed.refuses("judge", judged.run, "--labels", path, says=["people.jsonl, line 1, field question"])
 
 
