@@ -25,6 +25,9 @@ _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _QUESTION = TypeAdapter(Question)
+_IN_ORDER = " FROM records r JOIN questions q ON q.id = r.question ORDER BY q.place, r.place"
+_RESULTS = "SELECT r.result" + _IN_ORDER
+_WITHOUT_TRACES = "SELECT json_set(r.result, '$.trace', json('[]'))" + _IN_ORDER
 
 
 class RunFolder:
@@ -123,10 +126,17 @@ class RunFolder:
 
     def records(self) -> Iterator[Record]:
         """Every record, by question in the benchmark's order, then by cell in the run's order."""
-        rows = self.database.read("SELECT r.result, r.timing FROM records r JOIN questions q ON q.id = r.question "
-                                  "ORDER BY q.place, r.place")
-        for result, timing in rows:
+        for result, timing in self.database.read("SELECT r.result, r.timing" + _IN_ORDER):
             yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
+
+    def results(self, traces: bool = False) -> Iterator[Result]:
+        """The result of every record, in the order of `records`.
+
+        Args:
+            traces: without, each trace is empty: it is most of a record, and figures rest on what was made of it.
+        """
+        for (result,) in self.database.read(_RESULTS if traces else _WITHOUT_TRACES):
+            yield Result.model_validate_json(result)
 
     def questions(self) -> dict[str, Question]:
         """The run's questions by id, in order, without their chunks."""

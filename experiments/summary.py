@@ -22,13 +22,13 @@ from strategies.types import Usage
 def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], folder: RunFolder) -> dict[str, Any]:
     """Figures of every cell, its benchmark's views, notes on how to read them, and one hash over all results."""
     by_cell: dict[str, list[Result]] = defaultdict(list)
-    for record in folder.records():
-        by_cell[record.result.cell].append(record.result)
+    for result in folder.results():
+        by_cell[result.cell].append(result)
     results = [result for cell in cells for result in by_cell[cell.id]]
     judge_used = sum((result.judge_usage for result in results), Usage())
     rows = [_row(cell, by_cell[cell.id], settings) for cell in cells]
     material = Material(rows, by_cell, folder.questions(), scheme.columns, settings.scoring, settings.seed)
-    return {"name": settings.name, "columns": list(scheme.columns), "cells": rows,
+    return {"name": settings.name, "seed": settings.seed, "columns": list(scheme.columns), "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
             "notes": [*_cells_note(settings, cells), *on_models(settings.models, known_models(folder.path)),
                       *on_judge(settings.judge.name, judge_used),
