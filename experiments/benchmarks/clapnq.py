@@ -45,8 +45,13 @@ class ClapNq(SplitFiles):
     def question(self, row: Row) -> Loaded:
         """The question of one record; its passages are gold where it has an answer."""
         made = [passage(part.text("text"), part.text("title")) for part in row.parts("passages")]
-        answers = [answer for part in row.parts("output") if (answer := part.text("answer")).strip()]
+        answers = [answer for part in row.parts("output") if _answers(answer := part.text("answer"))]
         chunks = tuple(chunk for _, chunk in made)
         return Question(
             id=row.id("id"), text=row.text("input"), answers=tuple(dict.fromkeys(answers)), answerable=bool(answers),
             gold=tuple(map(gold_chunk, chunks)) if answers else (), given=chunks), [document for document, _ in made]
+
+
+def _answers(text: str) -> bool:
+    """An annotator who had no answer left the field empty, or wrote `NA` or a full stop."""
+    return text.strip() != "NA" and any(character.isalnum() for character in text)

@@ -65,10 +65,9 @@ class Rgb(RecordFiles):
     def question(self, row: Row) -> Loaded:
         """The question of one record, with as many passages as there are of each kind at most."""
         id, negative = row.id("id"), list(row.texts("negative"))
-        holding = [] if self.test == "rejection" else _holding(row, "positive" if self.test == "noise"
-                                                                else "positive_wrong")
-        count = self._noisy(len(holding), len(negative))
-        holding = holding[:self.passages - count]
+        holding, parts = _holding(row, "positive_wrong" if self.test == "counterfactual" else "positive")
+        count = self._noisy(len(holding), len(negative), parts)
+        holding = [] if self.test == "rejection" else holding[:self.passages - count]
         shown = [(text, True) for text in holding] + [(text, False) for text in negative[:count]]
         Random(f"{self.seed}:{id}").shuffle(shown)
         made = [(passage(text), holds) for text, holds in shown]
@@ -80,21 +79,22 @@ class Rgb(RecordFiles):
             negatives=tuple(chunk for _, chunk in rest), tags={"test": (self.test,)},
         ), [document for document, _ in (*(pair for pair, _ in made), *rest)]
 
-    def _noisy(self, holding: int, negative: int) -> int:
-        """How many negatives are shown: their share, or more where too few passages hold an answer."""
+    def _noisy(self, holding: int, negative: int, parts: int) -> int:
+        """How many negatives are shown: their share, or more where too few passages hold an answer; fewer where each
+        part of the answer needs a passage."""
         if self.test == "rejection" or self.noise == 1:
             return min(self.passages, negative)
-        wanted = math.ceil(round(self.passages * self.noise, 9))
+        wanted = min(math.ceil(round(self.passages * self.noise, 9)), max(self.passages - parts, 0))
         return min(max(wanted, self.passages - holding), negative)
 
 
-def _holding(row: Row, field: str) -> list[str]:
-    """The passages that hold the answer; of one in parts the first for each part, then the second for each."""
+def _holding(row: Row, field: str) -> tuple[list[str], int]:
+    """The passages that hold the answer, and how many of them it needs: of an answer in parts one for each, which come
+    first; of any other none in particular."""
     values = row.decoded(field, list, "a list of texts")
-    if values and all(isinstance(value, list) for value in values):
-        values = list(alternating(values))
+    parts = len(values) if all(isinstance(value, list) for value in values) else 0
     return [value if isinstance(value, str) else row.fail(field, "texts, or a list of them for each part", value)
-            for value in values]
+            for value in (alternating(values) if parts else values)], parts
 
 
 def _answers(row: Row) -> tuple[str, ...]:

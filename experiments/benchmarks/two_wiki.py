@@ -10,21 +10,31 @@ One row of the published shape, made up; some copies on the hub hold `context` a
      "answer": "no", "context": [["Low Tide", ["Low Tide is a 1951 film directed by Ana Prell.", "It ..."]], ...],
      "supporting_facts": [["Low Tide", 0], ["Ana Prell", 0], ...],
      "evidences": [["Low Tide", "director", "Ana Prell"], ["Ana Prell", "country of citizenship", "Austria"], ...]}
+
+Version 1.1 adds `answer_id` to a row, and a file of other names that answers go by, one record a line:
+
+    {"Q_id": "Q40", "aliases": ["Republic of Austria"], "demonyms": ["Austrian"]}
 """
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 from experiments.benchmarks.about import About
+from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.loading import Loaded, SplitFiles
-from experiments.benchmarks.rows import Row
+from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.titled import Units, with_facts
 from experiments.question import Question, Step
 from experiments.scheme import Scheme
 
+_ALIASES = "id_aliases.json"
+
 
 class TwoWiki(SplitFiles):
-    """2WikiMultihopQA.
+    """2WikiMultihopQA; where `id_aliases.json` stands beside the questions, its names are accepted too.
 
     Attributes:
         units: what is a chunk: a paragraph, or a sentence, with which the support metrics are the benchmark's own.
@@ -42,12 +52,31 @@ class TwoWiki(SplitFiles):
     kind: Literal["two_wiki"] = "two_wiki"
     units: Units = "paragraphs"
 
+    def files(self) -> list[Path]:
+        """The files of the questions."""
+        return [file for file in super().files() if file.name != _ALIASES]
+
+    def rows(self) -> Iterator[Row]:
+        """The records, each with the other names of its answer."""
+        path = fetched(self.path)
+        names = _names((path if path.is_dir() else path.parent) / _ALIASES)
+        for row in super().rows():
+            yield replace(row, fields={**row.fields, "aliases": names.get(row.optional("answer_id"), [])})
+
     def question(self, row: Row) -> Loaded:
         """The question of one record; its evidence triples are the reference reasoning."""
         material = with_facts(row, self.units)
-        return Question(id=row.id("_id", "id"), text=row.text("question"), answers=(row.text("answer"),),
-                        answerable=True, gold=material.gold, given=material.given, steps=_steps(row),
+        answers = dict.fromkeys((row.text("answer"), *row.texts("aliases")))
+        return Question(id=row.id("_id", "id"), text=row.text("question"), answers=tuple(answers), answerable=True,
+                        gold=material.gold, given=material.given, steps=_steps(row),
                         tags={"type": (row.text("type"),)}), material.documents
+
+
+def _names(file: Path) -> dict[str, list[str]]:
+    """The other names of an answer by its id, aliases and demonyms; none where the file is not there."""
+    if not file.is_file():
+        return {}
+    return {row.text("Q_id"): [*row.texts("aliases"), *row.texts("demonyms")] for row in read_rows(file)}
 
 
 def _steps(row: Row) -> tuple[Step, ...]:

@@ -1,0 +1,65 @@
+"""MuSiQue: chains with placeholders, aliases, and the unanswerable twins of MuSiQue-Full."""
+import json
+from pathlib import Path
+
+import pytest
+
+from documents.errors import BenchmarkError
+from experiments.benchmarks import Musique
+
+DATA = Path(__file__).parent / "data" / "musique"
+
+
+def published():
+    return [json.loads(line) for line in (DATA / "musique_ans_v1.0_dev.jsonl").read_text().splitlines()]
+
+
+def load(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Musique(path=str(path)).load().questions
+
+
+def test_the_chain_keeps_its_placeholders_and_has_an_answer_for_each_step():
+    two, three, four = Musique(path=str(DATA)).load().questions
+    assert three.sub_questions == ("Scene in the Northwest: Portrait of John Henry Lefroy >> creator",
+                                   "Where did #1 live when he died?", "what is the name of the castle in #2")
+    assert three.sub_answers == ("Paul Kane", "Toronto", "Casa Loma")
+    assert [question.tags["hops"] for question in (two, three, four)] == [("2",), ("3",), ("4",)]
+    assert two.answers == ("Gmina Ryki", "Ryki")
+
+
+def test_supporting_paragraphs_are_gold_in_the_published_order():
+    for row, question in zip(published(), Musique(path=str(DATA)).load().questions, strict=True):
+        assert len(question.given) == 20
+        gold = {item.chunk for item in question.gold}
+        assert [chunk.id in gold for chunk in question.given] == [
+            paragraph["is_supporting"] for paragraph in row["paragraphs"]]
+
+
+def test_the_unanswerable_twin_of_musique_full_is_another_question_without_a_chain(tmp_path):
+    row = published()[0]
+    kept = [paragraph for paragraph in row["paragraphs"] if not paragraph["is_supporting"]]
+    pair = load(tmp_path / "full.jsonl", row, {**row, "answerable": False, "paragraphs": kept})
+    assert [question.answerable for question in pair] == [True, False]
+    assert pair[1].id == f"{pair[0].id}-unanswerable"
+    assert (pair[1].gold, pair[1].sub_questions, pair[1].sub_answers) == ((), (), ())
+
+
+@pytest.mark.parametrize(("changes", "complaint"), [
+    ({"paragraphs": [{"title": "x"}]}, r"line 1, field paragraphs\[0\].paragraph_text: expected text, found nothing"),
+    ({"answerable": "yes"}, "field answerable: expected true or false, found 'yes'"),
+    ({"answer_aliases": None}, "field answer_aliases: expected a list of texts"),
+    ({"question_decomposition": [{"question": "?"}]}, r"field question_decomposition\[0\].answer: expected text"),
+    ({"id": "x"}, "field id: expected an id that begins with 2hop, 3hop or 4hop, found 'x'"),
+])
+def test_a_record_that_does_not_fit_says_where(tmp_path, changes, complaint):
+    with pytest.raises(BenchmarkError, match=complaint):
+        load(tmp_path / "dev.jsonl", {**published()[0], **changes})
+
+
+def test_published_musique_loads(data):
+    questions = Musique(path=str(data / "musique")).load().questions
+    assert len(questions) == 200
+    for question in questions:
+        assert len(question.sub_questions) == len(question.sub_answers) == len(question.gold)
+        assert question.tags["hops"] == (str(len(question.gold)),)
