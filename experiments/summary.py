@@ -10,7 +10,7 @@ from experiments.cells import Cell, combinations
 from experiments.manifest import known_models
 from experiments.metrics.aggregate import aggregate, outcomes
 from experiments.metrics.scored import may_refuse
-from experiments.notes import on_judge, on_models, on_rules, on_unjudged
+from experiments.notes import on_filled, on_judge, on_models, on_rules, on_unjudged
 from experiments.record import Result
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
@@ -26,12 +26,13 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
         by_cell[result.cell].append(result)
     results = [result for cell in cells for result in by_cell[cell.id]]
     judge_used = sum((result.judge_usage for result in results), Usage())
-    rows = [_row(cell, by_cell[cell.id], settings) for cell in cells]
+    rows = [{**_row(cell, by_cell[cell.id], settings), **_sub_questions(by_cell[cell.id], settings, scheme)}
+            for cell in cells]
     material = Material(rows, by_cell, folder.questions(), scheme.columns, settings.scoring, settings.seed)
     return {"name": settings.name, "seed": settings.seed, "columns": list(scheme.columns), "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
             "notes": [*_cells_note(settings, cells), *on_models(settings.models, known_models(folder.path)),
-                      *on_judge(settings.judge.name, judge_used),
+                      *on_judge(settings.judge.name, judge_used), *on_filled(settings.filled, results),
                       *on_unjudged(result.verdict for result in results), *on_rules(cell.rules for cell in cells)],
             "results": folder.results_hash()}
 
@@ -49,6 +50,14 @@ def _row(cell: Cell, results: Sequence[Result], settings: RunSettings) -> dict[s
             "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules)),
             "usage": _usage([result.usage for result in results]),
             "judge_usage": _usage([result.judge_usage for result in results])}
+
+
+def _sub_questions(results: Sequence[Result], settings: RunSettings, scheme: Scheme) -> dict[str, Any]:
+    """How sub-questions were answered, and what they used, where the benchmark scores them."""
+    if "chain" not in scheme.groups:
+        return {}
+    return {"sub_answers": settings.sub_answers, "filled": settings.filled,
+            "sub_usage": _usage([result.sub_usage for result in results])}
 
 
 def _usage(used: Sequence[Usage]) -> dict[str, Any]:

@@ -227,10 +227,10 @@ def test_points_of_like_cost_are_moved_apart_and_others_stay() -> None:
 
 
 def test_the_plot_has_a_point_with_its_interval_for_each_cell() -> None:
-    drawn = json.loads(plot(table([cell("<b>x</b>"), cell("y")]).cells) or "")
+    drawn = json.loads(plot(table([cell("<b>x</b>"), cell("y")])) or "")
     assert drawn["data"][0]["name"] == "1  &lt;b&gt;x&lt;/b&gt;"
     assert drawn["data"][0]["error_y"]["array"] == pytest.approx([0.2])
-    assert plot(table([cell("x", metrics={})]).cells) is None
+    assert plot(table([cell("x", metrics={})])) is None
 
 
 def test_a_run_without_cells_or_questions_still_gives_a_page(tmp_path: Path) -> None:

@@ -1,19 +1,16 @@
 """The cells of a run as rows of the summary table: names, figures, intervals, outcomes, cost."""
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agents.types import OUTCOMES
-from experiments.cells import FACTORS, varying
+from experiments.cells import FACTORS, labels
 from experiments.metrics.table import shown_name
 from experiments.report.text import visible
 
 _SHARED = (*FACTORS, "layout", "scoring", "judge")
-_FIRST = ("unified", "correct", "partial", "wrong", "refusal_accuracy", "citation_precision", "citation_recall",
-          "citation_f1", "em", "f1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +28,14 @@ class Figure:
         return cls(stored.get("mean"), stored.get("low"), stored.get("high"), int(stored.get("n") or 0))
 
     def marks(self, column: str) -> tuple[float, float, float] | None:
-        """Where mean, low and high stand on the column's axis, from 0 to 100; None without an interval."""
-        if self.mean is None or self.low is None or self.high is None:
-            return None
+        """Where mean, low and high stand on the column's axis, from 0 to 100.
+
+        None without an interval, and where the metric is none of those that end at 1.
+        """
         least = -0.5 if column.startswith("unified") else 0.0
-        low, mean, high = (round(min(max((value - least) / (1 - least), 0), 1) * 100, 1)
-                           for value in (self.low, self.mean, self.high))
+        if self.mean is None or self.low is None or self.high is None or self.low < least or self.high > 1:
+            return None
+        low, mean, high = (round((value - least) / (1 - least) * 100, 1) for value in (self.low, self.mean, self.high))
         return mean, low, high
 
 
@@ -76,17 +75,25 @@ class Cell:
             at += count
         return parts
 
-    def unified(self) -> tuple[str, Figure] | None:
-        """The column and figure of the unified score."""
-        return next(((name, f) for name, f in self.figures.items() if name.split(" ")[0] == "unified"), None)
+    def of(self, metric: str) -> tuple[str, Figure] | None:
+        """The column and figure of the metric."""
+        return next(((name, figure) for name, figure in self.figures.items() if metric_of(name) == metric), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All cells, the columns that any of them has, and the factors that all share."""
+    """All cells, the columns that any of them has, and the factors that all share.
+
+    Attributes:
+        columns: those that the benchmark is about, in its order.
+        more: the others.
+        quality: the metric that the benchmark is about above all, which the plot and the first sentences show.
+    """
 
     cells: tuple[Cell, ...]
     columns: tuple[str, ...]
+    more: tuple[str, ...]
+    quality: str
     shared: tuple[tuple[str, str], ...]
 
     @property
@@ -95,37 +102,37 @@ class Table:
         return ("scoring", "as-published") in self.shared
 
 
-def table(stored: Sequence[Mapping[str, Any]]) -> Table:
-    """The summary's cells as rows."""
+def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
+    """The summary's cells as rows.
+
+    Args:
+        columns: of the benchmark's scheme; without, all metrics are its columns.
+    """
     shared = tuple((name, _text(stored[0][name])) for name in _SHARED if stored and stored[0].get(name) is not None
                    and len({_text(cell.get(name)) for cell in stored}) == 1)
-    factors = varying(stored)
-    cells = tuple(_cell(number, cell, factors) for number, cell in enumerate(stored, 1))
-    cells = tuple(_unique(cells))
-    seen = {name: None for cell in cells for name in cell.figures}
-    return Table(cells, tuple(sorted(seen, key=_rank)), shared)
+    named = labels(stored) if stored else []
+    cells = tuple(_cell(number, cell, visible(label))
+                  for number, (cell, label) in enumerate(zip(stored, named, strict=True), 1))
+    seen = list(dict.fromkeys(name for cell in cells for name in cell.figures))
+    wanted = [name for column in columns for name in column.split(" / ")] or [metric_of(name) for name in seen]
+    first = sorted((name for name in seen if metric_of(name) in wanted), key=lambda name: wanted.index(metric_of(name)))
+    return Table(cells, tuple(first), tuple(name for name in seen if name not in first), (wanted or [""])[0], shared)
 
 
-def _cell(number: int, stored: Mapping[str, Any], factors: Sequence[str]) -> Cell:
+def metric_of(column: str) -> str:
+    """The metric of a column, whose name may end with that of the judge."""
+    return column.split(" ")[0]
+
+
+def _cell(number: int, stored: Mapping[str, Any], label: str) -> Cell:
     usage = stored.get("usage") or {}
     judge = stored.get("judge")
     return Cell(
-        id=stored["id"], number=number, label=_label(stored, factors), n=int(stored.get("n") or 0),
+        id=stored["id"], number=number, label=label, n=int(stored.get("n") or 0),
         figures={column(name, judge): Figure.of(value) for name, value in (stored.get("metrics") or {}).items()},
         outcomes=_outcomes(stored.get("outcomes") or {}),
         prompt_tokens=int(usage.get("prompt_tokens") or 0), completion_tokens=int(usage.get("completion_tokens") or 0),
         calls=int(usage.get("calls") or 0), price=usage.get("price"), judge=judge)
-
-
-def _unique(cells: Sequence[Cell]) -> Iterator[Cell]:
-    counts = Counter(cell.label for cell in cells)
-    for cell in cells:
-        yield cell if counts[cell.label] == 1 else replace(cell, label=f"{cell.label} ({visible(cell.id)})")
-
-
-def _label(stored: Mapping[str, Any], names: Sequence[str]) -> str:
-    words = [f"repeat {stored[name]}" if name == "repeat" else _text(stored.get(name)) for name in names]
-    return " · ".join(word for word in words if word) or visible(str(stored["id"]))
 
 
 def _text(value: object) -> str:
@@ -135,11 +142,6 @@ def _text(value: object) -> str:
 def column(name: str, judge: str | None) -> str:
     """The metric's name, with the judge's where a judge's grades are in it, safe to look at."""
     return visible(shown_name(name, judge))
-
-
-def _rank(column: str) -> tuple[int, str]:
-    name = column.split(" ")[0]
-    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), column)
 
 
 def _outcomes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -10,7 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from experiments.report.breakdowns import breakdowns
 from experiments.report.cells import table
+from experiments.report.papers import papers
 from experiments.report.plot import plot
 from experiments.report.questions import entries
 from experiments.report.store import TextStore, pack
@@ -20,7 +22,7 @@ from experiments.report.view import ReportInput
 from retrieval.files import write_atomically
 
 SCRIPTS = ("unpack.js", "plot.js", "texts.js", "browse.js")
-STYLES = ("page.css", "questions.css")
+STYLES = ("page.css", "tables.css", "questions.css")
 
 
 def write_report(view: ReportInput, path: Path) -> None:
@@ -39,14 +41,16 @@ def render(view: ReportInput) -> str:
 
 def _context(view: ReportInput) -> dict[str, Any]:
     store = TextStore(view.text)
-    cells = table(view.summary.get("cells") or ())
+    cells = table(view.summary.get("cells") or (), view.summary.get("columns") or ())
     records = list(view.records)
     asked = list(entries(view.questions, records, cells.cells, store))
-    figure = plot(cells.cells)
+    figure = plot(cells)
     return {
         "name": visible(view.name), "run": visible(str(view.summary.get("run") or "")), "table": cells,
         "notes": [visible(str(note)) for note in view.summary.get("notes") or ()],
         "verdicts": verdicts(cells, [record.result for record in records]), "entries": asked,
+        "breakdowns": breakdowns(view.summary.get("views") or ()),
+        "papers": papers(view, cells.cells, [record.result for record in records]),
         "outcomes": _kinds(card.outcome for entry in asked for card in entry.cards),
         "grades": _kinds(card.grade for entry in asked for card in entry.cards),
         "blocks": store.finish(), "omitted": store.omitted, **_assets(figure),

@@ -5,7 +5,7 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.report.cells import Cell, Figure
+from experiments.report.cells import Cell, Figure, Table
 
 # Okabe and Ito's palette without its yellow and black, which one of the two backgrounds would swallow.
 # Colour is never alone: every marker carries its cell's number.
@@ -18,17 +18,17 @@ GAP = 0.026
 Point = tuple[Cell, str, Figure]
 
 
-def plot(cells: Sequence[Cell]) -> str | None:
-    """The figure as Plotly's JSON; None where no cell has a unified score and a token count."""
+def plot(table: Table) -> str | None:
+    """The figure as Plotly's JSON; None where no cell has the first column's figure and a token count."""
     import plotly.graph_objects as go
 
-    points = [(cell, *found) for cell in cells if cell.tokens_each and (found := cell.unified())
+    points = [(cell, *found) for cell in table.cells if cell.tokens_each and (found := cell.of(table.quality))
               and found[1].mean is not None]
     if not points:
         return None
     places = apart([cell.tokens_each or 0.0 for cell, _, _ in points])
     figure = go.Figure([_point(point, at) for point, at in zip(points, places, strict=True)],
-                       layout=_layout([column for _, column, _ in points]))
+                       layout=_layout([column for _, column, _ in points], table.quality))
     figure.update_layout(annotations=[_number(point, at) for point, at in zip(points, places, strict=True)])
     return str(figure.to_json())
 
@@ -96,9 +96,9 @@ def _short(label: str, most: int = 60) -> str:
     return label if len(label) <= most else label[:most - 1] + "…"
 
 
-def _layout(columns: Sequence[str]) -> dict[str, Any]:
+def _layout(columns: Sequence[str], quality: str) -> dict[str, Any]:
     names = sorted(set(columns))
-    title = html.escape(names[0] if len(names) == 1 else "unified (judges differ: see the table)")
+    title = html.escape(names[0] if len(names) == 1 else f"{quality} (judges differ: see the table)")
     axis = {"automargin": True, "zeroline": False, "fixedrange": True, "ticks": "outside"}
     return {
         "template": {}, "height": 430, "margin": {"l": 10, "r": 10, "t": 10, "b": 10}, "dragmode": False,

@@ -11,6 +11,7 @@ from experiments.question import Question
 from experiments.record import Record, Result
 from experiments.report.answers import linked
 from experiments.report.cells import Cell, column
+from experiments.report.judged import AskedSub, Reference, Sub, asked, found, graded, references, subs
 from experiments.report.passages import Passage, passages
 from experiments.report.store import TextStore
 from experiments.report.text import Bounded, bounded, visible
@@ -42,6 +43,8 @@ class Card:
     price: float | None = None
     seconds: float = 0.0
     steps: tuple[Step, ...] = ()
+    asked: tuple[AskedSub, ...] = ()
+    found: tuple[tuple[Bounded, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Entry:
     answerable: bool
     gold: tuple[Bounded, ...]
     options: tuple[tuple[str, Bounded], ...]
+    subs: tuple[Sub, ...]
+    references: tuple[Reference, ...]
     tags: tuple[str, ...]
     cards: tuple[Card, ...]
     passages: tuple[Passage, ...]
@@ -75,24 +80,26 @@ def entries(questions: Mapping[str, Question], records: Iterable[Record], cells:
     by_question: dict[str, dict[str, Record]] = {name: {} for name in questions}
     for record in records:
         by_question.setdefault(record.result.question, {})[record.result.cell] = record
-    for number, (name, found) in enumerate(by_question.items(), 1):
+    for number, (name, answered) in enumerate(by_question.items(), 1):
         question = questions.get(name) or Question(name, "(not among the run's questions)", (), answerable=False)
-        yield _entry(number, question, found, cells, store)
+        yield _entry(number, question, answered, cells, store)
 
 
 def _entry(number: int, question: Question, records: Mapping[str, Record], cells: Sequence[Cell],
            store: TextStore) -> Entry:
     anchor = f"q{number}"
     shown = [(cell.label, records[cell.id].result) for cell in cells if cell.id in records]
-    found = passages(anchor, shown, store)
+    evidence = passages(anchor, shown, store)
     shared = _shared([result for _, result in shown])
-    cards = tuple(_card(f"{anchor}-c{cell.number}", cell, records.get(cell.id), found, store, shared) for cell in cells)
+    cards = tuple(_card(f"{anchor}-c{cell.number}", cell, question, records.get(cell.id), evidence, store, shared)
+                  for cell in cells)
     return Entry(
         anchor, number, visible(question.id), bounded(question.text, QUESTION), question.answerable,
         gold=tuple(bounded(answer, ANSWER) for answer in question.answers),
         options=tuple((visible(label), bounded(text, ANSWER)) for label, text in question.options),
+        subs=subs(question), references=references(question),
         tags=tuple(visible(f"{name}: {', '.join(values)}") for name, values in question.tags.items()),
-        cards=cards, passages=tuple(found.values()), gold_note=_gold_note([result for _, result in shown], found))
+        cards=cards, passages=tuple(evidence.values()), gold_note=_gold_note([result for _, result in shown], evidence))
 
 
 def _shared(results: Sequence[Result]) -> set[str]:
@@ -109,15 +116,15 @@ def _gold_note(results: Sequence[Result], found: Mapping[str, Passage]) -> str:
     return f"Gold evidence: {total} in all; {marked} passage{'s' if marked != 1 else ''} shown here count as gold."
 
 
-def _card(anchor: str, cell: Cell, record: Record | None, found: Mapping[str, Passage], store: TextStore,
-          shared: set[str]) -> Card:
+def _card(anchor: str, cell: Cell, question: Question, record: Record | None, evidence: Mapping[str, Passage],
+          store: TextStore, shared: set[str]) -> Card:
     if record is None:
         return Card(anchor, cell, "missing")
     result = record.result
-    anchors = {passage.number: found[passage.chunk] for passage in result.evidence}
+    anchors = {passage.number: evidence[passage.chunk] for passage in result.evidence}
     answer, verdict = bounded(result.text, ANSWER), result.verdict
     return Card(
-        anchor, cell, result.outcome, visible(verdict.grade or "unjudged") if verdict else "",
+        anchor, cell, result.outcome, graded(verdict, question),
         visible(verdict.judge) if verdict else "", visible(verdict.note[:QUESTION]) if verdict else "",
         linked(answer, {number: passage.anchor for number, passage in anchors.items()}), answer.left_out,
         scores=_scores(result, cell),
@@ -126,7 +133,8 @@ def _card(anchor: str, cell: Cell, record: Record | None, found: Mapping[str, Pa
         invalid=result.invalid_citations, notes=tuple(visible(note) for note in _notes(result)),
         failure=visible(f"{result.failure.kind}: {result.failure.message}"[:ANSWER]) if result.failure else "",
         tokens=result.usage.prompt_tokens + result.usage.completion_tokens, calls=result.usage.calls,
-        price=result.usage.price, seconds=record.timing.seconds, steps=tuple(steps(result.trace, store, shared)))
+        price=result.usage.price, seconds=record.timing.seconds, steps=tuple(steps(result.trace, store, shared)),
+        asked=asked(result), found=found(result, question))
 
 
 def _scores(result: Result, cell: Cell) -> tuple[tuple[str, float | None], ...]:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from experiments.notes import on_unjudged
 from experiments.record import Result
-from experiments.report.cells import Cell, Figure, Table
+from experiments.report.cells import Cell, Figure, Table, metric_of
 
 FAILED = ("malformed", "too_long", "budget", "timeout", "error")
 
 
 def verdicts(table: Table, results: Sequence[Result]) -> list[str]:
     """Sentences about quality, what was not judged, refusals, failures and cost, in this order."""
-    sentences = [sentence for column in _unified_columns(table) for sentence in _quality(table, column)]
+    sentences = [sentence for column in _quality_columns(table) for sentence in _quality(table, column)]
     sentences += on_unjudged(result.verdict for result in results)
     sentences += _refusals(results)
     sentences += _failures(table)
@@ -21,8 +21,9 @@ def verdicts(table: Table, results: Sequence[Result]) -> list[str]:
     return sentences
 
 
-def _unified_columns(table: Table) -> list[str]:
-    return [column for column in table.columns if column.split(" ")[0] == "unified"]
+def _quality_columns(table: Table) -> list[str]:
+    """One, or one for each judge."""
+    return [column for column in table.columns if metric_of(column) == table.quality]
 
 
 def _quality(table: Table, column: str) -> list[str]:

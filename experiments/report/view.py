@@ -14,7 +14,7 @@ class ReportInput:
     """A finished run.
 
     Attributes:
-        summary: as `ragbed run --json` prints it, and `notes`.
+        summary: as `ragbed run --json` prints it.
         questions: by id.
         records: ordered by question, then cell.
         text: content by hash: prompt parts and chunk contents.
