@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from documents.errors import CallTooLong
@@ -39,27 +39,25 @@ class Context:
     tokens: int
     whole_reply: bool = True
 
-    def over(self, texts: Iterable[str], reply: int, known: int = 0) -> int | None:
-        """The least size of texts that cannot fit together with a reply of so many tokens; None where they may.
+    def room(self, reply: int) -> int:
+        """The tokens that a prompt may have where its reply may have so many."""
+        return self.tokens - (reply if self.whole_reply else 1)
 
-        Args:
-            known: the least size of further texts.
-        """
-        texts = list(texts)
-        room = self.tokens - (reply if self.whole_reply else 1)
-        if known + sum(map(len, texts)) // 2 + len(texts) <= room:  # a word and its space are two characters
-            return None
-        size = known + sum(map(least_tokens, texts))
-        return size if size > room else None
+    def holds(self, characters: int, reply: int) -> bool:
+        """Whether so many characters fit for sure as far as `least_tokens` can tell: a word and its space are two."""
+        return characters // 2 + 1 <= self.room(reply)
 
-    def check(self, messages: Iterable[Message], reply: int) -> None:
+    def check(self, messages: Sequence[Message], reply: int) -> None:
         """Refuse what cannot fit before it is sent.
 
         Raises:
             CallTooLong: with both sizes.
         """
-        size = self.over((message.content for message in messages), reply)
-        if size is not None:
+        contents = [message.content for message in messages]
+        if self.holds(sum(map(len, contents)) + len(contents), reply):
+            return
+        size = sum(map(least_tokens, contents))
+        if size > self.room(reply):
             asked = f" and {reply} for the reply" if self.whole_reply else ""
             raise CallTooLong(f"the prompt has at least {size} tokens{asked}, and the model's context holds "
                               f"{self.tokens}; nothing was sent", "too_long", 0)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,6 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from documents.types import Format, digest
+from experiments.effects import with_effect
+from experiments.question import Benchmark
 from experiments.settings import Dense, RunSettings, Show
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
@@ -25,7 +28,10 @@ class Cell:
 
     Attributes:
         retrieval: None too where the evidence is placed beforehand: whatever is searched, it is what is there.
-        retriever: the name of the retriever's settings; for gold that comes from an index, the first that has it.
+        retriever: the name of the retriever's settings; for what is placed out of an index, the first that has it.
+        perturbation: without the parts that change nothing under the condition. Where the table stands in place of
+            the documents, whichever they were, the condition is the first that shows any.
+        format: of what comes out of an index; chunks that questions bring have their own.
         repeat: from 0.
     """
 
@@ -46,6 +52,10 @@ class Cell:
         """Short hash of the factors, equal in every run."""
         return _id(self)
 
+    @property
+    def searched(self) -> bool:
+        """Whether the evidence is searched for, rather than placed."""
+        return self.condition == "retrieved" and self.retriever is not None
 
     @property
     def change(self) -> Perturbation:
@@ -63,18 +73,17 @@ def _id(cell: Cell) -> str:
     return digest(*(f"{name}={value}" for name, value in asdict(cell).items()))[:12]
 
 
-def cells_of(settings: RunSettings, gives_chunks: bool) -> list[Cell]:
-    """The distinct cells, in the order of the settings; the reasoning strategy varies fastest.
-
-    Args:
-        gives_chunks: whether the benchmark brings the chunks of its questions; else gold comes from an index.
-    """
-    return list(dict.fromkeys(_product(settings, gives_chunks)))
+def cells_of(settings: RunSettings, benchmark: Benchmark) -> list[Cell]:
+    """The distinct cells, in the order of the settings; the reasoning strategy varies fastest."""
+    return list(dict.fromkeys(_product(settings, benchmark)))
 
 
 def combinations(settings: RunSettings) -> int:
     """How many combinations the settings name; those that are one cell by construction are counted each."""
-    return sum(1 for _ in _product(settings, gives_chunks=True))
+    factors: tuple[Sequence[object], ...] = (
+        settings.models, settings.conditions, settings.perturbations, settings.show, settings.formats,
+        settings.retriever, settings.rules, settings.retrieval, settings.reasoning)
+    return settings.repeats * math.prod(map(len, factors))
 
 
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -85,7 +94,7 @@ def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the rows of a summary are called: the factors in which they differ, and the cell's id where those agree."""
     factors = varying(rows)
-    named = [called(row, factors) or str(row["id"]) for row in rows]
+    named = [called(row, factors) or f"no {factors[0]}" for row in rows]
     counts = Counter(named)
     return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
 
@@ -96,22 +105,35 @@ def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
                       for name in factors if row.get(name) is not None)
 
 
-def _product(settings: RunSettings, gives_chunks: bool) -> Iterator[Cell]:
+def _product(settings: RunSettings, benchmark: Benchmark) -> Iterator[Cell]:
     product = itertools.product(
         range(settings.repeats), settings.models, settings.conditions, settings.perturbations, settings.show,
         settings.formats, settings.retriever, settings.rules, settings.retrieval, settings.reasoning)
     for repeat, model, condition, perturbation, show, format, retriever, rules, retrieval, reasoning in product:
-        found: str | None = None
-        if condition == "retrieved" and retrieval != "none":
-            found = retriever.name
-        elif condition == "evidence" and not gives_chunks:
-            found = _first_over(settings, retriever)
-        placed = condition != "retrieved"
+        change = with_effect(Perturbation.parse(perturbation), condition, retrieval, benchmark)
+        if change.table:
+            condition = next(one for one in settings.conditions if one != "closed-book")
+        found = None if change.table else _found(condition, retrieval, retriever, settings, benchmark)
+        searched = condition == "retrieved" and not change.table
         yield Cell(
-            model, None if placed else retrieval, found, reasoning,
+            model, retrieval if searched else None, found, reasoning,
             "closed-book" if condition == "closed-book" else rules, condition,
-            None if condition == "closed-book" or perturbation == "none" else perturbation, show,
-            format if found else None, settings.benchmark.kind, repeat)
+            None if change == Perturbation() else str(change), show,
+            format if found and has_index(retriever, benchmark) else None, settings.benchmark.kind, repeat)
+
+
+def has_index(retriever: Dense, benchmark: Benchmark) -> bool:
+    """Whether the retriever searches an index, rather than the chunks that the questions bring."""
+    return retriever.index is not None or benchmark.corpus is not None
+
+
+def _found(condition: Condition, retrieval: str, retriever: Dense, settings: RunSettings,
+           benchmark: Benchmark) -> str | None:
+    """The retriever that the evidence comes from; None where the questions bring it, or there is none."""
+    if condition == "retrieved":
+        return retriever.name if retrieval != "none" else None
+    brought = {"evidence": benchmark.gives_chunks, "full": benchmark.has_whole}.get(condition, True)
+    return None if brought else _first_over(settings, retriever)
 
 
 def _first_over(settings: RunSettings, retriever: Dense) -> str:

@@ -62,11 +62,11 @@ class Beginning:
         """The (cell, question) pairs whose records stay."""
         return self.folder.done() if self.folder and self.continues else set()
 
-    def begin(self, indexes: Mapping[str, str]) -> RunFolder:
+    def begin(self, searched: Mapping[str, str]) -> RunFolder:
         """Remove what does not belong to the run, and write what it is.
 
         Args:
-            indexes: a hash of the content of each index, by name.
+            searched: a hash of the content of whatever is searched, by what it is called.
 
         Raises:
             RunError: what was made came from an index with another content, or the folder cannot be written.
@@ -74,8 +74,8 @@ class Beginning:
         if self.folder is None:
             remove_run(self.path)
             self.folder = RunFolder(self.path, self.lock)
-        for name, content in indexes.items():
-            self.folder.pin(f"the index of {name}", content)
+        for name, content in searched.items():
+            self.folder.pin(name, content)
         if not self.continues:
             self.folder.clear_records()
         self.folder.begin(self.config, self.manifest, self.questions)

@@ -2,34 +2,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from agents.graph import Graph, State, build_graph, recursion_limit
 from agents.model import Model
 from agents.playback import Means, Playback
-from agents.search import SearchFunction
+from agents.search import SearchFunction, instant
 from agents.types import Answer
 from documents.errors import RunError
 from documents.types import Chunk, digest
 from experiments.cells import Cell
 from experiments.question import Question
-from experiments.settings import RunSettings
+from experiments.resources import Shown
+from experiments.scheme import Scheme
+from experiments.settings import RunSettings, SubAnswers
+from retrieval.conditions import Placed
 from strategies.catalogue import reasoning, retrieval
-from strategies.types import Task
+from strategies.types import Evidence, Task
 
 
 class CellPlayer:
     """Plays the questions of one cell; the graph finds each question's playback here.
 
     Args:
-        search: what a search returns under the cell's condition.
+        shown: what a question's searches return under the cell's condition.
+        scheme: of the benchmark: whether sub-questions are scored.
     """
 
     def __init__(self, cell: Cell, settings: RunSettings, model: Model,
-                 search: Callable[[Cell, Question], SearchFunction]) -> None:
+                 shown: Callable[[Cell, Question], Shown], scheme: Scheme) -> None:
         self.cell = cell
         self.settings = settings
         self.model = model
-        self._search = search
+        self.scheme = scheme
+        self._shown = shown
         self._live: dict[str, Playback] = {}
         self._graph: Graph = build_graph(self)
 
@@ -37,26 +43,49 @@ class CellPlayer:
         """The live playback of the state's question."""
         return self._live[state["id"]]
 
+    def sub_answers(self, question: Question) -> SubAnswers:
+        """How the question's sub-questions are answered; `none` where they are not scored or there are none."""
+        scored = "chain" in self.scheme.groups and question.sub_questions
+        return self.settings.sub_answers if scored else "none"
+
     async def answer(self, question: Question) -> Answer:
         """Play the cell's strategies over one question."""
-        play = Playback(self._task(question), reasoning(self.cell.reasoning), self._means(question))
-        self._live[question.id] = play
+        shown = self._shown(self.cell, question)
+        answer = await self._play(self._task(question), shown.search)
+        return replace(answer, notes=(*answer.notes, *shown.notes)) if shown.notes else answer
+
+    async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
+        """Play the cell's reasoning strategy over a sub-question and the evidence that its question had.
+
+        Args:
+            text: the sub-question, its references to earlier answers filled in.
+        """
+        task = replace(self._task(question), id=f"{question.id}, sub-question {place + 1}", question=text,
+                       retrieval=retrieval("once" if evidence else "none"), options=(), sub_questions=(),
+                       rules="open" if self.cell.rules == "choice" else self.cell.rules)
+        chunks = tuple(passage.chunk for passage in evidence)
+        return await self._play(task, instant(Placed(chunks, self.cell.condition)))
+
+    async def _play(self, task: Task, search: SearchFunction) -> Answer:
+        means = Means(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept,
+                      limits=self.settings.limits)
+        play = self._live[task.id] = Playback(task, reasoning(self.cell.reasoning), means)
         try:
-            await self._graph.ainvoke({"id": question.id, "question": question.text},
+            await self._graph.ainvoke({"id": task.id, "question": task.question},
                                       recursion_limit(self.settings.limits), output_keys="answer")
         finally:
-            del self._live[question.id]
+            del self._live[task.id]
         return play.answer()
 
     def _task(self, question: Question) -> Task:
         placed = "none" if self.cell.condition == "closed-book" else "once"
+        in_prompt = self.sub_answers(question) == "in_prompt"
+        sub_questions = question.sub_questions if in_prompt or self.cell.show == "sub_questions" else ()
         return Task(id=question.id, question=question.text, retrieval=retrieval(self.cell.retrieval or placed),
                     rules=self.cell.rules, options=question.options, layout=self.settings.layout,
+                    separators=self.cell.separators, sub_questions=sub_questions, with_sub_answers=in_prompt,
+                    about=question.about, brief=self.settings.brief,
                     seed=int(digest(str(self.settings.seed), self.cell.id)[:12], 16))
-
-    def _means(self, question: Question) -> Means:
-        return Means(search=self._search(self.cell, question), ask=self.model.ask, key=self.model.key,
-                     chunk=_none_kept, limits=self.settings.limits)
 
 
 def _none_kept(chunk: str) -> Chunk:

@@ -116,5 +116,10 @@ class Benchmark:
 
     @property
     def gives_chunks(self) -> bool:
-        """Whether every question brings chunks, its gold among them."""
-        return all(question.own for question in self.questions)
+        """Whether any question brings chunks of its own, its gold among them, or all share some."""
+        return bool(self.shared) or any(question.own for question in self.questions)
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether any question brings the whole of its document."""
+        return any(question.whole for question in self.questions)

@@ -34,7 +34,7 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
 
 def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
     """The result with its scores, computed from what is stored of it alone."""
-    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.retriever is not None)
+    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
     return result.model_copy(update={"scores": score(item, scoring, scheme.groups)})
 
 

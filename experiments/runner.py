@@ -10,17 +10,21 @@ from dataclasses import dataclass
 
 from agents.journal import Journal, Mode
 from agents.model import Model
+from experiments.beforehand import beforehand
 from experiments.cells import Cell, cells_of
-from experiments.gold import match, missing_documents
+from experiments.checks import check_conditions
+from experiments.gold import match
 from experiments.judging import ask_judge, graded_of
 from experiments.manifest import prepare_run
+from experiments.opening import open_resources
 from experiments.play import CellPlayer
-from experiments.question import Benchmark, Question
+from experiments.question import Question
 from experiments.record import Record
-from experiments.resources import Resources, check_conditions, open_resources
+from experiments.resources import Resources
 from experiments.results import make_record, make_result, scored_result
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
+from experiments.subs import subs_of
 from experiments.summary import summarise
 from retrieval.build import Progress
 
@@ -42,7 +46,7 @@ class Watch:
         stage: called while an index is built.
         begun: called once with the number of records that exist and the number expected.
         record: called after each record.
-        note: told what looks like a mistake in the questions.
+        note: told, before the first call, what looks like a mistake and what cannot be answered.
     """
 
     stage: Progress
@@ -72,17 +76,18 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
     beginning = prepare_run(settings, benchmark, fresh)
     with ExitStack() as undone:
         undone.callback(beginning.close)
-        cells = cells_of(settings, benchmark.gives_chunks)
+        cells = cells_of(settings, benchmark)
         done = set() if again else beginning.done()
         jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
         stage = _interruptible(watch.stage)
         async with open_resources(settings, benchmark, mode if jobs else None, stage) as resources:
-            folder = beginning.begin(resources.index_contents())
+            folder = beginning.begin(resources.contents())
             if jobs:
                 if again and mode != "replay":  # a replay gives what is there, so its figures stay until it ends
                     folder.reopen()
                 watch.begun(len(done), len(done) + len(jobs))
-                _note_missing(benchmark, resources, watch)
+                for text in beforehand(settings, cells, resources):
+                    watch.note(text)
                 with _start_up_kept():
                     await _play(jobs, settings, folder, resources, Journal(folder.database, mode), watch)
         with _start_up_kept():
@@ -139,17 +144,6 @@ async def _play(jobs: Sequence[Job], settings: RunSettings, folder: RunFolder, r
         raise failed.exceptions[0] from None
 
 
-def _note_missing(benchmark: Benchmark, resources: Resources, watch: Watch) -> None:
-    """A gold document that is nowhere can never be found, and every figure would say so of the strategies."""
-    known = resources.indexed_documents()
-    gold = [item for one in benchmark.questions if one.answerable for item in resources.indexed_gold(one)]
-    missing = missing_documents(gold, known) if known else ()
-    if missing:
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        watch.note(f"gold documents that are not among the documents asked over, so never found: "
-                   f"{', '.join(missing[:5])}{more}; are they mistyped?")
-
-
 class _Work:
     """What the tasks of one window share."""
 
@@ -168,16 +162,19 @@ class _Work:
 
     async def _record(self, job: Job) -> Record:
         settings, resources, scheme = self.settings, self.resources, self.resources.benchmark.scheme
-        answer = await self._player(job.cell).answer(job.question)
+        player = self._player(job.cell)
+        answer = await player.answer(job.question)
+        subs = await subs_of(player, job.question, answer, self.folder.database)
         view = match(resources.gold(job.cell, job.question), answer.evidence, resources.source_of)
         result = make_result(job.cell, job.question, resources.answerable(job.cell, job.question), answer, view,
                              resources.source_of, self.folder.database)
         judged = await ask_judge(settings.judge, self._judge_model,
                                  graded_of(result, job.question, scheme, settings.scoring),
                                  lambda: time.monotonic() + settings.limits.seconds)
-        result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage})
+        result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage,
+                                           "subs": subs.stored, "sub_usage": subs.usage})
         return make_record(scored_result(result, job.cell, job.question, scheme, settings.scoring),
-                           [answer.cost, judged.cost])
+                           [answer.cost, *subs.costs, judged.cost])
 
     def _timed(self, record: Record) -> Record:
         """The record as it is kept: what comes from the journal took the time that it took when it was asked."""
@@ -192,5 +189,6 @@ class _Work:
         if cell.id not in self._players:
             client = self.resources.clients[cell.model]
             model = Model(client, self.journal, self.settings.limits.max_tokens, cell.repeat)
-            self._players[cell.id] = CellPlayer(cell, self.settings, model, self.resources.search)
+            self._players[cell.id] = CellPlayer(cell, self.settings, model, self.resources.shown,
+                                                self.resources.benchmark.scheme)
         return self._players[cell.id]

@@ -37,7 +37,7 @@ class Pool:
         self._embedder = embedder
         self._rows: dict[str, int] = {}
         self.chunks: list[Chunk] = []
-        self._scopes = {name: [self._row(chunk) for chunk in chunks] for name, chunks in scopes.items()}
+        self._scopes = {name: list(dict.fromkeys(map(self._row, chunks))) for name, chunks in scopes.items()}
         self._vectors: Matrix | None = None
         self._firsts: NDArray[np.intp] | None = None
 

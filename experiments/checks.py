@@ -1,0 +1,49 @@
+"""Whether a benchmark has what a run's conditions and perturbations show, before anything is begun."""
+from __future__ import annotations
+
+from documents.errors import SettingsError
+from experiments.cells import cells_of, has_index
+from experiments.question import Benchmark
+from experiments.settings import RunSettings
+
+_INDEX = "name an index folder, as in retriever: {kind: dense, index: FOLDER}"
+
+
+def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
+    """Make sure that the benchmark has what the conditions show.
+
+    Raises:
+        SettingsError: it has no chunks, gold, whole documents or tables to show, or nothing to search; or the
+            documents that the rules are about are never gathered.
+    """
+    cells = cells_of(settings, benchmark)
+    if "given" in settings.conditions and not any(question.given for question in benchmark.questions):
+        raise SettingsError(f"conditions: {benchmark.name} gives no chunks with its questions; use retrieved"
+                            f"{' or full' if benchmark.has_whole else ''}")
+    if any(cell.change.table for cell in cells) and not any(question.table for question in benchmark.questions):
+        raise SettingsError(f"perturbations: {benchmark.name} has no tables to show in place of the documents; leave "
+                            "table out")
+    if any(cell.retrieval == "none" and cell.rules == "grounded" for cell in cells):
+        raise SettingsError("retrieval: none gathers no documents under retrieved, and the rules grounded allow for "
+                            "nothing else; use conditions: closed-book, or rules: open")
+    searched = {cell.retriever for cell in cells}
+    nothing = benchmark.corpus is None and not benchmark.gives_chunks
+    if nothing and any(one.index is None and one.name in searched for one in settings.retriever):
+        raise SettingsError(f"retriever: {benchmark.name} has no corpus to index; {_INDEX}")
+    _check_labelled(settings, benchmark)
+
+
+def _check_labelled(settings: RunSettings, benchmark: Benchmark) -> None:
+    """Where only the gold says what is shown, some question has to have any; those without show no documents."""
+    whole = "full" in settings.conditions and not benchmark.has_whole
+    if whole and not all(has_index(one, benchmark) for one in settings.retriever):
+        raise SettingsError(f"conditions: {benchmark.name} has no whole documents to show under full; leave full out, "
+                            f"or {_INDEX}")
+    if any(question.gold or not question.answerable for question in benchmark.questions):
+        return
+    if "evidence" in settings.conditions:
+        raise SettingsError(f"conditions: no question of {benchmark.name} says what its evidence is; leave evidence "
+                            "out")
+    if whole:
+        raise SettingsError(f"conditions: no question of {benchmark.name} says which document to show under full; "
+                            "leave full out")

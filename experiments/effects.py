@@ -1,0 +1,35 @@
+"""Which parts of a perturbation change nothing under a condition, whatever the question and the model."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+from experiments.question import Benchmark
+from retrieval.conditions import Condition
+from retrieval.perturbations import Perturbation
+
+
+def with_effect(change: Perturbation, condition: Condition, retrieval: str, benchmark: Benchmark) -> Perturbation:
+    """The perturbation without what has no effect, so that cells that would show the same are one cell."""
+    if condition == "closed-book":
+        return Perturbation()
+    if condition == "retrieved" and retrieval == "none":
+        return Perturbation(separators_off=change.separators_off)  # nothing is shown, but citations are not asked for
+    if not any(question.gold for question in benchmark.questions):
+        change = replace(change, drop_gold=False, gold_at=0)
+    if condition == "evidence" and not change.negatives:
+        change = replace(change, gold_at=0)  # all that stands there is gold
+    most = _most(change, condition, benchmark)
+    return change if most is None or most > 1 else replace(change, shuffle=False, gold_at=0)
+
+
+def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> int | None:
+    """How many chunks any question shows at most; None where that is not known beforehand."""
+    if change.table:
+        return 1 + change.negatives
+    if condition == "evidence":
+        return change.negatives if change.drop_gold else None
+    if condition == "given":
+        return max(len(question.given) for question in benchmark.questions) + change.negatives
+    if condition == "full" and benchmark.has_whole:
+        return max(len(question.whole) for question in benchmark.questions) + change.negatives
+    return None

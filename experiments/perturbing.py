@@ -1,0 +1,142 @@
+"""Perturbing a question's evidence: which chunks are gold, and which negatives are added."""
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+from documents.types import Chunk
+from experiments.answers import normalize_answer
+from experiments.gold import match
+from experiments.question import Benchmark, Gold, Question
+from retrieval.perturbations import Perturbation, arranged
+from strategies.types import Passage
+
+_SAID_ANYWHERE = frozenset({"yes", "no", "true", "false", "noanswer"})
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Evidence after a perturbation, and what its record has to say of it."""
+
+    chunks: tuple[Chunk, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Perturber:
+    """Perturbs the evidence of a benchmark's questions, seeded by question: every strategy sees the same.
+
+    Args:
+        seed: of the run.
+    """
+
+    def __init__(self, benchmark: Benchmark, seed: int, source_of: Callable[[str], str]) -> None:
+        self._benchmark, self._seed, self._source_of = benchmark, seed, source_of
+
+    def changed(self, change: Perturbation, question: Question, chunks: Sequence[Chunk], gold: Sequence[Gold],
+                more: Sequence[Chunk] = ()) -> Changed:
+        """The chunks after the perturbation.
+
+        Negatives are, in this order: those of the benchmark, the question's own chunks that are not shown, and drawn
+        ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the
+        question's own documents. Where fewer can be had than asked for, a note `negatives:3 of 5` says so.
+
+        Args:
+            gold: as the chunks can be matched with it.
+            more: chunks of an index, to draw from.
+        """
+        if not change.moves:
+            return Changed(tuple(chunks))
+        notes: list[str] = []
+        if change.table:
+            chunks = () if question.table is None else (question.table,)
+            notes += [] if chunks else ["no_table"]
+        golden = self._golden(gold, chunks)
+        negatives = self._negatives(change, question, chunks, gold, more) if change.negatives else ()
+        if len(negatives) < change.negatives:
+            notes.append(f"negatives:{len(negatives)} of {change.negatives}")
+        order = random.Random(f"{self._seed}:{question.id}:order")
+        return Changed(arranged(chunks, change, golden, negatives, order), tuple(notes))
+
+    def _golden(self, gold: Sequence[Gold], chunks: Sequence[Chunk]) -> set[str]:
+        """Ids of the chunks that are gold at any level."""
+        levels = match(gold, map(Passage, range(len(chunks)), chunks), self._source_of).levels
+        return {chunk.id for at, chunk in enumerate(chunks) if levels[at] is not None}
+
+    def _negatives(self, change: Perturbation, question: Question, chunks: Sequence[Chunk], gold: Sequence[Gold],
+                   more: Sequence[Chunk]) -> list[Chunk]:
+        shown = _Shown(chunks)
+        every = (*question.gold, *gold)
+        chosen: list[Chunk] = []
+        for chunk in self._candidates(change, question, more):
+            if shown.lacks(chunk) and not self._golden(every, [chunk]):
+                shown.add(chunk)
+                chosen.append(chunk)
+                if len(chosen) == change.negatives:
+                    break
+        return chosen
+
+    def _candidates(self, change: Perturbation, question: Question, more: Sequence[Chunk]) -> Iterator[Chunk]:
+        yield from question.negatives
+        if not change.table:  # the table says what they say
+            yield from question.given
+            yield from question.pool
+        own = {chunk.document for chunk in question.chunks}
+        answers = telling(question)
+        rng = random.Random(f"{self._seed}:{question.id}:negatives")
+        for chunk in chain(_drawn(self._others, rng), _drawn(more, rng)):
+            if chunk.document not in own and not _tells(chunk, answers):
+                yield chunk
+
+    @cached_property
+    def _others(self) -> list[Chunk]:
+        """Every chunk that any question may be searched over, once."""
+        found = {chunk.id: chunk for question in self._benchmark.questions
+                 for chunk in (*question.given, *question.pool, *question.negatives)}
+        return list((found | {chunk.id: chunk for chunk in self._benchmark.shared}).values())
+
+
+class _Shown:
+    """What stands there already: no text twice, nor a part of what is shown."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self._texts: set[str] = set()
+        self._spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for chunk in chunks:
+            self.add(chunk)
+
+    def lacks(self, chunk: Chunk) -> bool:
+        spans = self._spans.get((chunk.document, chunk.format), ())
+        return chunk.content not in self._texts and not any(
+            chunk.start < end and start < chunk.end for start, end in spans)
+
+    def add(self, chunk: Chunk) -> None:
+        self._texts.add(chunk.content)
+        self._spans.setdefault((chunk.document, chunk.format), []).append((chunk.start, chunk.end))
+
+
+def telling(question: Question) -> tuple[str, ...]:
+    """The gold answers, normalised, that a chunk which holds them may tell; of an option, its text.
+
+    `yes`, a number of one digit or a lone letter stands anywhere and tells nothing.
+    """
+    options = dict(question.options)
+    answers = (normalize_answer(options.get(answer, answer)) for answer in question.answers)
+    return tuple(answer for answer in answers if len(answer) > 1 and answer not in _SAID_ANYWHERE)
+
+
+def _tells(chunk: Chunk, answers: Collection[str]) -> bool:
+    """Whether an answer stands in the chunk: as words, or anywhere where its script has none."""
+    text = f" {normalize_answer(chunk.content)} " if answers else ""
+    return any((f" {answer} " if answer.isascii() else answer) in text for answer in answers)
+
+
+def _drawn(chunks: Sequence[Chunk], rng: random.Random) -> Iterator[Chunk]:
+    """All chunks in an order drawn as it is needed: of a large index only some are looked at."""
+    moved: dict[int, int] = {}
+    for at in range(len(chunks)):
+        other = rng.randrange(at, len(chunks))
+        yield chunks[moved.get(other, other)]
+        moved[other] = moved.get(at, at)
