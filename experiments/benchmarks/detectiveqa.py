@@ -94,11 +94,13 @@ def _records(path: Path) -> Iterator[tuple[Question, Row]]:
                 stem = f"{language}-{novel}-{annotation}"
                 seen[stem] += 1
                 tags = {"novel": (novel,), "language": (language,), "annotation": (annotation,)}
-                yield replace(question, id=f"{stem}-{seen[stem]}", tags=tags), part
+                yield replace(question, id=f"{stem}-{seen[stem]}", tags={**tags, **question.tags}), part
 
 
 def to_question(row: Row) -> Question:
-    """The question of one annotation, without its novel, id and tags.
+    """The question of one annotation, without its novel and id.
+
+    Its tag `clues` is `late` where one stands after the place that the context is cut at.
 
     Raises:
         BenchmarkError: the annotation does not fit: file, line, field, expected.
@@ -111,10 +113,9 @@ def to_question(row: Row) -> Question:
     answer = row.text("answer").strip()
     if answer not in labels:
         row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
-    row.number("answer_position")
-    _positions(row)
+    late = max(_positions(row), default=_INFERRED) >= row.number("answer_position")
     return Question(id="", text=row.text("question").strip(), answers=(answer,), answerable=True, options=labelled,
-                    steps=tuple(map(Step, row.texts("reasoning"))))
+                    steps=tuple(map(Step, row.texts("reasoning"))), tags={"clues": ("late" if late else "before",)})
 
 
 def over(question: Question, row: Row, novel: Novel) -> Question:
@@ -130,12 +131,9 @@ def over(question: Question, row: Row, novel: Novel) -> Question:
     pool, whole = before
     positions = _positions(row)
     clues = dict.fromkeys(position for position in positions if position != _INFERRED)
-    shown = {chunk.id for chunk in pool}
-    there = all(position in novel.paragraphs and novel.paragraphs[position].id in shown for position in clues)
     return replace(
         question, gold=tuple(_gold(novel, position) for position in clues), pool=pool, whole=(whole,),
-        steps=_placed(question.steps, positions, novel, len(whole.content)), about=novel.about,
-        tags={**question.tags, "clues": ("before the answer" if there else "not all before the answer",)})
+        steps=_placed(question.steps, positions, novel, len(whole.content)), about=novel.about)
 
 
 def _gold(novel: Novel, position: int) -> Gold:

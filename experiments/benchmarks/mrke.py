@@ -83,8 +83,7 @@ def to_questions(row: Row, id: str) -> Iterator[Loaded]:
     tags = {"version": (version,)} | ({"pair": (pair,)} if pair else {})
     question, documents = _question(row, id, tags)
     if original is not None:
-        before, given = _question(original, f"{id}-{_ORIGINAL}", {"version": (_ORIGINAL,), "pair": (id,)})
-        yield replace(before, tags={**question.tags, **before.tags}), given
+        yield _question(original, f"{id}-{_ORIGINAL}", tags | {"version": (_ORIGINAL,)})
     yield question, documents
 
 

@@ -1,0 +1,162 @@
+"""What holds for every loader, on the few rows of `tests/data/<kind>`; a broken row is one line that says where."""
+import json
+import re
+import shutil
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from documents.errors import BenchmarkError
+from documents.types import Document
+from experiments.benchmarks import BENCHMARKS
+from experiments.question import Question
+from experiments.store import question_json
+
+DATA = Path(__file__).parent / "data"
+KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The file whose first record is broken, and the fields without which it does not load, `/` between levels."""
+
+    file: str
+    required: tuple[str, ...]
+
+
+RECORDS = {
+    "crest": Records("non_refusal.jsonl", ("query", "answer", "documents", "meta")),
+    "mrceval": Records("MRCEval.jsonl", ("context", "question", "choices", "answer")),
+    "mdbench": Records("mdbench_dataset.json", (
+        "question", "ground_truth", "documents", "table", "characteristic_breakdown",
+        "characteristic_breakdown/temporal")),
+    "detectiveqa": Records("anno_data_en/human_anno/7.json", (
+        "novel_id", "questions", "questions/0/question", "questions/0/options", "questions/0/options/B",
+        "questions/0/answer", "questions/0/reasoning", "questions/0/clue_position", "questions/0/answer_position")),
+    "mrke": Records("mrke.jsonl", (
+        "context", "question", "answer", "sub_questions", "sub_answers", "original/context", "original/question",
+        "original/answer", "original/sub_answers")),
+}
+WRONG = (3.5, {"some": None}, [{"some": None}])
+BROKEN = [(kind, field) for kind, records in RECORDS.items() for field in records.required]
+
+
+def settings(kind, **changes):
+    return BENCHMARKS[kind](**{"path": str(DATA / kind), **changes})
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def test_ids_are_unique_and_questions_say_something(kind):
+    questions = settings(kind).load().questions
+    assert len({question.id for question in questions}) == len(questions) > 1
+    assert all(question.text.strip() for question in questions)
+    for question in questions:
+        assert not question.options or set(question.answers) <= {label for label, _ in question.options}
+        assert len(question.sub_answers) in (0, len(question.sub_questions))
+
+
+def test_every_chunk_is_of_a_known_document_and_named_gold_can_be_found(kind):
+    benchmark = settings(kind).load()
+    chunks = [chunk for question in benchmark.questions for chunk in question.chunks] + list(benchmark.shared)
+    for chunk in chunks:
+        document = benchmark.documents[chunk.document]
+        assert isinstance(document, Document)
+        assert document.text(chunk.format)[chunk.start:chunk.end] == chunk.content.removeprefix(chunk.prefix)
+    assert set(benchmark.documents) == {chunk.document for chunk in chunks}
+    for question in benchmark.questions:
+        own = {chunk.id for chunk in (question.own or benchmark.shared)}
+        known = {*own, *(chunk.id for chunk in benchmark.shared)}
+        assert [gold for gold in question.gold if gold.chunk and gold.document in benchmark.documents
+                and gold.chunk not in known] == []
+
+
+def test_scheme_and_name_are_the_settings(kind):
+    benchmark = settings(kind).load()
+    assert benchmark.scheme is BENCHMARKS[kind].scheme
+    assert benchmark.name.partition(":")[0] == kind
+    about = BENCHMARKS[kind].about
+    assert all(text.strip() for text in (about.paper, about.licence, about.size, about.get))
+
+
+def test_limit_and_filter_choose_in_order(kind):
+    questions = settings(kind).load().questions
+    ids = [question.id for question in questions]
+    assert [question.id for question in settings(kind, limit=1).load().questions] == ids[:1]
+    tags = {(tag, value) for question in questions for tag, values in question.tags.items() for value in values}
+    for tag, value in sorted(tags):
+        chosen = settings(kind, filter={tag: value}).load().questions
+        assert [question.id for question in chosen] == [
+            question.id for question in questions if value in question.tags.get(tag, ())]
+    with pytest.raises(BenchmarkError, match="has the tags colour=red"):
+        settings(kind, filter={"colour": "red"}).load()
+
+
+def test_a_seed_draws_one_sample_and_seeds_draw_others(kind):
+    questions = settings(kind).load().questions
+    ids = [question.id for question in questions]
+    samples = []
+    for seed in range(30):
+        sample = [question.id for question in settings(kind, sample=len(ids) - 1, seed=seed).load().questions]
+        assert sample == [id for id in ids if id in sample]
+        assert len(sample) == len(ids) - 1
+        samples.append(sample)
+    assert samples[3] == [question.id for question in settings(kind, sample=len(ids) - 1, seed=3).load().questions]
+    assert len({tuple(sample) for sample in samples}) > 1
+
+
+def test_what_is_chosen_brings_only_its_own_documents(kind):
+    one = settings(kind, limit=1).load()
+    brought = {chunk.document for question in one.questions for chunk in question.chunks}
+    assert set(one.documents) == brought | {chunk.document for chunk in one.shared}
+
+
+def test_questions_are_stored_as_json_and_come_back(kind):
+    adapter = TypeAdapter(Question)
+    for question in settings(kind).load().questions:
+        bare = question.without_chunks()
+        assert adapter.validate_json(question_json(bare)) == bare
+        assert adapter.validate_json(adapter.dump_json(question)) == question
+
+
+def test_every_kind_with_records_has_its_fixture():
+    assert set(RECORDS) <= set(KINDS)
+
+
+@pytest.mark.parametrize(("kind", "field"), BROKEN)
+def test_a_missing_or_mistyped_field_says_file_line_field_and_what_was_expected(tmp_path, kind, field):
+    shutil.copytree(DATA / kind, tmp_path / kind)
+    file = tmp_path / kind / RECORDS[kind].file
+    content = file.read_text(encoding="utf-8")
+    records = json.loads(content) if file.suffix == ".json" else list(map(json.loads, content.splitlines()))
+    for change in (_without, *(_with(value) for value in WRONG)):
+        broken = deepcopy(records)
+        *above, last = (int(part) if part.isdigit() else part for part in field.split("/"))
+        inside = broken[0]
+        for part in above:
+            inside = inside[part]
+        change(inside, last)
+        file.write_text(json.dumps(broken) if file.suffix == ".json" else "\n".join(map(json.dumps, broken)))
+        with pytest.raises(BenchmarkError) as refused:
+            settings(kind, path=str(tmp_path / kind)).load()
+        said = str(refused.value)
+        assert "\n" not in said
+        named = re.search(rf"{re.escape(str(file))}, line 1, field (\S+): expected .+, found ", said)
+        assert named, said
+        assert str(last) in named[1] or str(above[-1]) in named[1], said
+
+
+def _without(inside, field):
+    del inside[field]
+
+
+def _with(value):
+    def change(inside, field):
+        inside[field] = value
+    return change
