@@ -44,7 +44,7 @@ class Rgb(RecordFiles):
             question cannot be answered; `counterfactual` mixes passages that hold a wrong answer with others, and asks
             for the true one: give it `rules: open`.
         passages: how many are shown.
-        noise: the share of them that does not hold an answer.
+        noise: the share of them that does not hold an answer; 1 is `rejection`.
         seed: also of the order in which they are shown.
     """
 
@@ -67,22 +67,26 @@ class Rgb(RecordFiles):
         id, negative = row.id("id"), list(row.texts("negative"))
         holding, parts = _holding(row, "positive_wrong" if self.test == "counterfactual" else "positive")
         count = self._noisy(len(holding), len(negative), parts)
-        holding = [] if self.test == "rejection" else holding[:self.passages - count]
+        holding = [] if self._rejects else holding[:self.passages - count]
         shown = [(text, True) for text in holding] + [(text, False) for text in negative[:count]]
         Random(f"{self.seed}:{id}").shuffle(shown)
         made = [(passage(text), holds) for text, holds in shown]
         rest = [passage(text) for text in negative[count:]]
         gold = [gold_chunk(chunk) for (_, chunk), holds in made if holds and self.test == "noise"]
         return Question(
-            id=id, text=row.text("query"), answers=_answers(row), answerable=self.test != "rejection",
+            id=id, text=row.text("query"), answers=_answers(row), answerable=self.test == "counterfactual" or bool(holding),
             gold=tuple(dict.fromkeys(gold)), given=tuple(chunk for (_, chunk), _ in made),
             negatives=tuple(chunk for _, chunk in rest), tags={"test": (self.test,)},
         ), [document for document, _ in (*(pair for pair, _ in made), *rest)]
 
+    @property
+    def _rejects(self) -> bool:
+        return self.test == "rejection" or self.noise == 1
+
     def _noisy(self, holding: int, negative: int, parts: int) -> int:
         """How many negatives are shown: their share, or more where too few passages hold an answer; fewer where each
         part of the answer needs a passage."""
-        if self.test == "rejection" or self.noise == 1:
+        if self._rejects:
             return min(self.passages, negative)
         wanted = min(math.ceil(round(self.passages * self.noise, 9)), max(self.passages - parts, 0))
         return min(max(wanted, self.passages - holding), negative)

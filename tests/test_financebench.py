@@ -1,0 +1,81 @@
+"""FinanceBench: pages from 0 in the file are pages from 1 here, shown as given and found in an index of the PDFs."""
+from pathlib import Path
+
+import pymupdf
+import pytest
+
+from documents.chunkers import Fixed
+from documents.errors import BenchmarkError
+from documents.parse import parse_document
+from experiments.benchmarks import FinanceBench
+from experiments.gold import match
+from experiments.question import Gold
+from strategies.types import Passage
+
+FILE = Path(__file__).parent / "data" / "financebench" / "financebench_open_source.jsonl"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The questions, with the PDF of the first."""
+    (tmp_path / "pdfs").mkdir()
+    (tmp_path / FILE.name).write_bytes(FILE.read_bytes())
+    (tmp_path / "financebench_document_information.jsonl").write_text('{"doc_name": "ESKRAIL_2022_10K"}\n')
+    with pymupdf.open() as pdf:
+        for text in ("Esk Rail, annual report", "Purchases of equipment 12.5", "Signatures"):
+            pdf.new_page().insert_text((72, 72), text)
+        pdf.save(tmp_path / "pdfs" / "ESKRAIL_2022_10K.pdf")
+    return tmp_path
+
+
+def test_evidence_is_a_page_counted_from_one():
+    first, second = FinanceBench(path=str(FILE)).load().questions
+    assert first.gold == (Gold("ESKRAIL_2022_10K.pdf", page=2),)
+    assert second.gold == (Gold("LUNDFOODS_2023_10K.pdf", page=1), Gold("LUNDFOODS_2023_10K.pdf", page=7))
+    assert [chunk.content for chunk in first.given] == ["Cash flows of 2022. Purchases of equipment 12.5"]
+
+
+def test_the_given_pages_are_the_gold_ones():
+    benchmark = FinanceBench(path=str(FILE)).load()
+    for question in benchmark.questions:
+        evidence = [Passage(number, chunk) for number, chunk in enumerate(question.given, 1)]
+        view = match(question.gold, evidence, lambda id: benchmark.documents[id].source)
+        assert set(view.levels.values()) == {"page"}
+        assert view.in_view == frozenset(range(view.total))
+
+
+def test_the_pdfs_beside_the_questions_are_what_is_searched(folder):
+    benchmark = FinanceBench(path=str(folder)).load()
+    assert benchmark.corpus == str(folder / "pdfs")
+    assert [question.tags["pdf"] for question in benchmark.questions] == [("here",), ("absent",)]
+    assert FinanceBench(path=str(FILE)).load().corpus is None
+    assert FinanceBench(path=str(FILE), corpus=str(folder / "pdfs"), filter={"pdf": "here"}).load().corpus == str(
+        folder / "pdfs")
+
+
+def test_the_gold_page_is_found_in_the_parsed_pdf(folder):
+    pdf = folder / "pdfs" / "ESKRAIL_2022_10K.pdf"
+    document = parse_document(pdf.read_bytes(), pdf.name)
+    chunks = Fixed(size=20).chunk(document, "plain")
+    question = FinanceBench(path=str(folder)).load().questions[0]
+    view = match(question.gold, [Passage(number, chunk) for number, chunk in enumerate(chunks)], lambda id: pdf.name)
+    found = [chunk for number, chunk in enumerate(chunks) if view.levels[number] == "page"]
+    assert "Purchases" in found[0].content
+    assert all(chunk.pages[0] <= 2 <= chunk.pages[1] for chunk in found)
+    assert len(found) < len(chunks)
+
+
+def test_a_page_that_is_no_number_says_where(tmp_path):
+    text = FILE.read_text().replace('"evidence_page_num": 1', '"evidence_page_num": "1"')
+    (tmp_path / "q.jsonl").write_text(text)
+    with pytest.raises(BenchmarkError, match=r"line 1, field evidence\[0\].evidence_page_num: expected a whole number"):
+        FinanceBench(path=str(tmp_path / "q.jsonl")).load()
+
+
+def test_published_financebench_loads(data):
+    benchmark = FinanceBench(path=str(data / "financebench")).load()
+    assert len(benchmark.questions) == 150
+    assert sum(question.tags["pdf"] == ("here",) for question in benchmark.questions) == 22
+    for question in benchmark.questions:
+        for chunk in question.given:
+            assert chunk.content == benchmark.documents[chunk.document].plain
