@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agents.catalogue import DEFAULT, entry_named
 from experiments.metrics.scored import may_refuse
-from experiments.record import Verdict
+from experiments.record import Result, Verdict
 from strategies.types import Rules, Usage
 
 LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
@@ -39,6 +39,14 @@ def on_judge(judge: str, used: Usage) -> list[str]:
     price = "at an unknown price" if used.price is None else f"for ${used.price:.4f}"
     return [f"The judge {judge} made {used.calls:,} calls with {used.prompt_tokens + used.completion_tokens:,} tokens "
             f"{price}; they are not among the calls, tokens and price of the cells."]
+
+
+def on_filled(filled: str, results: Iterable[Result]) -> list[str]:
+    """That gold answers stood in the sub-questions that were asked."""
+    if filled != "gold" or not any(sub.trace for result in results for sub in result.subs):
+        return []
+    return ["Sub-questions were asked with the gold answers to the earlier ones in them: their figures and those of "
+            "the chain do not compare with runs in which a model goes on from its own answers."]
 
 
 def on_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
