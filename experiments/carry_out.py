@@ -27,17 +27,13 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
         retry: the command that asks again what failed.
     """
     started = time.monotonic()
-    notes: list[str] = []
     try:
         with Bars() as bars:
             tally = _Tally(bars)
-            folder = asyncio.run(run(settings, Watch(bars, tally.begin, tally.add, notes.append), mode, again, fresh))
+            folder = asyncio.run(run(settings, Watch(bars, tally.begin, tally.add, bars.note), mode, again, fresh))
     except KeyboardInterrupt:
         note("interrupted; what was answered is kept, and the same command continues")
         raise
-    finally:
-        for text in notes:
-            note(text)
     try:
         report = report_run(folder)
         if json:

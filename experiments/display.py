@@ -92,6 +92,10 @@ class Bars:
         if self._console.is_terminal:
             self._bars.stop()
 
+    def note(self, text: str) -> None:
+        """One line on stderr at once, above the bars."""
+        self._console.print(printable(text), markup=False, soft_wrap=True)
+
     def __call__(self, stage: str, done: int, total: int | None, more: str = "") -> None:
         if self._console.is_terminal:
             if stage not in self._tasks:
