@@ -17,3 +17,12 @@ def test_overhead_sets_ragbed_beside_its_peers():
     assert figures["langgraph_loop"]["ratio"] == 1.0
     assert all(one["processor_ms"] > 0 and one["questions_per_second"] > 0 for one in figures.values())
     assert report["machine"]["cores"] >= 1
+
+
+def test_scoring_times_every_record():
+    done = subprocess.run([sys.executable, BENCH / "scoring.py", "--records", "30", "--json"], capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["records"] == 30
+    assert report["total_seconds"] >= report["aggregating_seconds"] >= 0

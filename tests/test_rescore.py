@@ -1,0 +1,53 @@
+"""A finished run is scored again from its records alone, with its journal empty and its benchmark removed."""
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from experiments.cells import cells_of
+from experiments.metrics import aggregate
+from experiments.rescore import rescore
+from experiments.settings_file import read_settings
+from experiments.store import RunFolder
+
+
+@pytest.fixture
+def finished(serve, town, ragbed):
+    """The folder of a finished run and its settings, cells and scheme."""
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url, reasoning=["direct", "least_to_most"]))[0] == 0
+    settings = read_settings(town.run / "config.yaml")
+    benchmark = settings.benchmark.load()
+    asked = len(server.requests)
+    shutil.rmtree(town.crest)
+    folder = RunFolder.existing(town.run)
+    folder.database.put("DELETE FROM calls", ())
+    folder.database.flush()
+    yield folder, settings, cells_of(settings, benchmark), benchmark.scheme
+    folder.close()
+    assert len(server.requests) == asked
+
+
+def test_scoring_again_gives_the_scores_that_are_recorded(finished):
+    folder, settings, cells, scheme = finished
+    recorded = [record.result for record in folder.records()]
+    again = list(rescore(folder, cells, scheme, settings.scoring))
+    assert again == [result.model_copy(update={"trace": ()}) for result in recorded]
+    assert len(again) == 12
+
+
+def test_the_other_scoring_is_had_without_asking_anybody(finished):
+    folder, _, cells, scheme = finished
+    published = list(rescore(folder, cells[:1], scheme, "as-published"))
+    assert {result.cell for result in published} == {cells[0].id}
+    assert [result.scores["unified"] for result in published if result.outcome == "malformed"] == [None]
+    assert aggregate(published, "as-published")["unified"]["n"] == 5
+
+
+def test_results_without_traces_lack_nothing_else(finished):
+    folder = finished[0]
+    bare, whole = list(folder.results()), list(folder.results(traces=True))
+    assert whole == [record.result for record in folder.records()]
+    assert all(result.trace for result in whole)
+    assert bare == [result.model_copy(update={"trace": ()}) for result in whole]
