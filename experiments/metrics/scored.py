@@ -105,7 +105,7 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
 def reasoning_of(result: Result) -> str:
     """All that the model said besides its final answer, in the order of its calls."""
     return "\n\n".join(text for step in result.trace if step.kind == "generate"
-                       for text in (step.reasoning, _besides(step)) if text)
+                       for text in (step.reasoning.strip(), _besides(step)) if text)
 
 
 def _besides(step: StoredStep) -> str:

@@ -1,0 +1,76 @@
+"""What a judge is given of a finished answer, by rubric, and when it is asked at all."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.judges import Graded, Lexical, ModelJudge
+from experiments.judging import Judged, ask_judge, graded_of
+from experiments.question import Question, Step
+from experiments.record import Result, StoredStep
+from experiments.scheme import Scheme
+from strategies.types import Usage
+
+QUESTION = Question("q", "Who did it?", ("B", "Otto"), True, options=(("A", "Ida"), ("B", "Otto")),
+                    steps=(Step("Oil on his sleeve.", 0.1), Step("So he held it.")))
+TRACE = (StoredStep(kind="generate", purpose="decompose", text=" 1. Who was there? ", reasoning="Let me see."),
+         StoredStep(kind="search", query="oil"),
+         StoredStep(kind="generate", purpose="answer", reasoning=" \n",
+                    text="<Thinking>There is oil.</Thinking><Answer>B [1]</Answer>"))
+
+
+def scheme(rubric):
+    return Scheme(groups=(), rubric=rubric, columns=())
+
+
+def result(outcome="answered", answerable=True, trace=TRACE, text="B [1]"):
+    return Result(
+        cell="c", question="q", answerable=answerable, outcome=outcome, text=text, refused=outcome == "refused",
+        refused_as_published=False, cited=(), invalid_citations=(), tagged=True, notes=(), evidence=(), gold_total=0,
+        gold_in_view=None, verdict=None, scores={}, usage=Usage(), trace=trace)
+
+
+@pytest.mark.parametrize("rubric", ["grades", "points"])
+def test_answers_are_judged_by_what_they_say_alone(rubric):
+    given = graded_of(result(), QUESTION, scheme(rubric), "as-published")
+    assert given == Graded(rubric, "Who did it?", ("B", "Otto"), "B [1]", scoring="as-published")
+
+
+@pytest.mark.parametrize("rubric", ["grades", "points"])
+@pytest.mark.parametrize("changes", [
+    {"outcome": "refused"}, {"outcome": "malformed"}, {"outcome": "error"}, {"answerable": False}])
+def test_no_judge_is_asked_of_a_refusal_a_failure_or_what_has_no_answer(rubric, changes):
+    assert graded_of(result(**changes), QUESTION, scheme(rubric), "corrected") is None
+    assert graded_of(result(), replace(QUESTION, answers=()), scheme(rubric), "corrected") is None
+
+
+@pytest.mark.parametrize("outcome", ["answered", "refused", "malformed", "budget", "error"])
+def test_reasoning_is_judged_whatever_the_answer_in_the_order_of_the_calls(outcome):
+    given = graded_of(result(outcome), QUESTION, scheme("steps"), "corrected")
+    assert given.reasoning == "Let me see.\n\n1. Who was there?\n\nThere is oil."
+    assert given.steps == ("Oil on his sleeve.", "So he held it.")
+
+
+def test_without_reasoning_or_reference_steps_no_judge_is_asked():
+    silent = (StoredStep(kind="generate", purpose="answer", reasoning=" \n", text="<Answer>B</Answer>"),)
+    assert graded_of(result(trace=silent), QUESTION, scheme("steps"), "corrected") is None
+    assert graded_of(result(trace=()), QUESTION, scheme("steps"), "corrected") is None
+    assert graded_of(result(), replace(QUESTION, steps=()), scheme("steps"), "corrected") is None
+
+
+def test_a_benchmark_without_a_rubric_asks_no_judge():
+    assert graded_of(result(), QUESTION, scheme(None), "corrected") is None
+
+
+@pytest.mark.parametrize(("rubric", "said"), [
+    ("grades", {"grade": "Correct"}), ("points", {"points": 10}), ("steps", {"steps": ()})])
+async def test_the_lexical_judge_is_asked_without_a_model(rubric, said):
+    given = graded_of(result(), QUESTION, scheme(rubric), "as-published")
+    judged = await ask_judge(Lexical(), None, given, lambda: 0.0)
+    assert judged.verdict.model_dump(include=set(said)) == said
+    assert (judged.usage.calls, judged.cost.attempts) == (0, 0)
+
+
+async def test_where_none_is_due_nobody_is_asked():
+    assert await ask_judge(ModelJudge(model="m"), None, None, lambda: 0.0) == Judged()
