@@ -1,0 +1,133 @@
+"""CReSt-shaped records: ten chunks, text and HTML, gold positions, and half of the questions without their gold."""
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from experiments.answers import normalize_answer
+from experiments.benchmarks.hotpotqa import HotpotQa
+from experiments.benchmarks.splits import Split
+from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
+from experiments.converters.korean import korean_items
+from experiments.converters.paragraphs import Item, Paragraph
+from experiments.question import Benchmark, Question
+
+_CHUNKS = 10  # of a question, as in CReSt
+_HTML = 55  # percent of chunks, as in CReSt
+
+
+def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:
+    items: list[Item] = []
+    for path in sources.get("hotpotqa", ()):
+        items += draw.limited(list(_hotpotqa(HotpotQa(path=str(path)).load())), lambda item: item.id)
+    for path in sources.get("korean", ()):
+        items += draw.limited(korean_items(path), lambda item: item.id)
+    items = list({item.id: item for item in items}.values())  # two samples of one dataset may share a question
+    pool = _Pool(items, draw)
+    refused = {item.id for item in draw.ranked(items, lambda item: item.id, "refusal")[:len(items) // 2]}
+    records: dict[Split, list[dict[str, Any]]] = {"non_refusal": [], "refusal": []}
+    for item in items:
+        records["refusal" if item.id in refused else "non_refusal"].append(
+            pool.record(item, with_gold=item.id not in refused))
+    return {f"{split}.jsonl": json_lines(made) for split, made in records.items()}
+
+
+CONVERTER = Converter({
+    "hotpotqa": Source(
+        "HotpotQA, distractor setting (Yang et al. 2018), https://hotpotqa.github.io", "CC BY-SA 4.0",
+        "a JSON or JSON Lines file of it",
+        "Its ten paragraphs are the chunks, about 55 % of them rendered as HTML. Half of the questions lost their gold "
+        "paragraphs to paragraphs of other questions; that nothing else among the ten answers them was not checked by "
+        "people. Questions of level easy are SimpleQA, all others ComplexQA. No "
+        "tables, no long pages, English alone."),
+    "korean": Source(
+        "AutoRAG's Korean evaluation set: pages of PDF files, questions and answers, "
+        "https://github.com/Marker-Inc-Korea/AutoRAG", "none stated",
+        "the folder with qa_v4.jsonl and ocr_corpus_v3.jsonl",
+        "The gold page and nine pages of the same field are the chunks, about 55 % of them rendered as HTML; half of "
+        "the questions lost the gold page. SimpleQA, since one page holds the answer."),
+}, _files)
+
+
+def _hotpotqa(benchmark: Benchmark) -> Iterator[Item]:
+    for question in benchmark.questions:
+        paragraphs = tuple(_paragraph(question, benchmark))
+        tags = question.tags
+        yield Item(
+            id=question.id, query=question.text, answer=question.answers[0], language="en",
+            difficulty="SimpleQA" if tags.get("level") == ("easy",) else "ComplexQA",
+            reasoning="textual reasoning", kind=tags.get("type", ("",))[0], field="hotpotqa", paragraphs=paragraphs)
+
+
+def _paragraph(question: Question, benchmark: Benchmark) -> Iterator[Paragraph]:
+    gold = {item.document for item in question.gold}
+    for chunk in question.given:
+        title = benchmark.documents[chunk.document].title
+        yield Paragraph(title, chunk.content.removeprefix(f"{title}\n"), f"hotpotqa/{title}",
+                        chunk.document in gold)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A paragraph that another question may be given."""
+
+    of: str
+    field: str
+    paragraph: Paragraph
+
+
+class _Pool:
+    """Every paragraph under a number of its own, and those that stand in for others."""
+
+    def __init__(self, items: Sequence[Item], draw: Draw) -> None:
+        self._draw = draw
+        sources = dict.fromkeys(paragraph.source for item in items for paragraph in item.paragraphs + item.more)
+        self._docids = {source: number for number, source in enumerate(sources, 1)}
+        seen: dict[str, _Candidate] = {}
+        for item in items:
+            for paragraph in (*item.paragraphs, *item.more):
+                if not paragraph.gold:
+                    seen.setdefault(paragraph.source, _Candidate(item.id, item.field, paragraph))
+        self._candidates = list(seen.values())
+
+    def record(self, item: Item, with_gold: bool) -> dict[str, Any]:
+        """The record of a question; a gold paragraph that it loses is replaced where it stood."""
+        fresh = self._negatives(item)
+        shown = []
+        for paragraph in item.paragraphs:
+            kept = paragraph if with_gold or not paragraph.gold else next(fresh, None)
+            if kept is not None:
+                shown.append(kept)
+        shown += islice(fresh, max(0, _CHUNKS - len(shown)))
+        if item.more:  # they have no order of their own
+            shown = self._draw.ranked(shown, lambda paragraph: paragraph.source, item.id, "order")
+        documents = [self._document(item, paragraph) for paragraph in shown]
+        return {
+            "id": item.id, "query": item.query, "answer": item.answer,
+            "documents": json.dumps(documents, ensure_ascii=False),
+            "citation_ids": json.dumps([one["docid"] for one in documents if one["ground"]]),
+            "meta": json.dumps({"language": item.language, "difficulty_type": item.difficulty}),
+            "reasoning_type": [item.reasoning], **({"question_type": item.kind} if item.kind else {})}
+
+    def _negatives(self, item: Item) -> Iterator[Paragraph]:
+        """Paragraphs of the same field that are not the question's own and do not hold its answer."""
+        own = {paragraph.source for paragraph in item.paragraphs}
+        answer = f" {normalize_answer(item.answer)} "
+        for one in self._draw.ranked((one for one in self._candidates if one.field == item.field),
+                                     lambda one: one.paragraph.source, item.id):
+            if one.paragraph.source not in own and answer not in f" {normalize_answer(one.paragraph.text)} ":
+                yield one.paragraph
+
+    def _document(self, item: Item, paragraph: Paragraph) -> dict[str, Any]:
+        number = self._docids[paragraph.source]
+        as_html = self._draw.percent("html", paragraph.source) < _HTML
+        title, text = html.escape(paragraph.title, quote=False), html.escape(paragraph.text, quote=False)
+        heading = f"<h1>{title}</h1>\n" if title else ""
+        plain = f"{paragraph.title}\n{paragraph.text}" if title else paragraph.text
+        return {"docid": number, "content": f"{heading}<p>{text}</p>" if as_html else plain,
+                "type": "html" if as_html else "text", "source_path": paragraph.source, "ground": paragraph.gold,
+                "citation_idx": None}
