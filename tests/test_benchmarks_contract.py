@@ -39,6 +39,30 @@ RECORDS = {
     "mrke": Records("mrke.jsonl", (
         "context", "question", "answer", "sub_questions", "sub_answers", "original/context", "original/question",
         "original/answer", "original/sub_answers")),
+    "hotpotqa": Records("hotpot_dev_distractor_v1.json", ("_id", "question", "answer", "context", "supporting_facts")),
+    "two_wiki": Records("dev.json", (
+        "_id", "type", "question", "answer", "context", "supporting_facts", "evidences")),
+    "musique": Records("musique_ans_v1.0_dev.jsonl", (
+        "id", "question", "answer", "answer_aliases", "paragraphs", "paragraphs/0/title",
+        "paragraphs/0/paragraph_text", "question_decomposition", "question_decomposition/0/question",
+        "question_decomposition/0/answer")),
+    "morehopqa": Records("morehopqa_final.json", (
+        "_id", "question", "answer", "no_of_hops", "reasoning_type", "answer_type", "context",
+        "question_decomposition", "question_decomposition/0/question", "question_decomposition/0/answer")),
+    "multihop_rag": Records("MultiHopRAG.json", (
+        "answer", "question_type", "evidence_list", "evidence_list/0/url", "evidence_list/0/fact")),
+    "clapnq": Records("clapnq_dev_answerable.jsonl", (
+        "id", "input", "passages", "passages/0/title", "passages/0/text", "output", "output/0/answer")),
+    "squad2": Records("dev-v2.0.json", (
+        "data/0/title", "data/0/paragraphs", "data/0/paragraphs/0/context", "data/0/paragraphs/0/qas",
+        "data/0/paragraphs/0/qas/0/id", "data/0/paragraphs/0/qas/0/question",
+        "data/0/paragraphs/0/qas/0/answers", "data/0/paragraphs/0/qas/0/answers/0/text")),
+    "rgb": Records("en_fact.json", ("id", "query", "answer", "positive", "negative")),
+    "financebench": Records("financebench_open_source.jsonl", (
+        "financebench_id", "company", "doc_name", "question_type", "question", "answer", "evidence",
+        "evidence/0/doc_name", "evidence/0/evidence_page_num")),
+    "beir": Records("corpus.jsonl", ("_id", "text")),
+    "trec": Records("corpus.jsonl", ("_id", "text")),
 }
 WRONG = (3.5, {"some": None}, [{"some": None}])
 BROKEN = [(kind, field) for kind, records in RECORDS.items() for field in records.required]
@@ -134,7 +158,7 @@ def test_a_missing_or_mistyped_field_says_file_line_field_and_what_was_expected(
     shutil.copytree(DATA / kind, tmp_path / kind)
     file = tmp_path / kind / RECORDS[kind].file
     content = file.read_text(encoding="utf-8")
-    records = json.loads(content) if file.suffix == ".json" else list(map(json.loads, content.splitlines()))
+    records = _records(content)
     for change in (_without, *(_with(value) for value in WRONG)):
         broken = deepcopy(records)
         *above, last = (int(part) if part.isdigit() else part for part in field.split("/"))
@@ -142,7 +166,7 @@ def test_a_missing_or_mistyped_field_says_file_line_field_and_what_was_expected(
         for part in above:
             inside = inside[part]
         change(inside, last)
-        file.write_text(json.dumps(broken) if file.suffix == ".json" else "\n".join(map(json.dumps, broken)))
+        file.write_text(json.dumps(broken) if content.startswith("[") else "\n".join(map(json.dumps, broken)))
         with pytest.raises(BenchmarkError) as refused:
             settings(kind, path=str(tmp_path / kind)).load()
         said = str(refused.value)
@@ -150,6 +174,15 @@ def test_a_missing_or_mistyped_field_says_file_line_field_and_what_was_expected(
         named = re.search(rf"{re.escape(str(file))}, line 1, field (\S+): expected .+, found ", said)
         assert named, said
         assert str(last) in named[1] or str(above[-1]) in named[1], said
+
+
+def _records(content):
+    """Of a list, of one object, or of one on each line, whatever the file is called."""
+    try:
+        whole = json.loads(content)
+    except ValueError:
+        return list(map(json.loads, content.splitlines()))
+    return whole if isinstance(whole, list) else [whole]
 
 
 def _without(inside, field):

@@ -74,7 +74,8 @@ class Rgb(RecordFiles):
         rest = [passage(text) for text in negative[count:]]
         gold = [gold_chunk(chunk) for (_, chunk), holds in made if holds and self.test == "noise"]
         return Question(
-            id=id, text=row.text("query"), answers=_answers(row), answerable=self.test == "counterfactual" or bool(holding),
+            id=id, text=row.text("query"), answers=_answers(row),
+            answerable=self.test == "counterfactual" or bool(holding),
             gold=tuple(dict.fromkeys(gold)), given=tuple(chunk for (_, chunk), _ in made),
             negatives=tuple(chunk for _, chunk in rest), tags={"test": (self.test,)},
         ), [document for document, _ in (*(pair for pair, _ in made), *rest)]
