@@ -63,10 +63,17 @@ def perturbations() -> list[Row]:
     return [{"name": name, "does": does} for name, does in PERTURBATIONS.items()]
 
 
+def converters() -> list[Row]:
+    """What the records of a benchmark can be made of."""
+    from experiments.converters import CONVERTERS
+    return [{"name": target, "source": name, "path": source.path, "licence": source.licence, "made of": source.what}
+            for target, converter in CONVERTERS.items() for name, source in converter.sources.items()]
+
+
 def metrics() -> list[Row]:
     """Metrics by the name that settings, records and tables use."""
     from experiments.metrics.table import METRICS
-    return [{"name": metric.name, "over": metric.over, "is": metric.description} for metric in METRICS.values()]
+    return [{"name": metric.shape, "over": metric.over, "is": metric.description} for metric in METRICS.values()]
 
 
 def models() -> list[Row]:
@@ -94,4 +101,4 @@ PERTURBATIONS = {
     "A+B": "both, such as shuffle+separators_off"}
 INVENTORY: dict[str, Callable[[], list[Row]]] = {
     "strategies": strategies, "retrievers": retrievers, "benchmarks": benchmarks,
-    "conditions": conditions, "perturbations": perturbations, "metrics": metrics, "models": models}
+    "conditions": conditions, "perturbations": perturbations, "converters": converters, "metrics": metrics, "models": models}

@@ -47,7 +47,7 @@ def test_a_failure_is_a_wrong_choice_and_only_a_reply_can_be_unparsed():
     for outcome in ("too_long", "budget", "timeout", "error"):
         assert both_choice("", outcome=outcome) == (0.0, 0.0, 0.0)
     assert both_choice(REFUSAL, outcome="refused", refused=True) == (0.0, 0.0, 0.0)
-    assert both_choice("B", outcome="malformed") == (0.0, 0.0, 1.0)
+    assert both_choice("B, or", outcome="malformed") == (1.0, 0.0, 1.0)
 
 
 def test_choices_are_of_questions_with_options_and_a_label():

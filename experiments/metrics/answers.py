@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from experiments.metrics import as_published, corrected
 from experiments.metrics.means import Derived, Means, harmonic_mean, mean_of_splits
-from experiments.metrics.metric import ANSWERABLE, Group, Metric
+from experiments.metrics.metric import ANSWERABLE, UNJUDGED, Group, Metric
 from experiments.metrics.scored import Scored, Scores, Scoring
 
 _GOLD = "answerable questions with gold"
@@ -13,7 +13,7 @@ _METRICS = (
     Metric("correct", "share graded Correct", ANSWERABLE, share=True, judged=True),
     Metric("partial", "share graded Partially Correct", ANSWERABLE, share=True, judged=True),
     Metric("wrong", "share graded Wrong, refusals among them", ANSWERABLE, share=True, judged=True),
-    Metric("unjudged", "share of answers that the judge gave no grade", ANSWERABLE, share=True, judged=True),
+    UNJUDGED,
     Metric("refusal_accuracy", "share refused", "unanswerable questions", share=True),
     Metric("refused_answerable", "share refused although answerable", ANSWERABLE, share=True),
     Metric("citation_precision", "share of cited chunks that are gold", _GOLD),

@@ -23,7 +23,7 @@ def choice(item: Scored, scoring: Scoring = "corrected") -> Scores:
     if not item.options or not item.answers:
         return {"accuracy": None, "unparsed": None}
     if scoring == "as-published":
-        return {"accuracy": float(item.outcome == "answered" and item.text[:1] == item.answers[0]), "unparsed": None}
+        return {"accuracy": float(item.text[:1] == item.answers[0]), "unparsed": None}
     chosen = read_choice(item.text, item.options) if item.outcome == "answered" else None
     replied = item.outcome in ("answered", "malformed")
     return {"accuracy": float(chosen == item.answers[0]), "unparsed": float(replied and chosen is None)}

@@ -47,6 +47,11 @@ class Metric:
         return replace(self, cut=cut)
 
 
+# Of whichever rubric: a scheme has one.
+UNJUDGED = Metric("unjudged", "share of what a judge was asked of and gave no readable verdict on",
+                  "questions that a judge grades", share=True, judged=True)
+
+
 def family_of(name: str) -> str:
     """A printed name without its cut: `recall` of `recall@5`."""
     return name.partition("@")[0]

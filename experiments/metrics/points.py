@@ -6,7 +6,7 @@ the published code never gave it one; corrected it counts 0. Both count it in `u
 """
 from __future__ import annotations
 
-from experiments.metrics.metric import ANSWERABLE, Group, Metric
+from experiments.metrics.metric import ANSWERABLE, UNJUDGED, Group, Metric
 from experiments.metrics.scored import Scored, Scores, Scoring
 
 _MOST = 10
@@ -29,4 +29,4 @@ def points(item: Scored, scoring: Scoring = "corrected") -> Scores:
 POINTS = Group((
     Metric("graded_accuracy", "the judge's grade from 0 to 10, over 10", ANSWERABLE, judged=True),
     Metric("graded_em", "share graded above 8", ANSWERABLE, share=True, judged=True),
-    Metric("unjudged", "share of answers that the judge gave no grade", ANSWERABLE, share=True, judged=True)), points)
+    UNJUDGED), points)

@@ -30,16 +30,18 @@ def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 
 def new_items(item: Scored) -> tuple[int, ...]:
-    """How many gold items each chunk of the evidence is the first to hold, in order."""
+    """How many gold items each chunk of the evidence is the first to hold, in order, up to the last that holds any."""
     seen: set[int] = set()
     new = []
     for held in item.hits.values():
         new.append(len(seen.union(held)) - len(seen))
         seen.update(held)
+    while new and not new[-1]:
+        new.pop()
     return tuple(new)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _figures(new: tuple[int, ...], total: int) -> MappingProxyType[str, float]:
     """Few rankings differ in what counts, and a call to ir_measures costs a millisecond."""
     import ir_measures

@@ -7,7 +7,7 @@ does not follow the paper's own formula, which gives 29.93.
 from __future__ import annotations
 
 from experiments.metrics.means import Derived, Means
-from experiments.metrics.metric import Group, Metric
+from experiments.metrics.metric import UNJUDGED, Group, Metric
 from experiments.metrics.scored import Scored, Scores, Scoring
 
 _OVER = "questions with reference steps"
@@ -38,6 +38,6 @@ def _derive(means: Means) -> dict[str, Derived]:
 
 STEPS = Group((
     Metric("reasoning_score", "share of the reference steps that the judge finds in the reasoning", _OVER, judged=True),
-    Metric("unjudged", "share of reasonings that the judge said nothing readable of", _OVER, share=True, judged=True),
+    UNJUDGED,
     Metric("gm", "square root of mean accuracy times mean reasoning score", _OVER, judged=True, of_set=True)),
     steps, _derive)

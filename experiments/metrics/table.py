@@ -20,18 +20,7 @@ from experiments.scheme import ANSWERS as ANSWERS_SCHEME
 GROUPS: MappingProxyType[str, Group] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP, "chain": CHAIN,
     "support": SUPPORT, "ranking": RANKING, "form": FORM})
-
-
-def _by_name() -> dict[str, Metric]:
-    """Groups that share a metric, such as `unjudged`, say it each in its own words; the first group's stand here."""
-    metrics: dict[str, Metric] = {}
-    for group in GROUPS.values():
-        for metric in group.metrics:
-            metrics.setdefault(metric.name, metric)
-    return metrics
-
-
-METRICS = MappingProxyType(_by_name())
+METRICS = MappingProxyType({metric.name: metric for group in GROUPS.values() for metric in group.metrics})
 
 
 def metric_named(name: str) -> Metric:
