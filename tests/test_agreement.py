@@ -4,6 +4,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from experiments.label_sheet import guarded, read_labels, write_sheet
 from experiments.record import Verdict
 from experiments.rejudge import Material
 
+DATA = Path(__file__).parent / "data"
 C, P, W = "Correct", "Partially Correct", "Wrong"
 
 
@@ -271,3 +273,31 @@ def test_points_are_labels(tmp_path, label, points):
     path = tmp_path / "labels.jsonl"
     path.write_text(json.dumps({"cell": "c", "question": "q", "grade": label}))
     assert read_labels(path, material).verdicts["c", "q"].points == points
+
+
+@pytest.mark.parametrize(("kind", "path", "condition", "reply", "shows"), [
+    ("mdbench", "mdbench/mdbench_dataset.json", "given", "Grade: 9", "kappa, quadratic weights"),
+    ("detectiveqa", "detectiveqa", "evidence", "Held: [0]", " steps ")])
+def test_points_and_steps_are_compared_over_a_run(serve, town, ragbed, kind, path, condition, reply, shows):
+    model, judge = serve(lambda _: "<Thinking>Oil.</Thinking><Answer>B</Answer>"), serve(lambda _: reply)
+    config = town.config(model.url, benchmark={"kind": kind, "path": str(DATA / path)}, conditions=condition,
+                         reasoning="direct")
+    assert ragbed("run", config)[0] == 0
+    args = ("judge", town.run, "--judge", f"{judge.url}#j", "--repeats", "2")
+    assert shows in ragbed(*args)[1]
+    found = json.loads(ragbed(*args, "--json")[1])
+    lexical, first, second = (one["name"] for one in found["raters"])
+    assert (lexical, first) == ("lexical (the run's)", f"{judge.url}#j #1")
+    pair = found["pairs"][-1]
+    assert (pair["first"], pair["second"], pair["n"], pair["agree"]) == (first, second, found["answers"], 1.0)
+    assert pair["kappa"] == (None if kind == "mdbench" else 1.0)
+    sheet = town.folder / "sheet.csv"
+    told = json.loads(ragbed("judge", town.run, "--sheet", sheet, "--json")[1])
+    assert told == {"run": str(town.run), "sheet": str(sheet), "answers": found["answers"]}
+
+
+def test_a_benchmark_whose_scores_rest_on_no_judge_has_nothing_to_judge_again(serve, town, ragbed):
+    config = town.config(serve(lambda _: "<Answer>B</Answer>").url, conditions="given", rules="choice",
+                         benchmark={"kind": "mrceval", "path": str(DATA / "mrceval"), "limit": 1})
+    assert ragbed("run", config)[0] == 0
+    ragbed.refuses("judge", town.run, says=["the scores of mrceval rest on no judge"])
