@@ -19,7 +19,7 @@ def unwrapped(document: str) -> str:
         return document
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # of escapes that Python does not know
+            warnings.simplefilter("ignore")  # of escapes that Python does not know
             texts = list(_texts(ast.parse(document, mode="eval").body))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return document

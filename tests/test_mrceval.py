@@ -1,0 +1,106 @@
+"""The MRCEval loader: options, sub-tasks by any of their names, and contexts that are missing or shared."""
+import json
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from documents.errors import BenchmarkError
+from experiments.benchmarks import Mrceval
+from experiments.benchmarks.subtasks import TASKS, named_subtask, named_task
+
+ROW = {"context": "The ferry carried 40 people on Monday and twice as many on Tuesday.",
+       "question": "How many people did the ferry carry on Tuesday?", "choices": ["40", "80", "120", "200"],
+       "answer": "B", "subtask": "arithmetic"}
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(*rows, file="MRCEval.jsonl"):
+        path = tmp_path / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return Mrceval(path=str(path)).load().questions
+    return load
+
+
+def test_a_row_becomes_a_question_over_its_context(load):
+    question, = load(ROW)
+    assert (question.id, question.text, question.answers, question.answerable) == \
+        ("arithmetic-1", ROW["question"], ("B",), True)
+    assert question.options == (("A", "40"), ("B", "80"), ("C", "120"), ("D", "200"))
+    assert [chunk.content for chunk in question.given] == [ROW["context"]]
+    assert [gold.chunk for gold in question.gold] == [question.given[0].id]
+    assert question.tags == {"task": ("Reasoning",), "subtask": ("arithmetic",)}
+
+
+def test_the_published_file_is_parquet(tmp_path):
+    rows = [{**ROW, "choices": ROW["choices"][:size]} for size in (2, 3, 4)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "MRCEval.parquet")
+    questions = Mrceval(path=str(tmp_path)).load().questions
+    assert [len(question.options) for question in questions] == [2, 3, 4]
+    assert [question.id for question in questions] == ["arithmetic-1", "arithmetic-2", "arithmetic-3"]
+
+
+def test_options_may_stand_under_their_letters_with_columns_that_are_null(load):
+    question, = load({**ROW, "choices": {"B": "80", "A": "40", "C": "120", "D": None}})
+    assert question.options == (("A", "40"), ("B", "80"), ("C", "120"))
+
+
+def test_a_context_that_several_rows_share_is_one_document_and_an_empty_one_is_none(load):
+    first, second, third = load(ROW, {**ROW, "question": "And on Monday?"}, {**ROW, "context": " "})
+    assert first.given == second.given
+    assert (third.given, third.gold, third.tags["context"]) == ((), (), ("none",))
+
+
+def test_ids_that_are_stated_are_kept_and_those_that_repeat_stay_apart(load):
+    assert [question.id for question in load({**ROW, "id": 3}, {**ROW, "id": "3"}, ROW)] == \
+        ["3", "3~2", "arithmetic-1"]
+
+
+@pytest.mark.parametrize(("text", "subtask"), [
+    *((name, name) for name in TASKS),
+    ("Temporal reasoning", "temporal"), ("multi_hop", "multi-hop"), ("Multihop", "multi-hop"),
+    ("facts_understanding/entity", "entity"), ("context-faithful: Unanswerable", "unanswerable"),
+    ("world knowledge", "world"), ("common sense knowledge", "commonsense"), ("PubMedQA", "domain"),
+    ("MAVEN-Arg", "event"), ("MenatQA", "temporal"), ("SQuAD", "entity"), ("context comprehension", None),
+    ("entity and relation", None), ("worldly", None)])
+def test_a_subtask_goes_by_many_names(text, subtask):
+    assert named_subtask(text) == subtask
+
+
+def test_the_three_tasks_hold_six_three_and_four_subtasks():
+    assert [list(TASKS.values()).count(task) for task in ("Context", "Knowledge", "Reasoning")] == [6, 3, 4]
+    assert named_task("External knowledge comprehension") == "Knowledge"
+
+
+@pytest.mark.parametrize(("fields", "tags"), [
+    ({"task": "Reasoning", "sub_task": "Logical"}, {"task": ("Reasoning",), "subtask": ("logical",)}),
+    ({"category": "world knowledge"}, {"task": ("Knowledge",), "subtask": ("world",)}),
+    ({"task": "Context comprehension"}, {"task": ("Context",)}), ({}, {})])
+def test_the_subtask_stands_in_any_of_its_fields_or_nowhere(load, fields, tags):
+    row = {name: value for name, value in ROW.items() if name != "subtask"} | fields
+    question, = load(row)
+    assert question.tags == tags
+
+
+def test_the_subtask_may_be_the_name_of_the_file_or_of_its_folder(load):
+    row = {name: value for name, value in ROW.items() if name != "subtask"}
+    assert load(row, file="multi_hop_reasoning.jsonl")[0].tags["subtask"] == ("multi-hop",)
+    assert load(row, file="inconsistent/test.jsonl")[0].tags["subtask"] == ("inconsistent",)
+
+
+@pytest.mark.parametrize(("changes", "complaint"), [
+    ({"subtask": "poetry"}, r"line 1, field subtask: expected one of the sub-tasks entity, relation, .*'poetry'"),
+    ({"subtask": "poetry", "task": "Reasoning"}, "field subtask: expected one of the sub-tasks"),
+    ({"answer": "E"}, "field answer: expected one of the letters A, B, C, D, found 'E'"),
+    ({"answer": "80"}, "field answer: expected one of the letters A, B, C, D, found '80'"),
+    ({"choices": ["40"]}, "field choices: expected two to four texts"),
+    ({"choices": ["1", "2", "3", "4", "5"]}, "field choices: expected two to four texts"),
+    ({"choices": {"A": "40", "C": "80"}}, "field choices: expected the labels A to D"),
+    ({"choices": ["40", 80]}, "field choices: expected two to four texts"),
+    ({"choices": "40, 80"}, "field choices: expected a list of two to four texts, or a dictionary"),
+])
+def test_a_row_that_does_not_fit_says_where(load, changes, complaint):
+    with pytest.raises(BenchmarkError, match=rf"MRCEval\.jsonl, .*{complaint}"):
+        load({**ROW, **changes})
