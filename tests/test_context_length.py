@@ -1,12 +1,11 @@
 """Prompts that cannot fit a model's context: known before any call, recorded with both sizes, nothing cut."""
 from __future__ import annotations
 
-import asyncio
 import json
 import random
+from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
@@ -15,13 +14,10 @@ from agents.context import Context, least_tokens
 from agents.models import open_model
 from agents.settings import LocalSettings, ModelSettings
 from documents.errors import CallTooLong
-from experiments.question import Benchmark, Question
-from experiments.runner import Watch, run
-from experiments.settings_file import check_settings
 from retrieval.models import MINILM, find_model
 from strategies.types import Generate, Message
 
-WORDS = ("the detective looked at a lamp and said that night nobody had left the house before rain came over "
+WORDS = ("the detective looked at a door and said that night nobody had left the house before rain came over "
          "hills while old clock in corner struck twelve").split()
 LIMIT = 8192
 
@@ -75,3 +71,76 @@ async def test_a_local_model_knows_its_context_and_a_served_one_only_what_it_is_
             ("http://127.0.0.1:9/v1#m", ModelSettings(), None)):
         async with open_model(spec, settings) as model:
             assert model.context == expected
+
+
+def novel(seed, paragraphs=2_000, words=30):
+    """Paragraphs of so many words, most of them told before; the clue stands in the middle."""
+    draw = random.Random(seed)
+    told = [" ".join(draw.choices(WORDS, k=words)) for _ in range(15)]
+    lines = [draw.choice(told) for _ in range(paragraphs)]
+    lines[paragraphs // 2] = f"There was lamp oil on the sleeve of Otto {seed}."
+    return lines
+
+
+def write_novels(folder: Path) -> dict[str, str]:
+    """A novel of 60,000 words, asked about twice, and three in one."""
+    texts = {"1": novel(1), "2": [line for seed in (1, 2, 3) for line in novel(seed)]}
+    annotations, novels = folder / "qa" / "human_anno", folder / "qa" / "novel_data_en"
+    annotations.mkdir(parents=True)
+    novels.mkdir()
+    for name, lines in texts.items():
+        (novels / f"{name}-The Lamp-Ida Moor.txt").write_text(
+            "".join(f"[{number}] {line}\n" for number, line in enumerate(lines, 1)))
+        asked = [{"question": question, "options": {"A": "Ida", "B": "Otto", "C": "Nell", "D": "Nobody"}, "answer": "B",
+                  "reasoning": ["There was oil on his sleeve."], "clue_position": [1001],
+                  "answer_position": len(lines) - 5, "distraction": {}}
+                 for question in ("Whose sleeve had lamp oil?", "What lamp oil was on his sleeve?")[:3 - int(name)]]
+        (annotations / f"{name}.json").write_text(json.dumps(
+            [{"novel_id": int(name), "num_paragraphs": len(lines), "time_cost": 1, "questions": asked}]))
+    return {"kind": "detectiveqa", "path": str(folder / "qa")}
+
+
+@pytest.fixture
+def read(serve):
+    return serve(lambda body: "<Thinking>There was oil on his sleeve.</Thinking><Answer>B</Answer>")
+
+
+def test_a_whole_novel_is_known_to_be_too_long_before_any_call(ragbed, town, read):
+    path = town.config(read.url, benchmark=write_novels(town.folder), conditions="full",
+                       calls={"context": LIMIT}, reasoning=["direct", "plan_and_solve"])
+    status, _, err = ragbed("run", path)
+    assert status == 0
+    assert read.requests == []
+    first, *_ = [line for line in err.splitlines() if "cannot fit" in line]
+    assert err.index(first) < err.index("questions: ")
+    assert f"full: 3 of 3 questions cannot fit the context of {read.url}#m, 8192 tokens less 1024 for the reply" in first
+    assert "the largest have at least 179" in first
+    assert "conditions: retrieved shows only what is found" in first
+    results = [record["result"] for record in town.records()]
+    assert [result["outcome"] for result in results] == ["too_long"] * 6
+    for result in results:
+        said = result["failure"]["message"]
+        sizes = [int(word) for word in said.split() if word.rstrip(";").isdigit()]
+        assert sizes[0] > 59_000
+        assert "holds 8192; nothing was sent" in said
+        assert result["evidence"][0]["end"] > 200_000  # shown whole, not cut
+    assert all(record["timing"]["attempts"] == 0 for record in town.records())
+
+
+def test_what_is_found_of_the_same_novels_is_answered(ragbed, town, read):
+    path = town.config(read.url, benchmark=write_novels(town.folder), conditions=["full", "retrieved"],
+                       calls={"context": LIMIT}, retriever={"k": 3})
+    status, out, err = ragbed("run", path, "--json")
+    assert status == 0
+    outcomes = {cell["condition"]: cell["outcomes"] for cell in json.loads(out)["cells"]}
+    assert (outcomes["full"]["too_long"], outcomes["retrieved"]["answered"]) == (3, 3)
+    assert len(read.requests) == 3
+    for body, _ in read.requests:
+        prompt = body["messages"][1]["content"]
+        assert "lamp oil on the sleeve" in prompt
+        assert len(prompt) < 5_000
+    assert err.count("cannot fit") == 1
+    before = town.hashes()
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert town.hashes() == before
+    assert len(read.requests) == 3
