@@ -44,7 +44,7 @@ def judge_again(path: Path, names: Sequence[str], repeats: int, labels: Sequence
     raters += people
     found = agreements(raters, material.rubric, material.steps, settings.seed)
     if json:
-        print_json(_as_json(path, material, raters, found, spent))
+        print_json({**_as_json(path, material, raters, found, spent), "temperature": settings.calls.temperature})
     else:
         _show(settings, material, raters, found, spent)
 
@@ -90,6 +90,9 @@ def _show(settings: RunSettings, material: Material, raters: Sequence[Rater], fo
         say("A kappa is undefined where two raters gave one and the same label throughout, or judged no answer both.")
     if any(rater.name.startswith("lexical") for rater in raters):
         say(LEXICAL)
+    if settings.calls.temperature == 0 and any(rater.name.endswith(" #2") for rater in raters):
+        say("Repeats are asked at the run's temperature, 0: they differ in their seed and in what the server leaves to "
+            "chance, so their agreement says little of how sure the judge is.")
     paid = "an unknown price" if spent.paid is None else f"${spent.paid:.4f}"
     note(f"{spent.calls} calls sent and {spent.replayed} from the journal, paid now {paid}")
 

@@ -155,7 +155,8 @@ def test_repeats_are_calls_of_their_own_and_the_first_is_the_runs(judged, serve,
     found = json.loads(ragbed("judge", judged.run, "--repeats", "3", "--json")[1])
     assert [one["name"] for one in found["raters"]] == [f"{name} #1", f"{name} #2", f"{name} #3"]
     assert [pair["kappa"] for pair in found["pairs"]] == [1.0, 1.0, 1.0]
-    assert (found["calls"], found["replayed"]) == (10, 5)
+    assert (found["calls"], found["replayed"], found["temperature"]) == (10, 5, 0.0)
+    assert "Repeats are asked at the run's temperature, 0" in ragbed("judge", judged.run, "--repeats", "2")[1]
 
 
 def test_the_lexical_judge_has_no_repeats_and_is_shown_as_weak(judged, ragbed):
