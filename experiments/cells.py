@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from documents.types import Format, digest
-from experiments.effects import with_effect
+from experiments.effects import shown_of, with_effect
 from experiments.question import Benchmark
 from experiments.settings import Dense, RunSettings, Show
 from retrieval.conditions import Condition
@@ -94,6 +94,9 @@ def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the rows of a summary are called: the factors in which they differ, and the cell's id where those agree."""
     factors = varying(rows)
+    if "condition" in factors:  # closed-book has rules of its own, which its condition says
+        rules = {row.get("rules") for row in rows if row["condition"] != "closed-book"}
+        factors = [name for name in factors if name != "rules" or len(rules) > 1]
     named = [called(row, factors) or f"no {factors[0]}" for row in rows]
     counts = Counter(named)
     return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
@@ -106,8 +109,9 @@ def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
 
 
 def _product(settings: RunSettings, benchmark: Benchmark) -> Iterator[Cell]:
+    shown = [shown_of(show, settings.sub_answers, benchmark) for show in settings.show]
     product = itertools.product(
-        range(settings.repeats), settings.models, settings.conditions, settings.perturbations, settings.show,
+        range(settings.repeats), settings.models, settings.conditions, settings.perturbations, shown,
         settings.formats, settings.retriever, settings.rules, settings.retrieval, settings.reasoning)
     for repeat, model, condition, perturbation, show, format, retriever, rules, retrieval, reasoning in product:
         change = with_effect(Perturbation.parse(perturbation), condition, retrieval, benchmark)

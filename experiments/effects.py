@@ -1,9 +1,10 @@
-"""Which parts of a perturbation change nothing under a condition, whatever the question and the model."""
+"""Which settings change nothing under a condition or for a benchmark, whatever the question and the model."""
 from __future__ import annotations
 
 from dataclasses import replace
 
 from experiments.question import Benchmark
+from experiments.settings import Show, SubAnswers
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 
@@ -20,6 +21,13 @@ def with_effect(change: Perturbation, condition: Condition, retrieval: str, benc
         change = replace(change, gold_at=0)  # all that stands there is gold
     most = _most(change, condition, benchmark)
     return change if most is None or most > 1 else replace(change, shuffle=False, gold_at=0)
+
+
+def shown_of(show: Show, sub_answers: SubAnswers, benchmark: Benchmark) -> Show:
+    """What prompts show: no sub-questions where there are none, and all where the reply is to answer each."""
+    if not any(question.sub_questions for question in benchmark.questions):
+        return "question"
+    return "sub_questions" if sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups else show
 
 
 def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> int | None:

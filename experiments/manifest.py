@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from agents.models import resolve
 from documents.errors import BenchmarkError, RunError, SettingsError
 from documents.types import digest
+from experiments.exemplars import check_exemplars, exemplars_hash, read_exemplars
 from experiments.judges import ModelJudge
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
 from experiments.lock import hold
@@ -38,6 +39,7 @@ class _Made(BaseModel):
     benchmark: dict[str, str | int]
     prompts: str
     judge_prompt: str
+    exemplars: str | None = None
     models: dict[str, str]
 
 
@@ -139,6 +141,8 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
         raise RunError(_other_run(folder.path, "other questions: the benchmark's files have changed"))
     if (made.prompts, made.judge_prompt) != (manifest["prompts"], manifest["judge_prompt"]):
         raise RunError(_other_run(folder.path, "other prompts: those of ragbed have changed since"))
+    if made.exemplars != manifest["exemplars"]:
+        raise RunError(_other_run(folder.path, "other worked examples: the file of exemplars has changed"))
     for name, identity in manifest["models"].items():
         if made.models.get(name) != identity:
             raise RunError(_other_run(folder.path, f"another model under the name {name}: its weights have changed"))
@@ -155,10 +159,12 @@ def known_models(path: Path) -> dict[str, str]:
 
 def _manifest(settings: RunSettings, benchmark: Benchmark, known: Mapping[str, str]) -> dict[str, Any]:
     questions = digest(*map(_content, benchmark.questions))
+    exemplars = read_exemplars(settings.exemplars)
+    check_exemplars(exemplars, benchmark)
     return {"settings": digest(settings.resolved()),
             "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": questions},
             "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
-            "models": _models(settings, known),
+            "exemplars": exemplars_hash(exemplars), "models": _models(settings, known),
             "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
 
 

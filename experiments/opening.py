@@ -10,6 +10,7 @@ from agents.search import Searcher
 from documents.errors import SettingsError
 from documents.types import Chunk, digest
 from experiments.cells import Cell, cells_of
+from experiments.exemplars import read_exemplars
 from experiments.judges import ModelJudge
 from experiments.manifest import known_models
 from experiments.question import Benchmark
@@ -34,7 +35,7 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
         SettingsError: an index is of another format.
         ModelError, IndexFolderError: see `open_model`, `Index.open`.
     """
-    resources = Resources(benchmark, settings.seed)
+    resources = Resources(benchmark, settings.seed, read_exemplars(settings.exemplars))
     async with contextlib.AsyncExitStack() as stack:
         if mode is not None:
             await _open_models(settings, mode != "replay", resources, stack)

@@ -18,7 +18,7 @@ from experiments.scheme import Scheme
 from experiments.settings import RunSettings, SubAnswers
 from retrieval.conditions import Placed
 from strategies.catalogue import reasoning, retrieval
-from strategies.types import Evidence, Task
+from strategies.types import Evidence, Exemplar, Task
 
 
 class CellPlayer:
@@ -30,12 +30,14 @@ class CellPlayer:
     """
 
     def __init__(self, cell: Cell, settings: RunSettings, model: Model,
-                 shown: Callable[[Cell, Question], Shown], scheme: Scheme) -> None:
+                 shown: Callable[[Cell, Question], Shown], scheme: Scheme,
+                 exemplars: tuple[Exemplar, ...] = ()) -> None:
         self.cell = cell
         self.settings = settings
         self.model = model
         self.scheme = scheme
         self._shown = shown
+        self._exemplars = exemplars
         self._live: dict[str, Playback] = {}
         self._graph: Graph = build_graph(self)
 
@@ -79,12 +81,12 @@ class CellPlayer:
 
     def _task(self, question: Question) -> Task:
         placed = "none" if self.cell.condition == "closed-book" else "once"
-        in_prompt = self.sub_answers(question) == "in_prompt"
-        sub_questions = question.sub_questions if in_prompt or self.cell.show == "sub_questions" else ()
+        sub_questions = question.sub_questions if self.cell.show == "sub_questions" else ()
         return Task(id=question.id, question=question.text, retrieval=retrieval(self.cell.retrieval or placed),
                     rules=self.cell.rules, options=question.options, layout=self.settings.layout,
-                    separators=self.cell.separators, sub_questions=sub_questions, with_sub_answers=in_prompt,
-                    about=question.about, brief=self.settings.brief,
+                    separators=self.cell.separators, sub_questions=sub_questions,
+                    with_sub_answers=self.sub_answers(question) == "in_prompt", about=question.about,
+                    brief=self.settings.brief, exemplars=self._exemplars,
                     seed=int(digest(str(self.settings.seed), self.cell.id)[:12], 16))
 
 

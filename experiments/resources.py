@@ -15,7 +15,7 @@ from experiments.question import Benchmark, Gold, Question
 from retrieval.conditions import Placed
 from retrieval.index import CHUNKS, Index
 from retrieval.pool import Pool, Within
-from strategies.types import Search
+from strategies.types import Exemplar, Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,9 @@ class Resources:
         pools: by retriever name.
     """
 
-    def __init__(self, benchmark: Benchmark, seed: int) -> None:
+    def __init__(self, benchmark: Benchmark, seed: int, exemplars: tuple[Exemplar, ...] = ()) -> None:
         self.benchmark = benchmark
+        self.exemplars = exemplars
         self.clients: dict[str, ModelClient] = {}
         self.judge: ModelClient | None = None
         self.indexes: dict[IndexKey, Index] = {}

@@ -190,5 +190,5 @@ class _Work:
             client = self.resources.clients[cell.model]
             model = Model(client, self.journal, self.settings.limits.max_tokens, cell.repeat)
             self._players[cell.id] = CellPlayer(cell, self.settings, model, self.resources.shown,
-                                                self.resources.benchmark.scheme)
+                                                self.resources.benchmark.scheme, self.resources.exemplars)
         return self._players[cell.id]

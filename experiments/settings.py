@@ -120,6 +120,7 @@ class RunSettings(Closed):
         sub_answers: of a benchmark that scores sub-questions: each asked as a question of its own over the same
             evidence, all asked for in the one reply, or none.
         filled: what takes the place of `#1` in a sub-question: the model's own answer to the first, or the gold one.
+        exemplars: a JSON Lines file of worked examples that every prompt shows after the documents; none by default.
     """
 
     name: Annotated[str, AfterValidator(_folder_name)]
@@ -138,6 +139,7 @@ class RunSettings(Closed):
     brief: bool = False
     sub_answers: SubAnswers = "asked"
     filled: Literal["own", "gold"] = "own"
+    exemplars: Path | None = None
     repeats: int = Field(default=1, ge=1)
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
     scoring: Scoring = "corrected"
@@ -158,6 +160,12 @@ class RunSettings(Closed):
         names = [one.name for one in self.retriever]
         if len(names) != len(set(names)):
             raise ValueError(f"two retrievers are called {names[0]}; give each a `name` of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _filled_where_asked(self) -> RunSettings:
+        if self.filled == "gold" and self.sub_answers != "asked":
+            raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
         return self
 
     @property

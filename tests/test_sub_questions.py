@@ -178,6 +178,19 @@ def test_sub_questions_reach_the_prompt_of_the_question_only_where_the_settings_
     assert CANARY not in "".join(prompts(server))
 
 
+def test_showing_sub_questions_is_no_cell_of_its_own_where_there_are_none_or_where_each_is_to_be_answered(
+        serve, town, chains, ragbed):
+    both = ["question", "sub_questions"]
+    status, out, _ = ragbed("run", town.config(serve(reply).url, show=both), "--json")
+    assert (status, [cell["show"] for cell in json.loads(out)["cells"]]) == (0, ["question"])
+    status, out, _ = ragbed("run", chains(serve(reply).url, show=both, sub_answers="in_prompt", file="all"), "--json")
+    assert (status, [cell["show"] for cell in json.loads(out)["cells"]]) == (0, ["sub_questions"])
+
+
+def test_gold_cannot_fill_what_is_not_asked(town, chains, ragbed):
+    ragbed.refuses("run", chains("http://x/v1", filled="gold", sub_answers="none"), says=["sub_answers: asked"])
+
+
 def test_a_question_that_failed_before_any_prompt_shares_its_outcome(serve, town, chains, ragbed):
     server = serve(reply)
     assert ragbed("run", chains(server.url, [row(1)], limits={"searches": 0}))[0] == 0

@@ -1,0 +1,95 @@
+"""Worked examples in prompts: after the documents and before the rules, as the strategy answers; read strictly."""
+import json
+
+import pytest
+
+from documents.errors import SettingsError
+from experiments.exemplars import read_exemplars
+from strategies.catalogue import REASONING
+from strategies.types import Exemplar
+
+MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
+        "reasoning": "1871 comes before 1880.", "answer": "The north mill [1]"}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*lines):
+        path = tmp_path / "examples.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return path
+    return write
+
+
+def test_every_field_is_read(write):
+    assert read_exemplars(write(MILL, {"question": "Why?", "answer": "So."})) == (
+        Exemplar(MILL["question"], MILL["answer"], tuple(MILL["documents"]), MILL["reasoning"]),
+        Exemplar("Why?", "So."))
+    assert read_exemplars(None) == ()
+
+
+@pytest.mark.parametrize(("line", "says"), [
+    ({"question": "Why?"}, "line 1, field answer: expected text, found nothing"),
+    ({"question": " ", "answer": "x"}, "line 1, field question: expected text, found ' '"),
+    ({"question": "Why?", "answer": 3}, "field answer: expected text, found 3"),
+    ({"question": "Why?", "answer": "x", "thinking": ""},
+     "field thinking: expected one of the fields question, answer, documents, reasoning, found 'thinking'"),
+    ({"question": "Why?", "answer": "x", "documents": "one"}, "field documents"),
+    ({"question": "Why?", "answer": "x", "reasoning": 3}, "field reasoning")])
+def test_a_line_that_does_not_fit_says_where_and_what(write, line, says):
+    with pytest.raises(SettingsError, match=r"^exemplars: .*examples\.jsonl, line 1, field ") as refused:
+        read_exemplars(write(line))
+    assert says in str(refused.value)
+
+
+def test_no_file_and_no_example_are_refused(write, tmp_path):
+    with pytest.raises(SettingsError, match="no such file"):
+        read_exemplars(tmp_path / "none.jsonl")
+    with pytest.raises(SettingsError, match="no example in it"):
+        read_exemplars(write())
+
+
+def first(server):
+    """The first user message of each request."""
+    return [body["messages"][1]["content"] for body, _ in server.requests]
+
+
+def test_they_stand_between_documents_and_rules_with_the_reasoning_where_one_is_asked_for(serve, town, ragbed, write):
+    server = serve(town.reply)
+    path = town.config(server.url, reasoning=list(REASONING), exemplars=str(write(MILL)), concurrency=1)
+    assert ragbed("run", path)[0] == 0
+    shown = [text for text in first(server) if "Which mill" in text]
+    assert all(text.startswith("Documents:\n\n[1]\n") for text in shown)
+    assert all(text.index("\n\nWorked examples") < text.index("Example 1:") < text.index("Rules:") for text in shown)
+    example = ("Example 1:\n\nDocuments:\n\n[1]\nThe north mill opened in 1871.\n\n[2]\nThe south in 1880.\n\n"
+               "Question: Which mill opened first?\n\n")
+    direct = [text for text in shown if text.endswith("only the answer itself.")]
+    assert len(direct) == 6
+    assert all(example + "The north mill [1]\n\nRules:" in text for text in direct)
+    tagged = example + ("<Thinking>1871 comes before 1880.</Thinking>\n<Answer>The north mill [1]</Answer>\n\nRules:")
+    assert all(tagged in text for text in shown if text not in direct)
+    assert not any("Which mill" in text for text in first(server) if "simpler questions" in text)
+
+
+def test_closed_book_shows_them_without_documents(serve, town, ragbed, write):
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url, conditions="closed-book", exemplars=str(write(MILL))))[0] == 0
+    assert all("Example 1:\n\nQuestion: Which mill" in text and "Documents" not in text for text in first(server))
+
+
+def test_a_file_that_changed_is_another_run_and_its_hash_is_in_the_manifest(serve, town, ragbed, write):
+    path = town.config(serve(town.reply).url, exemplars=str(write(MILL)))
+    assert ragbed("run", path)[0] == 0
+    assert len(json.loads((town.run / "manifest.json").read_text())["exemplars"]) >= 32
+    write({**MILL, "answer": "The south mill"})
+    ragbed.refuses("run", path, says=["other worked examples", "--fresh"])
+    assert ragbed("run", path, "--fresh")[0] == 0
+
+
+def test_an_example_that_is_one_of_the_questions_is_refused(serve, town, ragbed, write):
+    told = {"question": "How many people live in town 2?", "answer": "222"}
+    server = serve(town.reply)
+    ragbed.refuses("run", town.config(server.url, exemplars=str(write(MILL, told))),
+                   says=["exemplars: example 2 is the question non_refusal-2 of", "would tell its answer"])
+    other = {**told, "documents": ["Another town 2."]}
+    assert ragbed("run", town.config(server.url, exemplars=str(write(other))))[0] == 0
