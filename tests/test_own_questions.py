@@ -114,7 +114,7 @@ def test_a_filter_keeps_what_has_the_tag_and_an_unknown_one_names_those_there(wr
 def test_settings_are_closed_and_name_the_kinds():
     adapter = TypeAdapter(BenchmarkSettings)
     assert adapter.validate_python({"kind": "demo", "limit": 2}).limit == 2
-    for wrong, complaint in (({"kind": "crst"}, "'crest', 'demo', 'jsonl'"), ({"kind": "demo", "lmit": 2}, "lmit"),
+    for wrong, complaint in (({"kind": "crst"}, "'crest', .*'demo', 'jsonl'"), ({"kind": "demo", "lmit": 2}, "lmit"),
                              ({"kind": "demo", "limit": 0}, "greater than 0")):
         with pytest.raises(ValidationError, match=complaint):
             adapter.validate_python(wrong)

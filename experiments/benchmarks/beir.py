@@ -49,7 +49,7 @@ class Beir(Selection):
         Raises:
             BenchmarkError: a file is not there, or a line does not fit.
         """
-        folder = fetched(self.path)
+        folder = fetched(self.path, also=("*.tsv",))
         documents, shared = read_corpus(part(folder, "corpus"))
         qrels = part(folder / "qrels", self.split, (".tsv", *RECORDS))[0]
         questions = judged_questions(read_qrels(qrels), read_topics(part(folder, "queries")), qrels)

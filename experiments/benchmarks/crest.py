@@ -19,13 +19,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from documents.types import Chunk, Document, Format, digest
 from experiments.benchmarks.about import About
 from experiments.benchmarks.hub import fetched
+from experiments.benchmarks.loading import alternating
 from experiments.benchmarks.material import distinct, lettered
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
@@ -75,7 +76,7 @@ def load(path: Path) -> Benchmark:
     """All questions of a file or folder."""
     files = files_of_splits(path)
     splits = [_read(split, files[split]) for split in SPLITS if split in files]
-    loaded = [item for item in chain.from_iterable(zip_longest(*splits)) if item is not None]
+    loaded = list(alternating(splits))
     documents = {document.id: document for _, given in loaded for document in given}
     return Benchmark("crest", tuple(question for question, _ in loaded), documents, scheme=SCHEME)
 

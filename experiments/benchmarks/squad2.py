@@ -28,7 +28,10 @@ from experiments.scheme import Scheme
 
 
 class Squad2(SplitFiles):
-    """SQuAD 2.0: answer, or say that the paragraph holds no answer."""
+    """SQuAD 2.0: answer, or say that the paragraph holds no answer.
+
+    `em` and `f1` are its HasAns figures, `refusal_accuracy` is the NoAns one.
+    """
 
     about = About(
         paper="Know What You Don't Know: Unanswerable Questions for SQuAD (2018), https://arxiv.org/abs/1806.03822",

@@ -51,7 +51,7 @@ class Trec(Selection):
         Raises:
             BenchmarkError: a file is not there, or a line does not fit.
         """
-        path = fetched(self.path)
+        path = fetched(self.path, also=("*.tsv", "*.txt", "*.qrels"))
         folder = path if path.is_dir() else path.parent
         qrels = part(path, "qrels", (*_TEXT, ".qrels", *RECORDS))[0] if path.is_dir() else path
         questions = judged_questions(read_qrels(qrels), read_topics(self._topics(folder)), qrels)
