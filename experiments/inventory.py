@@ -66,7 +66,7 @@ def perturbations() -> list[Row]:
 def converters() -> list[Row]:
     """What the records of a benchmark can be made of."""
     from experiments.converters import CONVERTERS
-    return [{"name": target, "source": name, "path": source.path, "licence": source.licence, "made of": source.what}
+    return [{"name": target, "source": name, "path": source.path, "licence": source.licence, "made_of": source.what}
             for target, converter in CONVERTERS.items() for name, source in converter.sources.items()]
 
 
@@ -101,4 +101,5 @@ PERTURBATIONS = {
     "A+B": "both, such as shuffle+separators_off"}
 INVENTORY: dict[str, Callable[[], list[Row]]] = {
     "strategies": strategies, "retrievers": retrievers, "benchmarks": benchmarks,
-    "conditions": conditions, "perturbations": perturbations, "converters": converters, "metrics": metrics, "models": models}
+    "conditions": conditions, "perturbations": perturbations, "converters": converters, "metrics": metrics,
+    "models": models}

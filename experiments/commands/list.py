@@ -17,12 +17,14 @@ class What(StrEnum):
     benchmarks = "benchmarks"
     conditions = "conditions"
     perturbations = "perturbations"
+    converters = "converters"
     metrics = "metrics"
     models = "models"
 
 
 def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
-    """Show what there is: strategies, retrievers, benchmarks, conditions, perturbations, metrics or models."""
+    """Show what there is: strategies, retrievers, benchmarks, conditions, perturbations, converters, metrics or
+    models."""
     from experiments.display import print_json, print_records, print_table
     from experiments.inventory import INVENTORY
 
