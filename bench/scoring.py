@@ -15,9 +15,10 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -56,8 +57,7 @@ def main() -> None:
             report = _timed(folder, settings, cells)
         finally:
             folder.close()
-    print(json.dumps(report, indent=2) if options.json else "\n".join(
-        f"{name:<30} {value}" for name, value in report.items()))
+    print(json.dumps(report, indent=2) if options.json else _shown(report))
 
 
 def _options() -> argparse.Namespace:
@@ -67,23 +67,41 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _timed(folder: RunFolder, settings: RunSettings, cells: Sequence[Cell]) -> dict[str, float]:
+def _timed(folder: RunFolder, settings: RunSettings, cells: Sequence[Cell]) -> dict[str, Any]:
     aggregate([], resamples=1)  # imports what it needs
     results, scoring = _seconds(lambda: list(rescore(folder, cells, settings.benchmark.scheme, settings.scoring)))
     figures, aggregating = _seconds(lambda: aggregate(results, settings.scoring))
     read, reading = _seconds(lambda: sum(1 for _ in folder.results(traces=True)))
     kept, summing = _seconds(lambda: len(list(folder.results())))
     assert len(results) == read == kept == figures["unified"]["n"]
+    taken = {"reading and scoring": scoring, "aggregating": aggregating, "both": scoring + aggregating,
+             "reading alone": reading, "reading without traces": summing}
     return {"records": read, "megabytes": round(folder.database.path.stat().st_size / 1e6),
-            "reading_and_scoring_seconds": scoring, "aggregating_seconds": aggregating,
-            "total_seconds": round(scoring + aggregating, 2), "reading_alone_seconds": reading,
-            "reading_without_traces_seconds": summing}
+            "processor_seconds": {name: round(one.processor, 2) for name, one in taken.items()},
+            "clock_seconds": {name: round(one.clock, 2) for name, one in taken.items()}}
 
 
-def _seconds(work: Callable[[], T]) -> tuple[T, float]:
-    started = time.perf_counter()
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Seconds of processor, user and system, and of clock: a busy machine adds to the clock alone."""
+
+    processor: float
+    clock: float
+
+    def __add__(self, other: Taken) -> Taken:
+        return Taken(self.processor + other.processor, self.clock + other.clock)
+
+
+def _seconds(work: Callable[[], T]) -> tuple[T, Taken]:
+    before = time.process_time(), time.perf_counter()
     done = work()
-    return done, round(time.perf_counter() - started, 2)
+    return done, Taken(time.process_time() - before[0], time.perf_counter() - before[1])
+
+
+def _shown(report: dict[str, Any]) -> str:
+    processor, clock = report["processor_seconds"], report["clock_seconds"]
+    lines = [f"{report['records']} records, {report['megabytes']} MB", f"{'seconds':<24}{'processor':>10}{'clock':>8}"]
+    return "\n".join([*lines, *(f"{name:<24}{processor[name]:>10.2f}{clock[name]:>8.2f}" for name in clock)])
 
 
 def _fill(settings: RunSettings, benchmark: Benchmark, cell: str) -> None:
