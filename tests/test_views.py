@@ -99,7 +99,7 @@ def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
     view = VIEWS["order"](order_run([None, "shuffle", "separators_off", "shuffle+separators_off"]))
     assert view.header[4] == "graded_accuracy: change"
     rows = [means(row, 3) for row in view.rows]
-    assert [row[1] for row in rows] == ["no perturbation", "separators_off", "shuffle", "shuffle+separators_off"]
+    assert {row[1] for row in rows} == {"direct"}
     assert [row[0] for row in rows] == ["original", "separators off", "shuffled", "separators off, shuffled"]
     assert rows[0][3:] == [pytest.approx(2.2 / 3), None, pytest.approx(1 / 3), None]
     assert rows[1][4] == pytest.approx((-0.5 + 0.1 + 0.0) / 3)
@@ -163,13 +163,13 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
     assert view.shaded
     assert view.header[3:5] == ("0-10%", "10-20%")
     assert [row[:3] for row in view.rows] == [
-        ("under 50,000 characters", "full", 3), ("50,000 to 100,000 characters", "full", 3),
-        ("under 50,000 characters", "retrieved", 3), ("50,000 to 100,000 characters", "retrieved", 3)]
+        ("under 50,000 characters", "full", 3), ("under 50,000 characters", "retrieved", 3),
+        ("50,000 to 100,000 characters", "full", 3), ("50,000 to 100,000 characters", "retrieved", 3)]
     first = view.rows[0][3:]
     assert [(at, one["mean"], one["n"]) for at, one in enumerate(first) if one] == [
         (0, 1.0, 1), (5, 0.0, 1), (9, 0.0, 1)]
-    assert [one["mean"] for one in view.rows[1][3:] if one] == [0.0, 1.0, 0.0]
-    assert [one["mean"] for one in view.rows[2][3:] if one] == [0.0, 0.0, 1.0]
+    assert [one["mean"] for one in view.rows[2][3:] if one] == [0.0, 1.0, 0.0]
+    assert [one["mean"] for one in view.rows[1][3:] if one] == [0.0, 0.0, 1.0]
     assert view.notes[1] == "Reasonings that were not judged and are left out: 1."
 
 
@@ -234,3 +234,11 @@ def test_views_without_their_material_are_left_out_and_the_others_are_plain_json
 def test_an_unknown_view_is_refused_with_the_known_ones(name):
     with pytest.raises(SettingsError, match="there are order, wins, depth, chain, gap and by:TAG"):
         view_named(name)
+
+
+def test_a_cell_is_called_by_what_differs_and_closed_books_rules_go_without_saying():
+    run = detective_run(["full", "closed-book"])
+    assert [label for label, _ in run.labelled()] == ["full", "closed-book"]
+    assert [label for label, _ in order_run([None, "shuffle"]).labelled()] == ["no perturbation", "shuffle"]
+    twice = Material([run.cells[0], {**run.cells[0], "id": "z"}], run.results, run.questions, run.columns)
+    assert [label for label, _ in twice.labelled()] == ["direct (full)", "direct (z)"]

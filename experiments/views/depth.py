@@ -24,12 +24,13 @@ def depth(material: Material) -> View | None:
     `full` shows, in characters, where the run has that condition.
     """
     lengths = _lengths(material)
-    rows: list[tuple[Value, ...]] = []
+    found: dict[str, Steps] = {}
     unjudged = 0
     for label, cell in ((label, cell) for label, cell in material.labelled() if cell["condition"] != "closed-book"):
         results = material.results[cell["id"]]
         unjudged += sum(result.verdict is not None and result.verdict.steps is None for result in results)
-        rows += _rows(label, _steps(material, results, lengths))
+        found[label] = _steps(material, results, lengths)
+    rows = _rows(found)
     if not rows:
         return None
     columns = [f"{100 * at // _BINS}-{100 * (at + 1) // _BINS}%" for at in range(_BINS)]
@@ -72,14 +73,14 @@ def _length(characters: int | None) -> str:
         f"{_LENGTHS[-1]:,} characters and more"
 
 
-def _rows(label: str, steps: Steps) -> list[tuple[Value, ...]]:
-    """One for each length that occurs, shortest first."""
-    seen = {length for length, _, _ in steps}
+def _rows(steps: Mapping[str, Steps]) -> list[tuple[Value, ...]]:
+    """One for each cell of each length that occurs, shortest first."""
     every = [_length(size) for size in (0, *_LENGTHS)] + [_UNKNOWN]
     rows: list[tuple[Value, ...]] = []
-    for length in (one for one in every if one in seen):
-        found = [steps[length, at, True] for at in range(_BINS)]
-        total = [steps[length, at, True] + steps[length, at, False] for at in range(_BINS)]
-        rows.append((length, label, sum(total), *(share_of(some, n) if n else None
-                                                  for some, n in zip(found, total, strict=True))))
+    for length in every:
+        for label, of in steps.items():
+            total = [of[length, at, True] + of[length, at, False] for at in range(_BINS)]
+            if any(total):
+                rows.append((length, label, sum(total), *(share_of(of[length, at, True], n) if n else None
+                                                          for at, n in enumerate(total))))
     return rows

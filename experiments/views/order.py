@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.cells import FACTORS
+from experiments.cells import FACTORS, called, varying
 from experiments.record import Result
 from experiments.views.figures import change, figures
 from experiments.views.types import Material, Value, View
@@ -39,7 +39,7 @@ def _groups(cells: Sequence[Mapping[str, Any]]) -> list[dict[str | None, Mapping
 
 
 def _rows(material: Material, group: Mapping[str | None, Mapping[str, Any]]) -> list[tuple[Value, ...]]:
-    called = {cell["id"]: label for label, cell in material.labelled()}
+    shared = [name for name in varying(material.cells) if name != "perturbation"]
     original = {result.question: result for result in material.results[group[None]["id"]]}
     rows: list[tuple[Value, ...]] = []
     for perturbation, words in _ORDER.items():
@@ -48,7 +48,7 @@ def _rows(material: Material, group: Mapping[str | None, Mapping[str, Any]]) -> 
         cell = group[perturbation]
         results = material.results[cell["id"]]
         pairs = [(original[result.question], result) for result in results if result.question in original]
-        rows.append((words, called[cell["id"]], len(results),
+        rows.append((words, called(cell, shared) or called(cell, ["reasoning"]), len(results),
                      *_beside(material, cell, results, pairs if perturbation else [])))
     return rows
 

@@ -1,0 +1,77 @@
+"""What the terminal and the summary show of a benchmark's breakdowns and of the paper's tables."""
+import json
+
+from experiments.metrics.aggregate import share_of
+from experiments.tables import on_published, view_table
+from strategies.catalogue import REASONING
+
+FIVE = list(REASONING)
+
+
+def view(rows, header=("task", "cell", "n", "accuracy", "unparsed"), keys=2, shaded=False):
+    return {"name": "by:task", "title": "By task", "header": list(header), "rows": rows, "keys": keys, "notes": [],
+            "shaded": shaded}
+
+
+def breakdown(cells, values):
+    return view([[f"t{value}", f"c{cell}", 10, share_of(cell, 10), share_of(0, 10)]
+                 for value in range(values) for cell in range(cells)])
+
+
+def test_a_short_breakdown_is_shown_as_it_is():
+    title, (header, rows) = view_table(breakdown(2, 2))
+    assert (title, header) == ("By task", ["task", "cell", "n", "accuracy", "unparsed"])
+    assert rows[1] == ["t0", "c1", "10", "0.10 [0.02, 0.40]", "0.00 [0.00, 0.28]"]
+
+
+def test_a_breakdown_of_one_cell_does_not_name_it():
+    _, (header, rows) = view_table(breakdown(1, 20))
+    assert header == ["task", "n", "accuracy", "unparsed"]
+    assert rows[0] == ["t0", "10", "0.00 [0.00, 0.28]", "0.00 [0.00, 0.28]"]
+
+
+def test_a_long_breakdown_of_several_cells_becomes_a_cross_table_of_the_first_figure():
+    title, (header, rows) = view_table(breakdown(5, 13))
+    assert title == "By task: accuracy"
+    assert header == ["task", "n", "c0", "c1", "c2", "c3", "c4"]
+    assert len(rows) == 13
+    assert rows[12] == ["t12", "10", "0.00 [0.00, 0.28]", "0.10 [0.02, 0.40]", "0.20 [0.06, 0.51]",
+                        "0.30 [0.11, 0.60]", "0.40 [0.17, 0.69]"]
+
+
+def test_a_breakdown_beyond_a_terminal_says_where_it_is():
+    assert view_table(breakdown(9, 9)) == ("By task: 81 rows, in the report and with --json", None)
+    assert view_table(breakdown(1, 41))[1] is None
+
+
+def test_a_heat_map_is_shown_without_its_intervals():
+    _, (_, rows) = view_table(view([["a", "c", 9, share_of(1, 4), None]], shaded=True))
+    assert rows == [["a", "9", "0.25", "-"]]
+
+
+def test_the_papers_tables_are_named():
+    assert on_published(["crest_3", "crest_4"]) == [
+        "The report has the paper's own figures beside these, marked as published: CReSt (Khang et al., 2025), "
+        "Table 3, Table 4."]
+    assert on_published([]) == []
+
+
+def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, ragbed):
+    rows = [town.row(number, meta=json.dumps({"language": "ko" if number == 5 else "en",
+                                              "difficulty_type": "SimpleQA"})) for number in range(6)]
+    town.write(rows)
+    status, out, _ = ragbed("run", town.config(serve(town.reply).url, reasoning=FIVE[:2]))
+    assert status == 0
+    assert "By language" in out
+    assert "By difficulty type" not in out  # all are simple
+    assert "CReSt (Khang et al., 2025), Table 3, Table 4, Table 5, Table 6" in " ".join(out.split())
+    summary = json.loads((town.run / "summary.json").read_text())
+    assert [one["name"] for one in summary["views"]] == ["by:language"]
+    language = summary["views"][0]
+    assert [row[:3] for row in language["rows"][:4]] == [
+        ["en", FIVE[0], 5], ["en", FIVE[1], 5], ["ko", FIVE[0], 1], ["ko", FIVE[1], 1]]
+    assert language["rows"][4][3] == summary["cells"][0]["metrics"]["unified"]
+    assert summary["published"] == ["crest_3", "crest_4", "crest_5", "crest_6"]
+    page = (town.run / "report.html").read_text()
+    assert page.count('<tr class="published">') == 45
+    assert page.count('<tr class="own">') == 8
