@@ -1,0 +1,186 @@
+"""Searching chunks that questions bring: a question's own, those that all share, or all of them."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from documents.types import Chunk
+from experiments.settings_file import read_settings
+from retrieval.cache import CachedEmbedder
+from retrieval.pool import Pool, Within
+from retrieval.sentence import SentenceEmbedder
+
+DATA = Path(__file__).parent / "data"
+TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef.",
+         "Bells that are cast in winter ring lower.", "The lamp was lit in 1871."]
+
+
+def chunk(name, text):
+    return Chunk(name, name, "plain", 0, len(text), text)
+
+
+CHUNKS = [chunk(f"c{at}", text) for at, text in enumerate(TEXTS)]
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory):
+    return CachedEmbedder(SentenceEmbedder.named("all-MiniLM-L6-v2"), tmp_path_factory.mktemp("vectors"))
+
+
+def found(pool, scope, query, k=10):
+    return [hit.chunk.id for hit in pool.search([Within(scope, query)], k)[0]]
+
+
+@pytest.fixture(scope="module")
+def pool(embedder):
+    made = Pool({"own:a": [CHUNKS[4], CHUNKS[0], CHUNKS[2]], "own:b": [CHUNKS[1], CHUNKS[2]], "shared": [],
+                 "all": CHUNKS}, embedder)
+    made.embed()
+    return made
+
+
+def test_only_the_chunks_of_the_scope_are_found_best_first(pool):
+    query = "What is the capital of Norway?"
+    assert found(pool, "own:a", query)[0] == "c0"
+    assert set(found(pool, "own:a", query)) == {"c0", "c2", "c4"}
+    assert found(pool, "own:b", query)[0] == "c1"
+    assert found(pool, "all", query, 2) == ["c0", "c1"]
+    assert found(pool, "shared", query) == []
+    (hits,) = pool.search([Within("all", query)], 3)
+    assert [hit.rank for hit in hits] == [1, 2, 3]
+    assert hits[0].score > hits[1].score > hits[2].score
+    assert {hit.found_by for hit in hits} == {"dense"}
+
+
+def test_a_batch_finds_what_each_query_finds_alone(pool):
+    asked = [Within(scope, query) for scope in ("own:a", "own:b", "all") for query in ("reefs", "lamps", "capitals")]
+    assert pool.search(asked, 2) == [pool.search([one], 2)[0] for one in asked]
+
+
+def test_the_score_is_the_cosine_of_the_nearest_window(embedder):
+    long = chunk("long", "The ledger lists sacks of flour. " * 120 + "Oslo is the capital of Norway.")
+    made = Pool({"all": [CHUNKS[2], long, CHUNKS[3]]}, embedder)
+    made.embed()
+    (best, *_), = made.search([Within("all", "capital of Norway")], 3)
+    assert best.chunk is long
+    windows = [long.content[start:end] for start, end in embedder.windows([long.content])[0]]
+    assert len(windows) > 2
+    cosines = embedder.embed_passages(windows) @ embedder.embed_queries(["capital of Norway"])[0]
+    assert best.score == pytest.approx(float(np.max(cosines)), abs=1e-5)
+
+
+def test_equal_texts_stand_in_the_order_of_the_scope(embedder):
+    twins = [chunk(name, "Oslo is the capital of Norway.") for name in ("z", "a", "m")]
+    made = Pool({"all": [CHUNKS[1], *twins], "own:x": [twins[2], CHUNKS[1], twins[0]]}, embedder)
+    made.embed()
+    assert found(made, "all", "Oslo?", 2) == ["z", "a"]
+    assert found(made, "own:x", "Oslo?", 2) == ["m", "z"]
+
+
+def test_no_text_is_embedded_twice(embedder, pool):
+    before = embedder.embedded
+    again = Pool({"all": [*CHUNKS, chunk("new", "Ferries are slow.")]}, embedder)
+    told = []
+    again.embed(lambda stage, done, total: told.append((stage, done, total)))
+    assert embedder.embedded == before + 1
+    assert told[-1] == ("embed", 6, 6)
+    assert again.content != pool.content
+    assert Pool({"all": CHUNKS[::-1]}, embedder).content == pool.content
+
+
+# Whole runs.
+
+def hotpot(town, **settings):
+    return {"benchmark": {"kind": "hotpotqa", "path": str(DATA / "hotpotqa/hotpot_dev_distractor_v1.json")},
+            "conditions": "retrieved", **settings}
+
+
+def test_a_question_searches_its_own_chunks_or_those_of_all(ragbed, serve, town):
+    server = serve(lambda _: "<Answer>Oslo [1]</Answer>")
+    path = town.config(server.url, **hotpot(town, retriever=[{"k": 4}, {"k": 4, "over": "all", "name": "all@4"}]))
+    status, out, _ = ragbed("run", path, "--json")
+    assert status == 0
+    cells = {cell["retriever"]: cell for cell in json.loads(out)["cells"]}
+    assert {name: (cell["format"], cell["retrieval"]) for name, cell in cells.items()} == {
+        "dense@4": (None, "once"), "all@4": (None, "once")}
+    own = {question.id: {chunk.id for chunk in question.own}
+           for question in read_settings(path).benchmark.load().questions}
+    for record in town.records():
+        result = record["result"]
+        assert len(result["evidence"]) == 4
+        inside = {passage["chunk"] for passage in result["evidence"]} <= own[result["question"]]
+        assert inside or result["cell"] == cells["all@4"]["id"]
+        assert result["scores"]["recall@5"] is not None
+    before = town.hashes()
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert town.hashes() == before
+
+
+def test_questions_without_chunks_search_the_shared_ones(ragbed, serve, town):
+    path = town.config(serve(lambda _: "<Answer>So it is [1]</Answer>").url,
+                       benchmark={"kind": "beir", "path": str(DATA / "beir")}, conditions=["retrieved", "evidence"],
+                       retriever={"k": 2})
+    status, out, _ = ragbed("run", path, "--json")
+    assert status == 0
+    cells = {cell["id"]: cell["condition"] for cell in json.loads(out)["cells"]}
+    shown = {}
+    for record in town.records():
+        result = record["result"]
+        shown[cells[result["cell"]], result["question"]] = [passage["gold"] for passage in result["evidence"]]
+        assert result["scores"].get("recall@5") is None or cells[result["cell"]] == "retrieved"
+    assert shown["retrieved", "1"][0] == "document"
+    assert {question: levels for (condition, question), levels in shown.items() if condition == "evidence"} == {
+        "1": ["document", "document"], "2": ["document"]}
+
+
+def test_what_was_found_is_perturbed(ragbed, serve, town):
+    names = ["none", "drop_gold", "negatives@3", "gold_at@4"]
+    path = town.config(serve(lambda _: "<Answer>Oslo [1]</Answer>").url,
+                       **hotpot(town, perturbations=names, retriever={"k": 5}))
+    status, out, _ = ragbed("run", path, "--json")
+    assert status == 0
+    cells = {cell["id"]: cell["perturbation"] or "none" for cell in json.loads(out)["cells"]}
+    by = {}
+    for record in town.records():
+        result = record["result"]
+        by.setdefault(result["question"], {})[cells[result["cell"]]] = result
+    for found_of in by.values():
+        plain = [passage["chunk"] for passage in found_of["none"]["evidence"]]
+        gold = [passage["chunk"] for passage in found_of["none"]["evidence"] if passage["gold"]]
+        assert gold
+        assert [passage["chunk"] for passage in found_of["drop_gold"]["evidence"]] == [
+            one for one in plain if one not in gold]
+        assert found_of["drop_gold"]["gold_in_view"] is False
+        assert not found_of["drop_gold"]["answerable"]
+        padded = found_of["negatives@3"]["evidence"]
+        assert [passage["chunk"] for passage in padded][:5] == plain
+        assert len(padded) == 8
+        assert not any(passage["gold"] for passage in padded[5:])
+        others = [one for one in plain if one not in gold]
+        assert [passage["chunk"] for passage in found_of["gold_at@4"]["evidence"]] == [
+            *others[:3], *gold, *others[3:]]
+
+
+def test_another_corpus_is_not_mixed_into_an_unfinished_run(ragbed, serve, town):
+    folder = town.folder / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    for file in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+        (folder / file).write_text((DATA / "beir" / file).read_text())
+    server = serve(lambda _: {"status": 401} if len(server.requests) == 2 else "<Answer>So</Answer>")
+    path = town.config(server.url, benchmark={"kind": "beir", "path": str(folder)}, conditions="retrieved",
+                       retriever={"k": 2}, concurrency=1, reasoning=["direct", "chain_of_thought"])
+    ragbed.refuses("run", path, says=["HTTP 401"])
+    with (folder / "corpus.jsonl").open("a") as corpus:
+        corpus.write(json.dumps({"_id": "77", "title": "", "text": "Reefs grow."}) + "\n")
+    ragbed.refuses("run", path, says=["records over the chunks that dense@2 searches as it was", "--fresh"])
+    assert len(server.requests) == 2
+
+
+def test_an_embedder_that_is_not_here_is_one_line_before_any_call(ragbed, serve, town):
+    server = serve(lambda _: "x")
+    ragbed.refuses("run", town.config(server.url, **hotpot(town, retriever={"build": {"embedder": "no/such"}})),
+                   says=["embedding model no/such was not found"])
+    assert server.requests == []
