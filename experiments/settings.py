@@ -88,7 +88,7 @@ class Dense(Closed):
             built, or else chunks that its questions bring.
         over: which chunks, where the benchmark has no corpus: `own`, those of the question that is asked (and those
             that all share, where it has none), or `all`, those of all its questions.
-        build: how that index is built.
+        build: how that index is built; of chunks that the questions bring, only its `embedder` counts.
     """
 
     kind: Literal["dense"] = "dense"
