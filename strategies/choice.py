@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from strategies.option_text import by_text, plain
+from strategies.option_text import EDGE, by_text, plain
 from strategies.reading import fold, read_answer, strip_citations
 
 Options = Sequence[tuple[str, str]]
@@ -19,18 +19,20 @@ Options = Sequence[tuple[str, str]]
 _BOXED = re.compile(r"\\boxed")
 _MARKUP = re.compile(r"[*_`$]|\\(?:text(?:bf|rm|it)?|math(?:rm|bf)|[()\[\]])|</?[A-Za-z]{1,12}>")
 _SPACES = re.compile(r"[^\S\n]+")
+_LINE_MARK = re.compile(r"^(?:#{1,6}|[-•>]) ", re.MULTILINE)
 _LINES = re.compile(r" ?\n[ \n]*")
 # Every repetition is bounded, and spaces come one at a time, so that no text takes more than linear time.
 _OPEN, _CLOSE = r"[(\[{<'\" ]{0,4}", r"[)\]}>'\" ]{0,4}"
 _DECLARES = (
-    r"(?:answer(?: |(?: \w{1,20}){0,5}? ?(?:\bis\b|\bbe\b|\bwas\b|:|=|->|→|-|\n)[: \n]{0,3})"
+    r"(?:(?<![a-z])ans(?:wer)?['\"]?(?:(?: \w{1,20}){0,5}? ?(?:\bis\b|\bbe\b|\bwas\b|[.:=→\n-]|->)[: \n]{0,3}| )"
     r"(?:(?:clearly|therefore|thus) )?"
-    r"|(?:정답|답안?)(?:은|는)?[: \n]{0,3}|답안?으로[: ]{0,2}"
+    r"|(?:정답|답[안변]?)(?:은|는)?[: \n]{0,3}|답안?으로[: ]{0,2}"
     r"|(?:答案|答)(?:应该|應該|应|應)?(?:是|为|為)?[: \n]{0,3}|[故应應](?:选|選)[择擇]?[: ]{0,2})"
     r"(?:(?:the )?(?:correct )?(?:option|choice|letter|选项|選項|보기)[: ]{0,2})?")
 _NAMES = (r"(?:(?<![a-z])(?:option|choice|letter)(?: is)?[: ]{0,2}|选项 ?|選項 ?|[选選][择擇]? ?|보기 ?"
           r"|(?<![a-z])(?:choose|pick|select|go with) )")
 _CONCLUDES = r"(?:(?<![a-z])(?:is|be|it's|so|thus|hence|therefore)[,:]?|=>|->|→) ?"
+_BEFORE_RIGHT = r"(?:^|[.,:;!?] |(?<![a-z])(?:that|think|believe|so|and|but|only|thus|hence|therefore|since|because) )"
 _RIGHT = (r" is (?:the )?(?:(?:most|best|only) )?(?:correct|right|true|best|answer|likely|appropriate|suitable)"
           r"(?![a-z])")
 _ENDING = r"(?:번|입니다|이다|이에요|예요|项|項)?"
@@ -39,7 +41,7 @@ _NEGATION = re.compile(r"(?<![a-z])(?:not|never|neither|nor|cannot|except|elimin
 _DISMISSED = re.compile(r"[)\]}'\"]{0,3} (?:(?:is|are|was|can|could|does|would|seems|looks)(?: also| clearly)? ?"
                         r"(?:not|n't|incorrect|wrong|false|ruled|eliminated|out)|cannot|isn't|can't|doesn't)",
                         re.IGNORECASE)
-_WORD_GOES_ON = re.compile(r"'[^\W\d_]|[-–./&]\w|,\d|%")
+_WORD_GOES_ON = re.compile(r"[+#]|'[^\W\d_]|[-–./&]\w|,\d|%")
 _WORD = re.compile(r" ([^\W\d_]+)")
 _ARTICLES = frozenset("ai")
 _NEVER_AFTER_AN_ARTICLE = frozenset(
@@ -75,7 +77,7 @@ def read_choice(text: str, options: Options) -> str | None:
 def _tidy(text: str) -> str:
     """Full width folded, markup gone, `\\boxed` as words, single spaces and line ends."""
     bare = _MARKUP.sub("", _BOXED.sub(" answer: ", plain(text)))
-    return _LINES.sub("\n", _SPACES.sub(" ", bare)).strip()
+    return _LINE_MARK.sub("", _LINES.sub("\n", _SPACES.sub(" ", bare)).strip())
 
 
 def _only(found: Iterable[str | None]) -> str | None:
@@ -155,8 +157,7 @@ class _Forms:
 def _stands(said: str, found: re.Match[str], after_name: bool = False) -> bool:
     """Whether what follows the label leaves it a label, rather than a part of a word or an article."""
     label, end = found["label"], found.end("label")
-    following = said[end:end + 1]
-    if (following.isalnum() and following < "\u1100") or _WORD_GOES_ON.match(said, end):
+    if _WORD_GOES_ON.match(said, end):
         return False
     word = _WORD.match(said, end) if label.casefold() in _ARTICLES else None
     if word is None or not word[1].isascii():
@@ -170,7 +171,7 @@ def _forms(labels: tuple[str, ...]) -> _Forms:
     folded = [key.casefold() for key in keys]
     known = {key: label for key, fold_, label in zip(keys, folded, labels, strict=True) if folded.count(fold_) == 1}
     known = {key.casefold(): label for key, label in known.items()} | dict(zip(keys, labels, strict=True))
-    one = "(?P<label>" + "|".join(map(re.escape, sorted(keys, key=len, reverse=True))) + ")"
+    one = "(?P<label>" + "|".join(map(re.escape, sorted(keys, key=len, reverse=True))) + f")(?![{EDGE}])"
 
     def of(pattern: str, any_case: bool = True) -> re.Pattern[str]:
         return re.compile(pattern, re.MULTILINE | (re.IGNORECASE if any_case else 0))
@@ -183,5 +184,5 @@ def _forms(labels: tuple[str, ...]) -> _Forms:
         begins=of(rf"^[(\[{{<'\"]{{0,3}}{one}(?:[)\]}}>'\"]{{1,3}}[.:]?|[.:、,;](?=[^!-~]|$)|(?= [-–] ))"),
         names=of(_NAMES + _OPEN + one),
         concludes=of(rf"(?i:{_CONCLUDES}){_OPEN}{one}(?={_CLOSE}[.!]?{_CLOSE}$)", False),
-        right=of(rf"(?<![^\W_])[(\[]?{one}[)\]]?(?i:{_RIGHT})", False),
+        right=of(rf"(?i:{_BEFORE_RIGHT})[(\[]?{one}[)\]]?(?i:{_RIGHT})", False),
         bracketed=of(rf"[(\[{{]{one}[)\]}}]", False))

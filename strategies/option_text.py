@@ -10,7 +10,7 @@ from strategies.reading import fold
 _LONGEST_RATIO, _LONGEST_WORDS, _LONGEST_CHARACTERS = 3, 10, 100
 _CLAUSE_ENDS = re.compile(r"[,.;:!。、](?:\s|$)|\n")
 _DENIES = re.compile(r"(?<![a-z])(?:not|never|neither|nor|cannot|except)(?![a-z])|n't(?![a-z])|아니|않|不|没|非")
-_EDGE = "0-9a-z\u00c0-\u024f"
+EDGE = "0-9A-Za-z\u00c0-\u024f\u0370-\u052f"
 _MASK = "\x00"
 
 
@@ -63,6 +63,6 @@ def _standing(text: str) -> re.Pattern[str] | None:
     """Finds the text as whole words; None for an option of one letter, which may be an article."""
     if not text or (len(text) == 1 and text.isascii() and text.isalpha()):
         return None
-    before = rf"(?<![{_EDGE}])(?<!\d[.,])(?<!-)" if re.match(rf"[{_EDGE}]", text) else ""
-    after = rf"(?![{_EDGE}%]|[.,]\d)" if re.search(rf"[{_EDGE}]\Z", text) else ""
+    before = rf"(?<![{EDGE}])(?<!\d[.,])(?<!-)" if re.match(rf"[{EDGE}]", text) else ""
+    after = rf"(?![{EDGE}%]|[.,]\d)" if re.search(rf"[{EDGE}]\Z", text) else ""
     return re.compile(before + re.escape(text) + after)
