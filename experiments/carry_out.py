@@ -66,15 +66,15 @@ def _show(folder: RunFolder) -> None:
     print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
                                     f"judge {summary['cells'][0]['judge']}")
     for view in summary["views"]:
-        show_view(view)
+        _show_view(view, summary["cells"][0]["judge"])
     for text in [*summary["notes"], *on_published(summary["published"])]:
         say(text)
 
 
-def show_view(view: Mapping[str, Any]) -> None:
+def _show_view(view: Mapping[str, Any], judge: str) -> None:
     """The view as a table with its notes, or one line that says where it is."""
     say("")
-    title, table = view_table(view)
+    title, table = view_table(view, judge)
     if table is None:
         say(title)
         return

@@ -10,7 +10,7 @@ from experiments.cells import Cell, combinations
 from experiments.manifest import known_models
 from experiments.metrics.aggregate import aggregate, outcomes
 from experiments.metrics.scored import may_refuse
-from experiments.notes import on_filled, on_judge, on_models, on_rules, on_unjudged
+from experiments.notes import on_dropped, on_filled, on_judge, on_models, on_rules, on_unjudged
 from experiments.record import Result
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
@@ -28,12 +28,15 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
     judge_used = sum((result.judge_usage for result in results), Usage())
     rows = [{**_row(cell, by_cell[cell.id], settings), **_sub_questions(by_cell[cell.id], settings, scheme)}
             for cell in cells]
-    material = Material(rows, by_cell, folder.questions(), scheme.columns, settings.scoring, settings.seed)
+    questions = folder.questions()
+    material = Material(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed)
     return {"name": settings.name, "seed": settings.seed, "columns": list(scheme.columns), "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
-            "notes": [*_cells_note(settings, cells), *on_models(settings.models, known_models(folder.path)),
+            "notes": [*_cells_note(settings, cells), *on_dropped(settings.perturbations, questions.values()),
+                      *on_models(settings.models, known_models(folder.path)),
                       *on_judge(settings.judge.name, judge_used), *on_filled(settings.filled, results),
-                      *on_unjudged(result.verdict for result in results), *on_rules(cell.rules for cell in cells)],
+                      *on_unjudged(result.verdict for result in results),
+                      *(on_rules(cell.rules for cell in cells) if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
 
 

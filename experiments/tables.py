@@ -8,8 +8,8 @@ from experiments.cells import varying
 from experiments.metrics.table import shown_name
 from experiments.published import published
 
-_LONG = 12  # rows above which a view over several cells becomes a cross table
-_LONGEST, _WIDEST = 40, 8  # rows and cells of what a terminal shows at all
+_LONG = 15  # rows above which a view over several cells becomes a cross table
+_LONGEST, _WIDEST = 64, 8  # rows of what a terminal shows at all, and columns of a cross table
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -31,36 +31,40 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     return header, [_row(cell, factors, columns, bool(unjudged)) for cell in cells]
 
 
-def view_table(view: Mapping[str, Any]) -> tuple[str, Table | None]:
-    """Title and table of a view. A long one over several cells becomes a cross table of its first figure.
+def view_table(view: Mapping[str, Any], judge: str) -> tuple[str, Table | None]:
+    """Title and table of a view. A long one over several cells becomes a cross table of its main figure.
+
+    Args:
+        judge: of the run; a model's name is long, and in the title of the run's table.
 
     Returns:
         the title and header with rows; None for the table where it is too long or wide for a terminal.
     """
-    keys, header, rows = view["keys"], view["header"], view["rows"]
-    cells = list(dict.fromkeys(row[keys - 1] for row in rows))
-    title, table = view["title"], (header, rows)
+    keys, rows, title = view["keys"], view["rows"], view["title"]
+    header = [name if judge == "lexical" else name.removesuffix(f" ({judge})") for name in view["header"]]
+    cells = dict.fromkeys(row[keys - 1] for row in rows)
     if len(cells) == 1:
-        table = ([*header[:keys - 1], *header[keys:]], [[*row[:keys - 1], *row[keys:]] for row in rows])
+        header, rows = [*header[:keys - 1], *header[keys:]], [[*row[:keys - 1], *row[keys:]] for row in rows]
     elif len(rows) > _LONG:
-        at = next(place for place, value in enumerate(rows[0]) if isinstance(value, dict))
-        title, table = f"{title}: {header[at]}", _crossed(header, rows, keys, cells, at)
-    if len(table[1]) > _LONGEST or len(cells) > _WIDEST:
-        return f"{view['title']}: {len(rows)} rows, in the report and with --json", None
-    return title, (list(table[0]), [[_value(value, view["shaded"]) for value in row] for row in table[1]])
+        title = f"{title}: {header[view['main']]}"
+        header, rows = _crossed(header, rows, keys, view["main"], list(cells))
+    if len(rows) > _LONGEST or len(header) > max(len(view["header"]), keys + _WIDEST):
+        return f"{view['title']}: {len(view['rows'])} rows, in the report and with --json", None
+    return title, (header, [[_value(value, view["shaded"]) for value in row] for row in rows])
 
 
-def _crossed(header: Sequence[str], rows: Sequence[Sequence[Any]], keys: int, cells: Sequence[str],
-             at: int) -> tuple[list[str], list[list[Any]]]:
-    """A row for the keys before the cell, a column for each cell, and the figure at that place."""
-    crossed: dict[tuple[Any, ...], dict[str, Any]] = {}
-    sizes: dict[tuple[Any, ...], list[int]] = {}
+def _crossed(header: Sequence[str], rows: Sequence[Sequence[Any]], keys: int, main: int,
+             cells: Sequence[str]) -> tuple[list[str], list[list[Any]]]:
+    """Keys by cells with the main figure of each; cells by keys where there are many cells and few keys."""
+    figures = {(tuple(row[:keys - 1]), row[keys - 1]): row[main] for row in rows}
+    sizes: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
-        key = tuple(row[:keys - 1])
-        crossed.setdefault(key, {})[row[keys - 1]] = row[at]
-        sizes.setdefault(key, []).append(row[keys])
-    return [*header[:keys - 1], "n", *cells], [[*key, _span(sizes[key]), *(found.get(cell) for cell in cells)]
-                                               for key, found in crossed.items()]
+        sizes.setdefault(tuple(row[:keys - 1]), []).append(row[keys])
+    if len(cells) > _WIDEST >= len(sizes):
+        return ([header[keys - 1], *(f"{' '.join(key)}, n {_span(sizes[key])}" for key in sizes)],
+                [[cell, *(figures.get((key, cell)) for key in sizes)] for cell in cells])
+    return ([*header[:keys - 1], "n", *cells],
+            [[*key, _span(sizes[key]), *(figures.get((key, cell)) for cell in cells)] for key in sizes])
 
 
 def _span(sizes: Sequence[int]) -> str:

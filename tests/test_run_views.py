@@ -9,7 +9,8 @@ FIVE = list(REASONING)
 
 
 def view(rows, header=("task", "cell", "n", "accuracy", "unparsed"), keys=2, shaded=False):
-    return {"name": "by:task", "title": "By task", "header": list(header), "rows": rows, "keys": keys, "notes": [],
+    return {"name": "by:task", "title": "By task", "header": list(header), "rows": rows, "keys": keys, "main": keys + 1,
+            "notes": [],
             "shaded": shaded}
 
 
@@ -19,19 +20,19 @@ def breakdown(cells, values):
 
 
 def test_a_short_breakdown_is_shown_as_it_is():
-    title, (header, rows) = view_table(breakdown(2, 2))
+    title, (header, rows) = view_table(breakdown(2, 2), "lexical")
     assert (title, header) == ("By task", ["task", "cell", "n", "accuracy", "unparsed"])
     assert rows[1] == ["t0", "c1", "10", "0.10 [0.02, 0.40]", "0.00 [0.00, 0.28]"]
 
 
 def test_a_breakdown_of_one_cell_does_not_name_it():
-    _, (header, rows) = view_table(breakdown(1, 20))
+    _, (header, rows) = view_table(breakdown(1, 20), "lexical")
     assert header == ["task", "n", "accuracy", "unparsed"]
     assert rows[0] == ["t0", "10", "0.00 [0.00, 0.28]", "0.00 [0.00, 0.28]"]
 
 
 def test_a_long_breakdown_of_several_cells_becomes_a_cross_table_of_the_first_figure():
-    title, (header, rows) = view_table(breakdown(5, 13))
+    title, (header, rows) = view_table(breakdown(5, 13), "lexical")
     assert title == "By task: accuracy"
     assert header == ["task", "n", "c0", "c1", "c2", "c3", "c4"]
     assert len(rows) == 13
@@ -40,12 +41,26 @@ def test_a_long_breakdown_of_several_cells_becomes_a_cross_table_of_the_first_fi
 
 
 def test_a_breakdown_beyond_a_terminal_says_where_it_is():
-    assert view_table(breakdown(9, 9)) == ("By task: 81 rows, in the report and with --json", None)
-    assert view_table(breakdown(1, 41))[1] is None
+    assert view_table(breakdown(9, 9), "lexical") == ("By task: 81 rows, in the report and with --json", None)
+    assert view_table(breakdown(1, 65), "lexical")[1] is None
+
+
+def test_many_cells_and_few_values_are_crossed_the_other_way():
+    title, (header, rows) = view_table(breakdown(9, 2), "lexical")
+    assert (title, header) == ("By task: accuracy", ["cell", "t0, n 10", "t1, n 10"])
+    assert rows[8] == ["c8", "0.80 [0.49, 0.94]", "0.80 [0.49, 0.94]"]
+
+
+def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():
+    rows = [["a", "c", 1, share_of(0, 1), share_of(0, 1)]]
+    header = ("task", "cell", "n", "graded_em (http://host/v1#judge)", "em")
+    assert view_table(view(rows, header), "http://host/v1#judge")[1][0] == ["task", "n", "graded_em", "em"]
+    assert view_table(view(rows, ("task", "cell", "n", "unified (lexical)", "em")), "lexical")[1][0][2] == (
+        "unified (lexical)")
 
 
 def test_a_heat_map_is_shown_without_its_intervals():
-    _, (_, rows) = view_table(view([["a", "c", 9, share_of(1, 4), None]], shaded=True))
+    _, (_, rows) = view_table(view([["a", "c", 9, share_of(1, 4), None]], shaded=True), "lexical")
     assert rows == [["a", "9", "0.25", "-"]]
 
 

@@ -31,7 +31,7 @@ def by_tag(material: Material, tag: str) -> View | None:
              for label, cell in material.labelled()]
     words = tag.replace("_", " ")
     return View(f"by:{tag}", f"By {words}", (words, "cell", "n", *map(material.shown, material.metrics)), tuple(rows),
-                2, tuple(_notes(tag, material.questions.values())))
+                2, 3, tuple(_notes(tag, material.questions.values())))
 
 
 def _values(tag: str, questions: Iterable[Question]) -> list[str]:

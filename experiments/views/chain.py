@@ -25,7 +25,7 @@ def chain(material: Material) -> View | None:
         return None
     left_out = sum(found[""] for found in patterns.values())
     notes = [f"Answers to questions without asked sub-questions, which are left out: {left_out}."] if left_out else []
-    return View("chain", "Chain outcomes", ("sub-questions", "outcome", "cell", "n", "share"), tuple(rows), 3,
+    return View("chain", "Chain outcomes", ("sub-questions", "outcome", "cell", "n", "share"), tuple(rows), 3, 4,
                 ("In order: each sub-answer, then the final answer; c is correct, w is wrong, by exact match.", *notes))
 
 

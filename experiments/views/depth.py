@@ -36,7 +36,7 @@ def depth(material: Material) -> View | None:
     columns = [f"{100 * at // _BINS}-{100 * (at + 1) // _BINS}%" for at in range(_BINS)]
     notes = [f"Reasonings that were not judged and are left out: {unjudged}."] if unjudged else []
     return View("depth", "Steps found by the depth of their evidence", ("context", "cell", "n", *columns), tuple(rows),
-                2, ("n counts steps. Depth is the share of the text that stands before a step's paragraph.", *notes),
+                2, 3, ("n counts steps. Depth is the share of the text that stands before a step's paragraph.", *notes),
                 shaded=True)
 
 

@@ -26,7 +26,7 @@ def gap(material: Material) -> View | None:
     header = [words for name in metrics for words in (f"{name}: original", f"{name}: edited", f"{name}: change")]
     order = {str(row[0]): None for row in sorted(rows, key=lambda row: str(row[0]))}
     rows = [row for hops in order for row in rows if row[0] == hops]
-    return View("gap", "Original against edited questions", ("hops", "cell", "n", *header), tuple(rows), 2,
+    return View("gap", "Original against edited questions", ("hops", "cell", "n", *header), tuple(rows), 2, 5,
                 ("n counts pairs: an original counts once for each of its edited versions. The change is the edited "
                  "question's score less the original's.",))
 

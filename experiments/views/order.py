@@ -25,7 +25,7 @@ def order(material: Material) -> View | None:
     if not rows:
         return None
     header = [name for metric in material.each for name in (material.shown(metric), f"{metric}: change")]
-    return View("order", "Order of the documents", ("documents", "cell", "n", *header), tuple(rows), 2,
+    return View("order", "Order of the documents", ("documents", "cell", "n", *header), tuple(rows), 2, 3,
                 ("The change is the mean difference to the original, question by question.",))
 
 

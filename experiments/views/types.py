@@ -22,6 +22,7 @@ class View:
     Attributes:
         rows: values under the header; the first `keys` of them say what the row is of.
         keys: the last of them is the cell.
+        main: place of the column that stands for the row where there is room for one.
         shaded: whether the estimates are shares that a reader compares by shade: a heat map.
     """
 
@@ -30,6 +31,7 @@ class View:
     header: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     keys: int
+    main: int
     notes: tuple[str, ...] = ()
     shaded: bool = False
 

@@ -37,8 +37,8 @@ def wins(material: Material) -> View | None:
         return None
     notes = [f"Reasonings that were not judged, and count as holding no step: {unjudged}."] if unjudged else []
     return View("wins", "Win rate between conditions", ("conditions", "compared", "cell", "n", *_HEADER), tuple(rows),
-                3, ("The win rate is over wins and losses. Ties, and questions that both answer wrongly, stand beside "
-                    "it.", *notes))
+                3, 8, ("The win rate is over wins and losses. Ties, and questions that both answer wrongly, stand "
+                       "beside it.", *notes))
 
 
 def _pairs(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
