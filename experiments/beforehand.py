@@ -18,8 +18,6 @@ def beforehand(settings: RunSettings, cells: Sequence[Cell], resources: Resource
     yield from _missing_gold(benchmark, resources)
     if any(cell.condition == "closed-book" for cell in cells):
         yield from _nameless(benchmark)
-    if any(cell.change.drop_gold for cell in cells):
-        yield from _unlabelled(benchmark)
     yield from _too_long(settings, cells, resources)
 
 
@@ -40,13 +38,6 @@ def _nameless(benchmark: Benchmark) -> Iterator[str]:
     if nameless:
         yield (f"closed-book: of {nameless} of {len(benchmark.questions)} questions neither title nor author of the "
                "document is known, so their prompts do not name it")
-
-
-def _unlabelled(benchmark: Benchmark) -> Iterator[str]:
-    without = sum(not question.gold for question in benchmark.questions)
-    if without:
-        yield (f"drop_gold: {without} of {len(benchmark.questions)} questions do not say which chunks are gold: none "
-               "of theirs is dropped, and they count as answerable or not as before")
 
 
 def _too_long(settings: RunSettings, cells: Sequence[Cell], resources: Resources) -> Iterator[str]:

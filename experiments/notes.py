@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agents.catalogue import DEFAULT, entry_named
 from experiments.metrics.scored import may_refuse
+from experiments.question import Question
 from experiments.record import Result, Verdict
+from retrieval.perturbations import Perturbation
 from strategies.types import Rules, Usage
 
 LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
@@ -69,3 +71,12 @@ def on_rules(rules: Iterable[Rules]) -> list[str]:
     without = [name for name in dict.fromkeys(rules) if not may_refuse(name)]
     return [f"The prompts of the rules {' and '.join(without)} offer no refusal: there, refusals of unanswerable "
             "questions are not scored, and the unified score is the mean of the answerable ones."] if without else []
+
+
+def on_dropped(perturbations: Iterable[str], questions: Collection[Question]) -> list[str]:
+    """How many questions could not have their gold dropped, where a perturbation drops it."""
+    without = sum(not question.gold for question in questions)
+    if not without or not any(Perturbation.parse(name).drop_gold for name in perturbations):
+        return []
+    return [f"drop_gold: {without} of {len(questions)} questions do not say which chunks are gold: none of theirs is "
+            "dropped, and they count as answerable or not as before."]

@@ -214,10 +214,11 @@ def test_questions_that_name_no_gold_are_counted_where_it_is_dropped(ragbed, ser
     rows[2]["citation_ids"] = "[]"
     rows[2]["documents"] = rows[2]["documents"].replace('"ground": true', '"ground": false')
     town.write(rows)
-    status, _, err = ragbed("run", town.config(serve(lambda body: "<Answer>7</Answer>").url,
-                                               perturbations="drop_gold"))
+    path = town.config(serve(lambda body: "<Answer>7</Answer>").url, perturbations="drop_gold")
+    status, out, _ = ragbed("run", path, "--json")
     assert status == 0
-    assert "drop_gold: 1 of 3 questions do not say which chunks are gold" in err
+    (note,) = [note for note in json.loads(out)["notes"] if "drop_gold" in note]
+    assert "drop_gold: 1 of 3 questions do not say which chunks are gold" in note
     found = {result["question"]: (result["answerable"], len(result["evidence"])) for result in results(town)}
     assert found == {"refusal-0": (False, 1), "non_refusal-1": (False, 1), "non_refusal-2": (True, 2)}
 
