@@ -1,10 +1,10 @@
 """Sub-questions: what a model answers to each step of a multi-hop question.
 
 `asked` puts each as a question of its own, in order, over the evidence that the question had, after the question's
-own answer, which knows nothing of them. In the place of `#1` stands the model's own answer to the first; where
-there is none, since it refused, failed or said nothing to read, the sub-question itself stands there as words ("the
-answer to ..."), so that the chain goes on without gold. With `filled: gold` the gold sub-answer stands there.
-`in_prompt` reads the lines of the one reply that was asked for them all.
+own answer, which knows nothing of them; each has the question's limits anew. In the place of `#1` stands the model's
+own answer to the first; where there is none, since it refused, failed or said nothing to read, the sub-question itself
+stands there as words ("the answer to ..."), so that the chain goes on without gold. With `filled: gold` the gold
+sub-answer stands there. `in_prompt` reads the lines of the one reply that was asked for them all.
 """
 from __future__ import annotations
 

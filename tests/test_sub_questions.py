@@ -1,7 +1,9 @@
 """Sub-questions: asked in order over the question's evidence, or answered in its prompt; never with gold in them."""
+import contextlib
 import json
 import re
 import shutil
+import sqlite3
 from collections import Counter
 
 import pytest
@@ -132,7 +134,7 @@ def test_they_are_not_asked_where_the_benchmark_does_not_score_them(serve, town,
     assert "sub_answers" not in json.loads(out)["cells"][0]
 
 
-def test_killed_replayed_or_asked_afresh_the_results_are_the_same(serve, town, chains, ragbed):
+def test_continued_replayed_or_asked_afresh_the_results_are_the_same(serve, town, chains, ragbed):
     server = serve(reply)
     path = chains(server.url, reasoning=list(REASONING), conditions=["given", "closed-book"])
     assert ragbed("run", path)[0] == 0
@@ -140,6 +142,14 @@ def test_killed_replayed_or_asked_afresh_the_results_are_the_same(serve, town, c
     assert ragbed("run", path, "--journal", "replay")[0] == 0
     assert (len(server.requests), town.hashes()) == (made, hashes)
     assert (town.run / "summary.json").read_bytes() == summary
+    with contextlib.closing(sqlite3.connect(town.run / "records.sqlite")) as left:  # as if killed in its last question
+        left.execute("DELETE FROM records WHERE question = '3hop__2'")
+        left.execute("DELETE FROM calls WHERE reply LIKE '%Italy%'")
+        left.commit()
+    (town.run / "summary.json").unlink()
+    assert ragbed("run", path)[0] == 0
+    assert made < len(server.requests) < 2 * made
+    assert (town.hashes(), (town.run / "summary.json").read_bytes()) == (hashes, summary)
     shutil.rmtree(town.run)
     assert ragbed("run", path)[0] == 0
     assert (town.hashes(), (town.run / "summary.json").read_bytes()) == (hashes, summary)
