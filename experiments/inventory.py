@@ -34,12 +34,12 @@ def benchmarks() -> list[Row]:
 def _benchmark(kind: str, settings: type[Selection]) -> Row:
     from experiments.metrics.table import GROUPS
     about, scheme = settings.about, settings.scheme
-    metrics = [str(metric) for group in scheme.groups if group in GROUPS for metric in GROUPS[group].metrics]
+    metrics = [metric.shape for group in scheme.groups if group in GROUPS for metric in GROUPS[group].metrics]
     return {"name": kind, "is": (settings.__doc__ or "").strip().splitlines()[0], "paper": about.paper,
             "licence": about.licence, "size": about.size, "metrics": metrics, "judge": scheme.rubric or "none",
             "columns": list(scheme.columns), "views": list(scheme.views), "published": list(scheme.published),
             "run_as": dict(about.settings), "get": about.get, "here": _here(settings),
-            "settings": list(settings.model_fields)}
+            "settings": [name for name in settings.model_fields if name != "kind"]}
 
 
 def _here(settings: type[Selection]) -> str:

@@ -84,8 +84,6 @@ def _narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
     if part.filter:
         chosen["filter"] = {**settings.benchmark.filter, **_tags(part.filter)}
     benchmark = settings.benchmark.model_copy(update=chosen)
-    if part.seed is not None and benchmark.sample is None:
-        raise SettingsError("--seed chooses a sample; give --sample N with it")
     name = _short(settings.name + part.name) if rename else settings.name
     return settings.model_copy(update={"benchmark": benchmark, "name": name})
 

@@ -53,7 +53,7 @@ def judged(prompt):
 
 
 # The papers' columns and their figures, by hand: one question is wrong of two answerable ones (CReSt), of six, four and
-# four; MDBench's is graded 3 of 10; DetectiveQA's questions have 3, 2, 1 and 2 steps; MRKE has four chains, five answers.
+# four; MDBench's is graded 3 of 10; DetectiveQA's have 3, 2, 1 and 2 steps; MRKE has four chains and five answers.
 FIGURES = {
     "crest": {"unified": 0.75, "correct": 0.5, "partial": 0, "wrong": 0.5, "refusal_accuracy": 1, "citation_f1": 0.5},
     "mrceval": {"accuracy": 5 / 6, "unparsed": 0},

@@ -70,7 +70,6 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     (["guess"], ["guess: No such file", "crest", "jsonl"]),
     (["jsonl"], ["say where its files are", "ragbed run jsonl PATH"]),
     (["demo", "folder"], ["demo needs no PATH"]),
-    (["demo", "--limit", 1, "--seed", 3], ["--seed", "--sample N"]),
     (["demo", "--filter", "language"], ["TAG=VALUE"]),
     (["demo", "--filter", "a=b", "--filter", "a=c"], ["'a' twice"]),
     (["demo", "--reasoning", "guess"], ["unknown reasoning strategy 'guess'"]),

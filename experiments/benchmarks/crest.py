@@ -36,7 +36,7 @@ from experiments.scheme import Scheme
 
 # Tables 3 (models), 4 (citations), 5 (difficulty) and 6 (strategies).
 SCHEME = Scheme(
-    groups=("answers", "overlap", "form"), rubric="grades",
+    groups=("answers", "overlap", "ranking", "form"), rubric="grades",
     columns=("unified", "correct / partial / wrong", "refusal_accuracy", "citation_f1"),
     views=("by:language", "by:difficulty_type", "by:reasoning_type", "by:format"),
     published=("crest_3", "crest_4", "crest_5", "crest_6"))

@@ -53,7 +53,8 @@ Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many q
                                                        "NAME-limit-N.", rich_help_panel=_PART)]
 Sample = Annotated[int | None, typer.Option(min=1, help="So many questions, drawn by --seed, as a run of its own: "
                                                         "NAME-sample-N.", rich_help_panel=_PART)]
-Seed = Annotated[int | None, typer.Option(help="Of --sample.", rich_help_panel=_PART)]
+Seed = Annotated[int | None, typer.Option(help="Of --sample, and of what else a benchmark draws.",
+                                         rich_help_panel=_PART)]
 Filter = Annotated[list[str] | None, typer.Option("--filter", metavar="TAG=VALUE", rich_help_panel=_PART, help=(
     "Only questions with this tag, as a run of its own; given again, with all of them."))]
 
