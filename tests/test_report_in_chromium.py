@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from documents.types import digest
+from experiments.metrics.aggregate import share_of
 from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing
 from experiments.report import ReportInput, write_report
@@ -107,12 +108,16 @@ def written(folder: Path) -> Path:
         timing=Timing(seconds=1, attempts=1, replayed=0, paid=None, finished=""))
         for question, outcome in (("q1", "answered"), ("q2", "malformed")) for cell in ("a", "b")]
     cells = [{"id": name, "reasoning": name + HOSTILE, "judge": "lexical", "n": 2,
+              "rules": "grounded", "scoring": "corrected", "layout": HOSTILE,
               "outcomes": {"answered": 1, "malformed": 1},
               "metrics": {"unified": {"mean": 0.5, "low": 0.1, "high": 0.9, "n": 2}},
               "usage": {"prompt_tokens": 18, "completion_tokens": 18, "calls": 2, "price": None}} for name in "ab"]
     questions = {"q1": Question("q1", "needle " + HOSTILE, (HOSTILE,), answerable=True),
                  "q2": Question("q2", "hay", (), answerable=False)}
-    summary = {"run": HOSTILE, "cells": cells, "notes": [HOSTILE]}
+    heat = {"name": "depth", "title": HOSTILE, "header": [HOSTILE] * 14, "keys": 2, "main": 3, "shaded": True,
+            "notes": [HOSTILE], "rows": [[HOSTILE, name, 9, *[share_of(at, 10) for at in range(11)]] for name in "ab"]}
+    summary = {"run": HOSTILE, "columns": ["unified"], "cells": cells, "notes": [HOSTILE], "views": [heat],
+               "published": ["mrceval_2"]}
     write_report(ReportInput(HOSTILE, summary, questions, records, texts.__getitem__), folder / "report.html")
     return folder / "report.html"
 
@@ -156,8 +161,35 @@ def test_the_filter_leaves_what_fits(browser: Browser, field: str, value: str, l
 
 def test_a_phone_needs_no_sideways_scrolling(browser: Browser) -> None:
     browser.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+    browser.js("for (const paper of document.querySelectorAll('.paper, .more')) paper.open = true")
     browser.wait("document.documentElement.scrollWidth <= 390")
     browser.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_a_heat_maps_shades_differ_and_its_words_stand_out(browser: Browser) -> None:
+    for scheme in ("dark", "light"):
+        browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        shades = browser.js(SHADES)
+        assert len({shade for shade, _ in shades}) == 11
+        assert min(contrast for _, contrast in shades) >= 4.5
+
+
+# Each shade's colour and its contrast to the text on it (WCAG 2), as the browser paints them.
+SHADES = """(() => {
+  const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgb = (colour) => {
+    paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1);
+    return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const linear = (v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+  const light = (colour) => {
+    const [r, g, b] = rgb(colour).map((v) => linear(v / 255));
+    return .2126 * r + .7152 * g + .0722 * b;
+  };
+  return [...document.querySelector('.heat tbody tr').querySelectorAll('td[class]')].map((cell) => {
+    const style = getComputedStyle(cell), [a, b] = [light(style.backgroundColor), light(style.color)];
+    return [rgb(style.backgroundColor).join(), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)]; });
+})()"""
 
 
 def test_printing_opens_the_questions_and_closes_them_again(browser: Browser) -> None:

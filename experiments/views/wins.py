@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, Literal
 
 from experiments.cells import FACTORS, called, varying
@@ -42,10 +42,11 @@ def wins(material: Material) -> View | None:
 
 
 def _pairs(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    ordered = sorted(cells, key=lambda cell: _CONDITIONS.index(cell["condition"]))
-    for first, second in combinations(ordered, 2):
-        if first["condition"] != second["condition"] and _comparable(first, second):
-            yield first, second
+    for one, other in combinations(_CONDITIONS, 2):
+        for first, second in product(*([cell for cell in cells if cell["condition"] == condition]
+                                       for condition in (one, other))):
+            if _comparable(first, second):
+                yield first, second
 
 
 def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
