@@ -240,9 +240,19 @@ def test_the_limit_is_of_each_source_and_the_folder_says_what_it_is_made_of(tmp_
     (["guess", "a=b"], ["no converter to 'guess'", "crest, mrceval, detectiveqa, mrke"]),
     (["mrke", "guess=b"], ["'guess' is none of them", "musique"]), (["mrke", "b"], ["'b': expected NAME=PATH"]),
     (["mrke", "musique=absent.jsonl"], ["absent.jsonl: no such file"]),
+    (["mrke", "musique={list}"], ["list.json", "field id: expected text"]),
+    (["mrceval", "pubmedqa={list}"], ["list.json: expected one JSON object"]),
+    (["mrceval", "pubmedqa={object}"], ["object.json", "7.final_decision: expected text"]),
+    (["mrceval", "cosmosqa={list}"], ["field answer0: expected text"]),
+    (["mrceval", "logicbench={list}"], ["no MCQA"]), (["crest", "korean={list}"], ["ocr_corpus_v3.jsonl"]),
+    (["detectiveqa", "detectbench={list}"], ["field id: expected a whole number"]),
+    (["detectiveqa", "novel=absent.txt"], ["absent.txt: cannot be read"]),
 ])
 def test_what_cannot_be_converted_is_one_line(ragbed, tmp_path, arguments, says):
-    ragbed.refuses("convert", *arguments, "--out", tmp_path / "out", says=says)
+    (tmp_path / "list.json").write_text('[{"other": 1}]')
+    (tmp_path / "object.json").write_text('{"7": {"QUESTION": "?", "CONTEXTS": []}}')
+    places = {name: tmp_path / f"{name}.json" for name in ("list", "object")}
+    ragbed.refuses("convert", *(text.format(**places) for text in arguments), "--out", tmp_path / "out", says=says)
     assert not (tmp_path / "out").exists()
 
 

@@ -88,12 +88,15 @@ def convert(target: str, converter: Converter, sources: Sources, draw: Draw, out
     if unknown or not sources:
         raise SettingsError(f"{target} is made of NAME=PATH with the names {', '.join(converter.sources)}"
                             + (f"; {unknown[0]!r} is none of them" if unknown else ""))
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SettingsError(f"{out}: something is there already; give a new folder")
-    files = {**converter.files(sources, draw), CREDITS: _credits(target, converter, sources, draw)}
-    for name, content in files.items():
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
-        write_text(out / name, content)
+    try:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise SettingsError(f"{out}: something is there already; give a new folder")
+        files = {**converter.files(sources, draw), CREDITS: _credits(target, converter, sources, draw)}
+        for name, content in files.items():
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            write_text(out / name, content)
+    except OSError as error:
+        raise SettingsError(f"{error.filename}: {error.strerror}") from error
     return [out / name for name in files]
 
 

@@ -18,9 +18,10 @@ def korean_items(folder: Path) -> list[Item]:
 
 
 def _item(row: Row, pages: dict[str, str]) -> Item:
-    gold = [name for group in row.fields.get("retrieval_gt") or [] for name in group]
+    groups = row.fields.get("retrieval_gt")
+    gold = [name for group in groups if isinstance(group, list) for name in group] if isinstance(groups, list) else []
     if not gold or any(name not in pages for name in gold):
-        row.fail("retrieval_gt", "names of pages in ocr_corpus_v3.jsonl", gold)
+        row.fail("retrieval_gt", "lists of pages in ocr_corpus_v3.jsonl", groups)
     answers = row.fields.get("generation_gt")
     if not isinstance(answers, list) or not answers or not isinstance(answers[0], str):
         row.fail("generation_gt", "a list of texts", answers)

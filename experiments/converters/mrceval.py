@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from documents.errors import BenchmarkError
 from experiments.benchmarks.morehopqa import MoreHopQa
 from experiments.benchmarks.rows import Row, files_below, read_json, read_rows
 from experiments.converters.choices import Choice, choice
@@ -16,8 +17,9 @@ _UNSAID = "The passage does not answer this question."
 
 def _pubmedqa(path: Path, draw: Draw) -> Iterator[Choice]:
     """Abstracts; the options are those of the paper."""
-    for id, fields in sorted(read_json(path).items()):
-        row = Row(path, 1, fields)
+    whole = _object(path)
+    for id in sorted(whole.fields):
+        row = whole.part(id, whole.fields[id])
         decision = row.text("final_decision")
         if decision not in ("yes", "no", "maybe"):
             row.fail("final_decision", "yes, no or maybe", decision)
@@ -28,15 +30,27 @@ def _pubmedqa(path: Path, draw: Draw) -> Iterator[Choice]:
 
 def _logicbench(path: Path, draw: Draw) -> Iterator[Choice]:
     """The multiple-choice items of a folder."""
-    for file in [one for one in files_below(path, (".json",)) if "MCQA" in one.parts]:
-        whole = Row(file, 1, read_json(file))
+    files = [file for file in files_below(path, (".json",)) if "MCQA" in file.parts]
+    if not files:
+        raise BenchmarkError(f"{path}: no MCQA folder with .json files in it")
+    for file in files:
+        whole = _object(file)
         for number, row in enumerate(whole.parts("samples"), 1):
-            options, answer = row.fields["choices"], row.text("answer")
-            if not isinstance(options, dict) or answer not in options:
+            choices, answer = row.part("choices", row.fields.get("choices")), row.text("answer")
+            options = {name: choices.text(name) for name in choices.fields}
+            if answer not in options:
                 row.fail("answer", "the name of one of the choices", answer)
             yield choice(f"{whole.text('type')}-{whole.text('axiom')}-{number}", "logical", row.text("context"),
                          row.text("question"), options[answer],
                          [text for name, text in options.items() if name != answer])
+
+
+def _object(file: Path) -> Row:
+    """A whole file that is one JSON object."""
+    content = read_json(file)
+    if not isinstance(content, dict):
+        raise BenchmarkError(f"{file}: expected one JSON object")
+    return Row(file, 1, content)
 
 
 def _morehopqa(path: Path, draw: Draw) -> Iterator[Choice]:
@@ -77,7 +91,7 @@ def _cosmosqa(path: Path, draw: Draw) -> Iterator[Choice]:
     """Everyday stories; the options are the dataset's."""
     for row in read_rows(path):
         options = [row.text(f"answer{place}") for place in range(4)]
-        label = row.text("label")
+        label = str(row.fields.get("label"))
         if label not in ("0", "1", "2", "3"):
             row.fail("label", "0 to 3", label)
         answer = options.pop(int(label))
