@@ -200,8 +200,8 @@ def test_other_novels_may_come_before(data, tmp_path):
     novels = data / "novels"
     sources = {"novel": [novels / "gutenberg_863_mysterious_affair_at_styles.txt"],
                "before": [novels / "gutenberg_2852_hound_of_the_baskervilles.txt", novels / "murder_on_the_links"]}
-    convert("detectiveqa", CONVERTERS["detectiveqa"], sources, Draw(), tmp_path / "d")
-    question = loaded("detectiveqa", tmp_path / "d").questions[0]
+    convert("detectiveqa", CONVERTERS["detectiveqa"], sources, Draw(limit=1), tmp_path / "d")
+    (question,) = loaded("detectiveqa", tmp_path / "d").questions
     assert len(question.whole[0].content.split()) > 170_000
     assert min(step.depth for step in question.steps if step.depth is not None) > 0.6
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from experiments.converters.conversion import Converter, Draw, Source, Sources
 from experiments.converters.detectbench import read_cases
@@ -11,7 +12,7 @@ from experiments.converters.novels import Told, paragraphs_of, read_novel
 
 def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:
     before = [paragraph for path in sources.get("before", ()) for paragraph in paragraphs_of(path)]
-    told = [read_novel(path, before) for path in sources.get("novel", ())]
+    told = [_fewer(read_novel(path, before), draw) for path in sources.get("novel", ())]
     for path in sources.get("detectbench", ()):
         told += draw.limited(list(read_cases(path)), lambda case: case.stem)
     files: dict[str, str] = {}
@@ -20,6 +21,10 @@ def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:
         files[f"novel_data_en/{one.stem}.txt"] = "".join(
             f"[{number}] {text}\n" for number, text in enumerate(one.paragraphs, start=1))
     return files
+
+
+def _fewer(told: Told, draw: Draw) -> Told:
+    return replace(told, questions=tuple(draw.limited(told.questions, lambda question: str(question["question"]))))
 
 
 def _record(told: Told) -> str:
