@@ -100,7 +100,8 @@ def test_what_a_failure_left_behind_scores_nothing(item, text):
 
 @given(ITEMS)
 def test_a_chain_is_right_lucky_or_has_a_wrong_end_and_its_pattern_says_which(item):
-    scores, pattern = score(item, groups=("chain",)), chain_pattern(item)
+    scores = score(item, groups=("chain",))
+    pattern = chain_pattern(scores)
     if not pattern:
         assert set(scores.values()) <= {None}
         return

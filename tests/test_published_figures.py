@@ -73,8 +73,9 @@ def test_mrkes_joint_em_at_two_hops(model, expected):
 
 def test_mrkes_shares_of_right_and_lucky_answers():
     items = patterned("GPT-3.5")
-    figures = aggregate([Row(score(item, groups=("overlap", "chain"))) for item in items], resamples=2)
+    rows = [Row(score(item, groups=("overlap", "chain"))) for item in items]
+    figures = aggregate(rows, resamples=2)
     assert round(100 * figures["chain_correct"]["mean"], 1) == 13.3
     assert round(100 * figures["lucky"]["mean"], 1) == 17.7
-    assert [chain_pattern(item) for item in items].count((True, False, False)) == 73
+    assert [chain_pattern(row.scores) for row in rows].count((True, False, False)) == 73
     assert "joint_em_log" not in figures

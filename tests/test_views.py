@@ -20,6 +20,8 @@ def result(cell, question, scores, steps=None, size=0, **fields):
                             pages=None, text="t")
     shown = (passage,) if size else ()
     verdict = None if steps is None else Verdict(judge="lexical", steps=None if steps == "none" else tuple(steps))
+    if verdict:
+        scores = {"reasoning_score": 0.0, **scores, "unjudged": float(verdict.unjudged)}
     return Result(**{
         "cell": cell, "question": question, "answerable": True, "outcome": "answered", "text": "x", "refused": False,
         "refused_as_published": False, "cited": (), "invalid_citations": (), "tagged": True, "notes": (),
@@ -173,15 +175,26 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
     assert view.notes[1] == "Reasonings that were not judged and are left out: 1."
 
 
-def test_without_judged_steps_there_is_no_heat_map():
+def test_a_reply_without_reasoning_holds_no_step_though_nobody_judged_it():
+    results = [result("full", "q0", {"reasoning_score": 0.0, "unjudged": 0.0})]
+    view = VIEWS["depth"](material({"full": {}}, results, [question("q0", (Step("a", 0.3),))], ()))
+    assert [(row[0], row[2], row[6]) for row in view.rows] == [("length not known", 1, share_of(0, 1))]
+
+
+def test_without_steps_whose_place_is_known_there_is_no_heat_map():
     assert VIEWS["depth"](detective_run(["full"])) is None
 
 
 def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
     chains = ["ccc", "ccc", "ccw", "wcc", "wwc", "www", "cccc", ""]
     def scores(chain):
-        *steps, final = chain or "w"
-        return {"em": float(final == "c"), **{f"sub_em@{n}": float(one == "c") for n, one in enumerate(steps, 1)}}
+        if not chain:
+            return {"em": 0.0, "chain_correct": None, "lucky": None}
+        *steps, final = chain
+        right = float(set(chain) == {"c"})
+        return {"chain_correct": right, "lucky": float(final == "c") - right,
+                **{f"sub_em@{n}": float(one == "c") for n, one in enumerate(steps, 1)}}
+
     results = [result("a", f"q{n}", scores(chain)) for n, chain in enumerate(chains)]
     view = VIEWS["chain"](material({"a": {}}, results, [question(f"q{n}") for n in range(8)], ("em",)))
     shares = {row[:2]: row[4]["mean"] for row in view.rows}
@@ -192,7 +205,7 @@ def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
     assert shares["2", "lucky: right answer, a step wrong"] == pytest.approx(2 / 6)
     assert sum(share for (hops, words), share in shares.items() if hops == "2" and words[1] == " ") == pytest.approx(1)
     assert shares["3", "c c c c"] == 1.0
-    assert view.notes[1] == "Answers to questions without asked sub-questions, which are left out: 1."
+    assert view.notes[1] == "Answers without a scored chain, which are left out: 1."
 
 
 def test_a_run_without_sub_questions_has_no_chains():

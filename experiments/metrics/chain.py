@@ -8,7 +8,7 @@ precision and recall are the products of those of the final and all sub-answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count, takewhile
 from typing import TYPE_CHECKING
 
@@ -43,15 +43,19 @@ def chain(item: Scored, scoring: Scoring = "corrected") -> Scores:
     return scores
 
 
-def chain_pattern(item: Scored) -> tuple[bool, ...]:
+def chain_pattern(scores: Mapping[str, float | None]) -> tuple[bool, ...]:
     """Correct or not by exact match, of each sub-question in order and last of the question (MRKE, Table 5).
 
     Empty where no chain is scored.
+
+    Args:
+        scores: of one question, with those of this group.
     """
-    if not _applies(item):
+    right, lucky = scores.get("chain_correct"), scores.get("lucky")
+    if right is None or lucky is None:
         return ()
-    final, *subs = (bool(em) for em, _ in _links(item))
-    return (*subs, final)
+    subs = takewhile(scores.__contains__, (f"sub_em@{place}" for place in count(1)))
+    return (*(bool(scores[name]) for name in subs), bool(right or lucky))
 
 
 def _applies(item: Scored) -> bool:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from itertools import product
 
+from experiments.metrics import chain_pattern
 from experiments.metrics.aggregate import share_of
 from experiments.record import Result
 from experiments.views.types import Material, Value, View
@@ -16,7 +17,8 @@ def chain(material: Material) -> View | None:
     """Shares of the 2^(N+1) patterns over the N sub-answers, in order, and the final answer, by exact match.
 
     A question is right for the right reason where all are correct, and lucky where the final answer is and a step
-    is not. Questions that had no sub-questions asked are left out and counted.
+    is not. Questions without a scored chain, such as those whose sub-questions were not asked, are left out and
+    counted.
     """
     patterns = {cell["id"]: Counter(map(_pattern, material.results[cell["id"]])) for cell in material.cells}
     hops = sorted({len(pattern) - 1 for found in patterns.values() for pattern in found if pattern})
@@ -24,18 +26,14 @@ def chain(material: Material) -> View | None:
     if not rows:
         return None
     left_out = sum(found[""] for found in patterns.values())
-    notes = [f"Answers to questions without asked sub-questions, which are left out: {left_out}."] if left_out else []
+    notes = [f"Answers without a scored chain, which are left out: {left_out}."] if left_out else []
     return View("chain", "Chain outcomes", ("sub-questions", "outcome", "cell", "n", "share"), tuple(rows), 3, 4,
                 ("In order: each sub-answer, then the final answer; c is correct, w is wrong, by exact match.", *notes))
 
 
 def _pattern(result: Result) -> str:
-    """Such as `cwc`; empty where there are no sub-answers."""
-    steps: list[float | None] = []
-    while (name := f"sub_em@{len(steps) + 1}") in result.scores:
-        steps.append(result.scores[name])
-    asked = [score for score in steps if score is not None]
-    return "".join("c" if score == 1 else "w" for score in [*asked, result.scores.get("em")]) if asked else ""
+    """Such as `cwc`; empty where no chain is scored."""
+    return "".join("c" if right else "w" for right in chain_pattern(result.scores))
 
 
 def _rows(material: Material, patterns: Mapping[str, Counter[str]], hops: int) -> list[tuple[Value, ...]]:

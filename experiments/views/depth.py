@@ -28,7 +28,7 @@ def depth(material: Material) -> View | None:
     unjudged = 0
     for label, cell in ((label, cell) for label, cell in material.labelled() if cell["condition"] != "closed-book"):
         results = material.results[cell["id"]]
-        unjudged += sum(result.verdict is not None and result.verdict.steps is None for result in results)
+        unjudged += sum(bool(result.scores.get("unjudged")) for result in results)
         found[label] = _steps(material, results, lengths)
     rows = _rows(found)
     if not rows:
@@ -53,9 +53,9 @@ def _lengths(material: Material) -> dict[str, int]:
 def _steps(material: Material, results: Sequence[Result], lengths: Mapping[str, int]) -> Steps:
     steps: Steps = Counter()
     for result in results:
-        found = result.verdict.steps if result.verdict else None
-        if found is None:
+        if result.scores.get("reasoning_score") is None or result.scores.get("unjudged"):
             continue
+        found = (result.verdict.steps if result.verdict else None) or ()  # a reply without reasoning holds none
         length = _length(lengths.get(result.question))
         for place, step in enumerate(material.questions[result.question].steps):
             if step.depth is not None:

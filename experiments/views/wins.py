@@ -31,7 +31,7 @@ def wins(material: Material) -> View | None:
         reasoning = {first["condition"], second["condition"]} != {"evidence", "full"}
         answers = _answers(material, first, second)
         endings = Counter(_ending(*pair, reasoning) for pair in answers)
-        unjudged += reasoning and sum(_unjudged(one) for pair in answers for one in pair)
+        unjudged += reasoning and sum(bool(one.scores.get("unjudged")) for pair in answers for one in pair)
         rows.append(_row(material, first, second, reasoning, len(answers), endings))
     if not rows:
         return None
@@ -72,10 +72,6 @@ def _ending(first: Result, second: Result, reasoning: bool) -> Ending:
 def _score(result: Result, reasoning: bool) -> float:
     share = result.scores.get("reasoning_score") or 0.0
     return (result.scores.get("accuracy") or 0.0) + (share if reasoning else 0.0)
-
-
-def _unjudged(result: Result) -> bool:
-    return result.verdict is not None and result.verdict.unjudged
 
 
 def _row(material: Material, first: Mapping[str, Any], second: Mapping[str, Any], reasoning: bool, n: int,
