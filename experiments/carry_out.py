@@ -64,14 +64,14 @@ def _show(folder: RunFolder) -> None:
     summary = folder.summary()
     header, rows = run_table(summary["cells"], summary["columns"])
     print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
-                                    f"judge {summary['cells'][0]['judge']}")
+                                    f"judge {summary['cells'][0]['judge'] or 'none'}")
     for view in summary["views"]:
         _show_view(view, summary["cells"][0]["judge"])
     for text in [*summary["notes"], *on_published(summary["published"])]:
         say(text)
 
 
-def _show_view(view: Mapping[str, Any], judge: str) -> None:
+def _show_view(view: Mapping[str, Any], judge: str | None) -> None:
     """The view as a table with its notes, or one line that says where it is."""
     say("")
     title, table = view_table(view, judge)

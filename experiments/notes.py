@@ -32,8 +32,12 @@ def _is_default(model: str, known: str | None) -> bool:
     return entry is not None and resolve(model, calls=False, known=known).identity == f"sha256:{entry.weights.sha256}"
 
 
-def on_judge(judge: str, used: Usage) -> list[str]:
-    """What stands behind the grades, and what a judge model used, which is no part of the cells' own figures."""
+def on_judge(judge: str | None, used: Usage) -> list[str]:
+    """What stands behind the grades, and what a judge model used, which is no part of the cells' own figures.
+
+    Args:
+        judge: None where the benchmark asks none.
+    """
     if judge == "lexical":
         return [LEXICAL]
     if not used.calls:

@@ -26,7 +26,8 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
         by_cell[result.cell].append(result)
     results = [result for cell in cells for result in by_cell[cell.id]]
     judge_used = sum((result.judge_usage for result in results), Usage())
-    rows = [{**_row(cell, by_cell[cell.id], settings), **_sub_questions(by_cell[cell.id], settings, scheme)}
+    judge = settings.judge.name if scheme.rubric else None
+    rows = [{**_row(cell, by_cell[cell.id], settings, judge), **_sub_questions(by_cell[cell.id], settings, scheme)}
             for cell in cells]
     questions = folder.questions()
     material = Material(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed)
@@ -34,7 +35,7 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
             "notes": [*_cells_note(settings, cells), *on_dropped(settings.perturbations, questions.values()),
                       *on_models(settings.models, known_models(folder.path)),
-                      *on_judge(settings.judge.name, judge_used), *on_filled(settings.filled, results),
+                      *on_judge(judge, judge_used), *on_filled(settings.filled, results),
                       *on_unjudged(result.verdict for result in results),
                       *(on_rules(cell.rules for cell in cells) if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
@@ -47,8 +48,8 @@ def _cells_note(settings: RunSettings, cells: Sequence[Cell]) -> list[str]:
         "under their condition are one cell, run once."]
 
 
-def _row(cell: Cell, results: Sequence[Result], settings: RunSettings) -> dict[str, Any]:
-    return {"id": cell.id, **asdict(cell), "layout": settings.layout, "judge": settings.judge.name,
+def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None) -> dict[str, Any]:
+    return {"id": cell.id, **asdict(cell), "layout": settings.layout, "judge": judge,
             "scoring": settings.scoring, "n": len(results), "outcomes": outcomes(results),
             "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules)),
             "usage": _usage([result.usage for result in results]),

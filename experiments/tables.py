@@ -31,7 +31,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     return header, [_row(cell, factors, columns, bool(unjudged)) for cell in cells]
 
 
-def view_table(view: Mapping[str, Any], judge: str) -> tuple[str, Table | None]:
+def view_table(view: Mapping[str, Any], judge: str | None) -> tuple[str, Table | None]:
     """Title and table of a view. A long one over several cells becomes a cross table of its main figure.
 
     Args:
