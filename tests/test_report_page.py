@@ -20,7 +20,7 @@ from experiments.report.cells import table
 from experiments.report.page import for_script
 from experiments.report.plot import apart, plot
 from experiments.report.store import TextStore
-from experiments.report.text import bounded, visible
+from experiments.report.text import bounded, pieces, visible
 from experiments.report.verdicts import verdicts
 from strategies.types import Failure, Usage
 
@@ -249,3 +249,9 @@ def test_texts_beyond_the_budget_are_counted_as_omitted() -> None:
     store = TextStore({"a": "x" * 500_000, "b": "y" * 200_000, "c": "z"}.__getitem__, budget=1)
     assert (store.ref("a").left_out, store.ref("b").left_out) == (200_000, 0)
     assert (store.ref("c").block, store.ref("c").size, store.omitted) == (None, 1, 1)
+
+
+def test_long_names_break_after_their_marks_and_lose_nothing() -> None:
+    assert pieces("unified (http://127.0.0.1:80/v1#m_a)") == [
+        "unified (http://", "127.", "0.", "0.", "1:", "80/", "v1#", "m_", "a)"]
+    assert pieces("_a") == ["_", "a"]

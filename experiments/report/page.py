@@ -16,7 +16,7 @@ from experiments.report.papers import papers
 from experiments.report.plot import plot
 from experiments.report.questions import entries
 from experiments.report.store import TextStore, pack
-from experiments.report.text import visible
+from experiments.report.text import pieces, visible
 from experiments.report.verdicts import verdicts
 from experiments.report.view import ReportInput
 from retrieval.files import write_atomically
@@ -36,6 +36,7 @@ def render(view: ReportInput) -> str:
 
     environment = Environment(loader=PackageLoader("experiments.report", "assets"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["pieces"] = pieces
     return environment.get_template("page.html.j2").render(_context(view))
 
 

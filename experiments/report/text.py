@@ -15,6 +15,9 @@ _HIDDEN = re.compile(
 )
 
 
+_PIECE = re.compile(r"[^_/.:#]+[_/.:#]*|[_/.:#]+")
+
+
 def visible(text: str) -> str:
     """The text with every invisible or direction-changing character written out, such as `⟨U+202E⟩`.
 
@@ -25,6 +28,11 @@ def visible(text: str) -> str:
 
 def _name(match: re.Match[str]) -> str:
     return f"⟨U+{ord(match[0]):04X}⟩"
+
+
+def pieces(name: str) -> list[str]:
+    """A name, such as a metric's or a model's address, where a line may break."""
+    return _PIECE.findall(name)
 
 
 @dataclass(frozen=True, slots=True)
