@@ -35,24 +35,29 @@ def read_settings(path: Path) -> RunSettings:
         SettingsError: one line that names the file, the key and what is wrong.
     """
     try:
-        content = _plain(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}") from error
-    except RecursionError:
-        raise SettingsError(f"{path}: not readable as YAML: nested beyond reason") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path}: not readable as YAML: {error}") from error
+    content = read_value(text, str(path))
     if not isinstance(content, dict):
         raise SettingsError(f"{path}: a mapping of settings is expected")
     return check_settings({"name": path.stem, **content}, str(path))
 
 
-def _plain(text: str) -> Any:
-    loader = _Loader(text)
+def read_value(text: str, where: str) -> Any:
+    """The value that the text says in YAML; SettingsError where it says none."""
     try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
+        loader = _Loader(text)
+        try:
+            return loader.get_single_data()
+        finally:
+            loader.dispose()
+    except RecursionError:
+        raise SettingsError(f"{where}: not readable as YAML: nested beyond reason") from None
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{where}: not readable as YAML: {' '.join(str(error).split())}") from error
 
 
 def check_settings(content: dict[str, Any], where: str) -> RunSettings:

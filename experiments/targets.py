@@ -11,7 +11,7 @@ from documents.errors import SettingsError
 from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
 from experiments.settings import RunSettings
-from experiments.settings_file import check_settings, read_settings
+from experiments.settings_file import check_settings, read_settings, read_value
 from strategies.catalogue import REASONING
 
 _LONGEST = 80  # characters of a run's name
@@ -64,10 +64,25 @@ def _of_kind(kind: str, path: str | None, options: Mapping[str, Any]) -> RunSett
     if path is not None and "path" not in fields:
         raise SettingsError(f"{kind} needs no PATH: `ragbed run {kind}`")
     benchmark = {"kind": kind} if path is None else {"kind": kind, "path": path}
-    chosen = dict(options)
+    chosen: dict[str, Any] = {"name": kind, "benchmark": benchmark, **options}
     if "all" in chosen.get("reasoning", ()):
         chosen["reasoning"] = list(REASONING)
-    return check_settings({"name": kind, "benchmark": benchmark, **chosen}, kind)
+    for text in chosen.pop("set", ()):
+        _put(chosen, text)
+    return check_settings(chosen, kind)
+
+
+def _put(settings: dict[str, Any], text: str) -> None:
+    """Add a setting given as `key.key=value`, the value in YAML."""
+    place, equals, value = text.partition("=")
+    *keys, last = place.split(".")
+    if not equals or not last:
+        raise SettingsError(f"--set {text!r}: expected KEY=VALUE, as in --set limits.max_tokens=256")
+    for key in keys:
+        settings = settings.setdefault(key, {})
+        if not isinstance(settings, dict):
+            raise SettingsError(f"--set {text!r}: {key} is set already, and holds no settings of its own")
+    settings[last] = read_value(value, f"--set {text!r}")
 
 
 def _of_file(file: Path, given: Sequence[str]) -> RunSettings:

@@ -40,6 +40,13 @@ def test_options_are_settings():
         "openai:c", "as-published", "elsewhere/mine")
 
 
+def test_any_other_setting_is_given_by_its_place():
+    settings = of("hotpotqa", set=["limits.max_tokens=64", "limits.calls=9", "benchmark.units=sentences",
+                                   "show=[question, sub_questions]", "brief=false"])
+    assert (settings.limits.max_tokens, settings.limits.calls, settings.benchmark.units) == (64, 9, "sentences")
+    assert (settings.show, settings.brief) == (["question", "sub_questions"], False)
+
+
 @pytest.mark.parametrize(("part", "name"), [
     (Part(limit=3), "crest-limit-3"), (Part(sample=20), "crest-sample-20"),
     (Part(sample=20, seed=1, limit=5), "crest-sample-20-seed-1-limit-5"),
@@ -76,6 +83,10 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     (["demo", "--condition", "guess"], ["conditions", "'closed-book'"]),
     (["demo", "--perturbation", "guess"], ["unknown perturbation 'guess'"]),
     (["demo", "--scoring", "guess"], ["scoring", "'as-published'"]),
+    (["demo", "--set", "brief"], ["KEY=VALUE"]),
+    (["demo", "--set", "limits.token=5"], ["unknown setting 'limits.token'", "max_tokens"]),
+    (["demo", "--set", "name.x=5"], ["name is set already"]),
+    (["demo", "--set", "brief=[1"], ["brief", "not readable as YAML"]),
     (["demo", "--name", "a/b"], ["cannot name the run's folder"]),
 ])
 def test_what_does_not_fit_is_one_line(ragbed, arguments, says):

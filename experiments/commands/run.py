@@ -47,6 +47,8 @@ ScoringName = Annotated[str | None, typer.Option("--scoring", help="corrected or
                                                  rich_help_panel=_BY_NAME)]
 RunName = Annotated[str | None, typer.Option("--name", help="Of the run; by default the benchmark's, and the part.",
                                              rich_help_panel=_BY_NAME)]
+Others = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", rich_help_panel=_BY_NAME, help=(
+    "Any other setting, as in --set limits.max_tokens=256 or --set benchmark.units=sentences; may be given again."))]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder of runs; by default `runs`.",
                                           rich_help_panel=_BY_NAME)]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first so many questions, as a run of its own: "
@@ -61,7 +63,7 @@ Filter = Annotated[list[str] | None, typer.Option("--filter", metavar="TAG=VALUE
 
 def run(target: Target, path: Files = None, model: Models = None, reasoning: Reasonings = None,
         retrieval: Retrievals = None, condition: Conditions = None, perturbation: Perturbations = None,
-        judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, out: Out = None,
+        judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
         limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None,
         fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
@@ -79,7 +81,7 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
     if fresh and journal is JournalMode.replay:
         raise SettingsError("--fresh removes the journal that --journal replay reads; give one of the two")
     options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
-               "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name, "out": out}
+               "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name, "out": out, "set": set}
     settings = settings_of(target, path, {key: value for key, value in options.items() if value is not None},
                            Part(limit, sample, seed, tuple(filter or ())))
     carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json,
