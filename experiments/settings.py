@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -153,13 +154,14 @@ class RunSettings(Closed):
     def _as_the_paper(cls, fields: Any) -> Any:
         kind = fields["benchmark"].get("kind") if isinstance(fields, dict) and isinstance(
             fields.get("benchmark"), dict) else None
-        return {**BENCHMARKS[kind].about.settings, **fields} if kind in BENCHMARKS else fields
+        known = isinstance(kind, str) and kind in BENCHMARKS
+        return {**BENCHMARKS[kind].about.settings, **fields} if known else fields
 
     @model_validator(mode="after")
     def _retrievers_differ(self) -> RunSettings:
-        names = [one.name for one in self.retriever]
-        if len(names) != len(set(names)):
-            raise ValueError(f"two retrievers are called {names[0]}; give each a `name` of its own")
+        name, count = Counter(one.name for one in self.retriever).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"two retrievers are called {name}; give each a `name` of its own")
         return self
 
     @model_validator(mode="after")

@@ -69,6 +69,9 @@ def _of_kind(kind: str, path: str | None, options: Mapping[str, Any]) -> RunSett
         chosen["reasoning"] = list(REASONING)
     for text in chosen.pop("set", ()):
         _put(chosen, text)
+    named = chosen["benchmark"]
+    if not isinstance(named, dict) or named.get("kind") != kind:
+        raise SettingsError(f"--set says another benchmark than {kind}; give its name in the place of {kind}")
     return check_settings(chosen, kind)
 
 
@@ -76,7 +79,7 @@ def _put(settings: dict[str, Any], text: str) -> None:
     """Add a setting given as `key.key=value`, the value in YAML."""
     place, equals, value = text.partition("=")
     *keys, last = place.split(".")
-    if not equals or not last:
+    if not equals or not all((*keys, last)):
         raise SettingsError(f"--set {text!r}: expected KEY=VALUE, as in --set limits.max_tokens=256")
     for key in keys:
         settings = settings.setdefault(key, {})

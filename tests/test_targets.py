@@ -86,11 +86,24 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     (["demo", "--set", "brief"], ["KEY=VALUE"]),
     (["demo", "--set", "limits.token=5"], ["unknown setting 'limits.token'", "max_tokens"]),
     (["demo", "--set", "name.x=5"], ["name is set already"]),
+    (["demo", "--set", "..a=5"], ["KEY=VALUE"]),
+    (["demo", "--set", "limits.=5"], ["KEY=VALUE"]),
+    (["demo", "--set", "benchmark.kind=crest"], ["another benchmark than demo"]),
+    (["demo", "--set", "benchmark={kind: {a: b}}"], ["another benchmark than demo"]),
+    (["demo", "--set", "benchmark=crest"], ["another benchmark than demo"]),
+    (["multihop_rag", "--set", "benchmark.size=0"], ["benchmark.multihop_rag.size", "greater than or equal to 1"]),
+    (["demo", "--set", "retriever=[{kind: dense, name: a}, {kind: dense}, {kind: dense, name: dense@5}]"],
+     ["two retrievers are called dense@5"]),
     (["demo", "--set", "brief=[1"], ["brief", "not readable as YAML"]),
     (["demo", "--name", "a/b"], ["cannot name the run's folder"]),
 ])
 def test_what_does_not_fit_is_one_line(ragbed, arguments, says):
     ragbed.refuses("run", *arguments, says=says)
+
+
+@pytest.mark.parametrize("kind", [["crest"], {"a": "b"}, None])
+def test_a_kind_that_is_no_name_is_one_line(ragbed, town, kind):
+    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", benchmark={"kind": kind}), says=["benchmark", "kind"])
 
 
 def test_a_settings_file_takes_no_options_of_a_benchmark(ragbed, town):
@@ -136,3 +149,9 @@ def test_every_condition_and_perturbation_is_listed():
     assert {name.partition("@")[0] for name in PERTURBATIONS} == {"none", "A+B", *Perturbation.__dataclass_fields__}
     with pytest.raises(SettingsError):
         Perturbation.parse("A+B")
+
+
+def test_pages_that_are_indexed_are_searched_unless_another_condition_is_named():
+    assert settings_of("demo", None, {}, ALL).conditions == ["retrieved"]
+    assert of("jsonl").conditions == ["retrieved"]
+    assert of("jsonl", conditions=["closed-book"]).conditions == ["closed-book"]

@@ -21,7 +21,8 @@ class Demo(Selection):
 
     about = About(
         paper="cut from HotpotQA (2018), ClapNQ (2024) and TabFact (2020)",
-        licence="CC BY-SA 4.0, Apache-2.0 and MIT, by part", size="12 questions over 33 pages", get="bundled")
+        licence="CC BY-SA 4.0, Apache-2.0 and MIT, by part", size="12 questions over 33 pages", get="bundled",
+        settings={"conditions": "retrieved"})
 
     kind: Literal["demo"] = "demo"
 

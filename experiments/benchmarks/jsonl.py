@@ -71,7 +71,7 @@ class OwnQuestions(Selection):
     """
 
     about = About(paper="none: your own questions", licence="yours", size="one line a question",
-                  get="a JSON Lines file that you write")
+                  get="a JSON Lines file that you write", settings={"conditions": "retrieved"})
 
     kind: Literal["jsonl"] = "jsonl"
     path: str

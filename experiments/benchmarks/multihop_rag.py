@@ -23,6 +23,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from pydantic import Field
+
 from documents.chunkers import Sections
 from documents.errors import BenchmarkError
 from documents.types import Chunk, Document, digest
@@ -59,7 +61,7 @@ class MultiHopRag(Selection):
 
     kind: Literal["multihop_rag"] = "multihop_rag"
     path: str = "hub:yixuantt/MultiHopRAG"
-    size: int = 1000
+    size: int = Field(default=1000, ge=1)
 
     def load(self) -> Benchmark:
         """The chosen queries, over the whole collection.

@@ -23,6 +23,6 @@ def demo(model: ModelName = DEFAULT_MODEL,
 
     settings = check_settings({
         "name": "demo", "out": out, "benchmark": {"kind": "demo"}, "models": model, "reasoning": list(REASONING),
-        "conditions": "retrieved", "retriever": {"kind": "dense", "k": 4}, "limits": {"max_tokens": 192},
+        "retriever": {"kind": "dense", "k": 4}, "limits": {"max_tokens": 192},
     }, "demo")
     carry_out(settings, again=True, fresh=fresh, json=json)
