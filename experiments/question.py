@@ -56,7 +56,7 @@ class Question:
         negatives: the benchmark's own further negatives, in the order in which `negatives@N` adds them.
         table: the table that the documents were made from, which the perturbation `table` shows in their place.
         options: label and text of each; only those of a multiple-choice question.
-        sub_questions: in the order of the hops; `#1` stands for the answer to the first.
+        sub_questions: in the order of the hops; `#1` stands for the answer to the first, which none of them holds.
         sub_answers: one for each sub-question.
         steps: the reference reasoning.
         about: what a closed-book prompt may say of the documents, such as a novel's title and author.

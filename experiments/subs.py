@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from agents.database import Database
 from agents.types import Answer, Cost, GenerateStep
+from experiments.benchmarks.chained import REFERENCE
 from experiments.play import CellPlayer
 from experiments.question import Question
 from experiments.record import StoredSub
@@ -22,8 +23,6 @@ from strategies.prompting import fill
 from strategies.reading import is_refusal, strip_citations
 from strategies.sub_answers import read_sub_answers
 from strategies.types import Usage
-
-_REFERENCE = re.compile(r"#(\d{1,2})(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def with_references(text: str, answers: Sequence[str]) -> str:
         place = int(found[1])
         return answers[place - 1] if 1 <= place <= len(answers) else found[0]
 
-    return _REFERENCE.sub(one, text)
+    return REFERENCE.sub(one, text)
 
 
 async def _ask(player: CellPlayer, question: Question, answer: Answer, database: Database) -> Subs:

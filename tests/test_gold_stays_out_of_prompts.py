@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from experiments.benchmarks import BENCHMARKS
+from experiments.benchmarks.rows import files_below, read_rows
 from experiments.question import Gold, Step
 from strategies.catalogue import REASONING
 
@@ -15,6 +16,8 @@ KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHM
 # The papers' five are run with every strategy; of the others a question is enough.
 FIVE = {"crest": {}, "mrceval": {"limit": 2}, "mdbench": {"limit": 2}, "mrke": {"filter": {"type": "comparison"}},
         "detectiveqa": {"filter": {"annotation": "human_anno"}, "limit": 2}}
+CHAINS = [kind for kind in KINDS if "chain" in BENCHMARKS[kind].scheme.groups]
+CHAIN_FIELDS = ("question_decomposition", "sub_questions", "sub_answers")
 CANARY = "goldcanary"
 
 
@@ -32,10 +35,19 @@ def sub_questions_as_canaries(question):
     return replace(question, sub_questions=tuple(f"{CANARY} of #1?" for _ in question.sub_questions))
 
 
+def sub_answers_as_canaries(row):
+    """The record with a canary for each sub-answer, also where a sub-question holds it."""
+    parts = row.get("question_decomposition") or []
+    told = json.dumps({name: row[name] for name in CHAIN_FIELDS if name in row})
+    for place, answer in enumerate(row.get("sub_answers") or [part["answer"] for part in parts]):
+        told = told.replace(json.dumps(answer)[1:-1], f"{CANARY} {place}")
+    return {**row, **json.loads(told)}
+
+
 @pytest.fixture
 def prompts(serve, ragbed, monkeypatch, tmp_path):
     """The request bodies of a run over a fixture whose questions were changed, each as one text."""
-    def prompts(kind, change, **settings):
+    def prompts(kind, change, folder=DATA, **settings):
         loader = BENCHMARKS[kind]
         load = loader.load
 
@@ -45,7 +57,7 @@ def prompts(serve, ragbed, monkeypatch, tmp_path):
                          for id, document in benchmark.documents.items()}
             return replace(benchmark, documents=documents, questions=tuple(map(change, benchmark.questions)))
 
-        benchmark = {"kind": kind, "path": str(DATA / kind), **FIVE.get(kind, {"limit": 1})}
+        benchmark = {"kind": kind, "path": str(folder / kind), **FIVE.get(kind, {"limit": 1})}
         loaded = loader(**benchmark).load()
         monkeypatch.setattr(loader, "load", changed)
         server = serve(reply)
@@ -77,9 +89,21 @@ def reply(body):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_gold_field_reaches_a_prompt(prompts, kind):
-    chained = {} if kind == "mrke" else {"sub_answers": "none"}
-    asked = prompts(kind, gold_as_canaries, show=["question", "sub_questions"], **chained)
+    asked = prompts(kind, gold_as_canaries, show=["question", "sub_questions"])
     assert len(asked) >= 2
+    assert [body for body in asked if CANARY in body] == []
+
+
+@pytest.mark.parametrize("sub_answers", ["asked", "in_prompt"])
+@pytest.mark.parametrize("kind", CHAINS)
+def test_no_sub_answer_of_a_record_reaches_a_prompt(prompts, kind, sub_answers, tmp_path):
+    rows = [sub_answers_as_canaries(row.fields) for file in files_below(DATA / kind) for row in read_rows(file)]
+    assert CANARY in json.dumps(rows)
+    (tmp_path / kind).mkdir()
+    (tmp_path / kind / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = prompts(kind, lambda question: question, tmp_path, sub_answers=sub_answers)
+    question = BENCHMARKS[kind](path=str(tmp_path / kind), **FIVE.get(kind, {})).load().questions[0]
+    assert any(json.dumps(question.sub_questions[0])[1:-1] in body for body in asked)
     assert [body for body in asked if CANARY in body] == []
 
 

@@ -33,7 +33,7 @@ def test_a_row_becomes_a_question_with_its_chain(load):
     assert question.sub_questions == ("What did the Orlo family found?", "Where is #1 based?")
     assert question.sub_answers == ("Tessel", "Marn")
     assert [chunk.content for chunk in question.given] == ROW["context"]
-    assert question.tags == {"hops": ("2",), "type": ("bridge",), "version": ("edited",)}
+    assert question.tags == {"hops": ("2",), "type": ("bridge",), "version": ("edited",), "chain": ("placeholders",)}
 
 
 @pytest.mark.parametrize("passages", [
@@ -56,7 +56,8 @@ def test_an_original_is_a_question_of_its_own_that_shares_a_pair(load):
         original, edited = load(row)
         assert (original.id, original.answers, original.sub_questions) == ("orl-original", ("Selk",), ())
         assert original.tags == {"version": ("original",), "pair": ("orl",)}
-        assert edited.tags == {"hops": ("2",), "type": ("bridge",), "version": ("edited",), "pair": ("orl",)}
+        assert edited.tags == {"hops": ("2",), "type": ("bridge",), "version": ("edited",), "pair": ("orl",),
+                               "chain": ("placeholders",)}
         assert [chunk.content for chunk in original.given] == OLD["context"]
 
 

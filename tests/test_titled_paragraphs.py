@@ -103,9 +103,10 @@ def test_a_folder_that_holds_a_question_twice_is_refused(tmp_path):
 def test_morehopqa_has_its_chain_and_the_paragraphs_that_support_it():
     questions = MoreHopQa(path=str(DATA / "morehopqa")).load().questions
     first = questions[0]
-    assert first.sub_questions[1] == "Who is the current drummer of Maroon 5?"
+    assert first.sub_questions[1] == "Who is the current drummer of #1?"
     assert first.sub_answers == ("Maroon 5", "Matt Flynn", "116")
-    assert first.tags == {"hops": ("3",), "reasoning_type": ("Symbolic", "Commonsense"), "answer_type": ("number",)}
+    assert first.tags == {"hops": ("3",), "reasoning_type": ("Symbolic", "Commonsense"), "answer_type": ("number",),
+                          "chain": ("masked",)}
     assert {gold.chunk for gold in first.gold} == {chunk.id for chunk in first.given}
     assert [question.tags["hops"] for question in questions] == [("3",), ("1",), ("5",)]
 

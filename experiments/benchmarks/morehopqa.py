@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Literal
 
 from experiments.benchmarks.about import About
+from experiments.benchmarks.chained import chained
 from experiments.benchmarks.loading import Loaded, RecordFiles
 from experiments.benchmarks.rows import Row
 from experiments.benchmarks.titled import paragraphs, whole
@@ -47,10 +48,11 @@ class MoreHopQa(RecordFiles):
         titles = [title for part in parts if (title := part.optional("paragraph_support_title"))]
         material = whole(paragraphs(row), titles)
         reasoning = tuple(kind.strip() for kind in row.text("reasoning_type").split(",") if kind.strip())
+        answers = tuple(part.text("answer") for part in parts)
+        asked, chain = chained([part.text("question") for part in parts], answers)
         return Question(
             id=row.id("_id", "id"), text=row.text("question"), answers=(row.text("answer"),), answerable=True,
             gold=material.gold, given=material.given,
-            sub_questions=tuple(part.text("question") for part in parts),
-            sub_answers=tuple(part.text("answer") for part in parts),
+            sub_questions=asked, sub_answers=answers,
             tags={"hops": (str(row.number("no_of_hops")),), "reasoning_type": reasoning,
-                  "answer_type": (row.text("answer_type"),)}), material.documents
+                  "answer_type": (row.text("answer_type"),), "chain": (chain,)}), material.documents

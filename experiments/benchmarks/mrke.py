@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from experiments.benchmarks.about import About
+from experiments.benchmarks.chained import chained
 from experiments.benchmarks.loading import Loaded, RecordFiles
 from experiments.benchmarks.material import distinct, gold_chunk, passage
 from experiments.benchmarks.rows import Row
@@ -106,6 +107,8 @@ def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
         asked, answered = row.texts("sub_questions"), row.texts("sub_answers")
         if len(asked) != len(answered):
             row.fail("sub_answers", f"one for each of the {len(asked)} sub-questions", list(answered))
+        asked, chain = chained(asked, answered)
+        tags = {**tags, "chain": (chain,)}
     made = [passage(text, title) for title, text in _passages(row)]
     supporting = _supporting(row)
     gold = [gold_chunk(chunk) for document, chunk in made if document.title in supporting]

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Literal
 
 from experiments.benchmarks.about import About
+from experiments.benchmarks.chained import chained
 from experiments.benchmarks.loading import Loaded, SplitFiles
 from experiments.benchmarks.material import gold_chunk, passage
 from experiments.benchmarks.rows import Row
@@ -51,14 +52,15 @@ class Musique(SplitFiles):
         chunks = tuple(chunk for _, chunk in made)
         gold = [gold_chunk(chunk) for part, chunk in zip(given, chunks, strict=True)
                 if part.flag("is_supporting", False)]
-        chain = row.parts("question_decomposition") if answerable else []
+        parts = row.parts("question_decomposition") if answerable else []
+        sub_answers = tuple(part.text("answer") for part in parts)
+        asked, chain = chained([part.text("question") for part in parts], sub_answers)
         answers = dict.fromkeys((row.text("answer"), *row.texts("answer_aliases")))
+        tags = {"hops": (_hops(row, id),)} | ({"chain": (chain,)} if parts else {})
         return Question(
             id=id if answerable else f"{id}-unanswerable", text=row.text("question"), answers=tuple(answers),
             answerable=answerable, gold=tuple(dict.fromkeys(gold)), given=chunks,
-            sub_questions=tuple(part.text("question") for part in chain),
-            sub_answers=tuple(part.text("answer") for part in chain),
-            tags={"hops": (_hops(row, id),)}), [document for document, _ in made]
+            sub_questions=asked, sub_answers=sub_answers, tags=tags), [document for document, _ in made]
 
 
 def _hops(row: Row, id: str) -> str:
