@@ -13,7 +13,7 @@ from experiments.record import Result
 from strategies.types import Usage
 
 ROWS = {"crest_3": 10, "crest_4": 10, "crest_5": 5, "crest_6": 20, "mrceval_2": 28, "mdbench_1": 7, "mdbench_2": 5,
-        "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 3, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5, "mrke_7": 5,
+        "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 4, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5, "mrke_7": 5,
         "mrke_8": 5}
 
 
@@ -56,6 +56,7 @@ def test_there_is_every_table_with_all_its_rows():
     ("detectiveqa_6", "GLM3-6B-128k", None, "context and question: G.M.", "33.63"),
     ("detectiveqa_6", "Claude3-Opus-200k", None, "win rate", "94.61"),
     ("detectiveqa_8", "Qwen1.5-7B-8k", None, "question only: answer", "35.33"),
+    ("detectiveqa_8", "Qwen1.5-72B-32K", None, "win rate", "76.51"),
     ("mrke_3", "GEMINI-pro", None, "3 hops: joint EM", "8.70"),
     ("mrke_4", "Bing Chat", None, "4 hops: F1", "48.5"),
     ("mrke_5", "Bing Chat", None, "w w c", "5.0"),
