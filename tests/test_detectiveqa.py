@@ -147,6 +147,15 @@ def test_a_novel_that_is_missing_double_or_not_numbered_says_so(tmp_path, load):
         DetectiveQa(path=str(tmp_path)).load()
 
 
+def test_novels_of_another_dataset_on_the_hub_are_fetched_with_their_titles(tmp_path, load, monkeypatch):
+    load()
+    fetched = {}
+    monkeypatch.setattr("huggingface_hub.snapshot_download",
+                        lambda name, **options: fetched.update({name: set(options["allow_patterns"])}) or tmp_path)
+    assert DetectiveQa(path="hub:a/asked", novels="hub:a/novels").load().questions
+    assert fetched["a/novels"] >= {"*.txt", "*.csv", "*.json"}
+
+
 def test_a_whole_novel_loads(tmp_path, data):
     source = data / "novels" / "gutenberg_863_mysterious_affair_at_styles.txt"
     if not source.is_file():

@@ -53,6 +53,14 @@ def test_the_pdfs_beside_the_questions_are_what_is_searched(folder):
         folder / "pdfs")
 
 
+def test_a_path_on_the_hub_is_resolved_once_not_for_every_question(folder, monkeypatch):
+    asked = []
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **options: asked.append(name) or folder)
+    (folder / FILE.name).write_text(FILE.read_text() + FILE.read_text().replace("_id_", "_again_"))
+    assert len(FinanceBench(path="hub:a/b").load().questions) == 4
+    assert len(asked) == 2  # of the questions and of the PDFs
+
+
 def test_the_gold_page_is_found_in_the_parsed_pdf(folder):
     pdf = folder / "pdfs" / "ESKRAIL_2022_10K.pdf"
     document = parse_document(pdf.read_bytes(), pdf.name)

@@ -55,4 +55,4 @@ class Beir(Selection):
         documents, shared = read_corpus(part(folder, "corpus"))
         qrels = part(folder / "qrels", self.split, (".tsv", *RECORDS))[0]
         questions = judged_questions(read_qrels(qrels), read_topics(part(folder, "queries")), qrels)
-        return self.select(Benchmark(f"beir:{folder.name}", questions, documents, shared, scheme=self.scheme))
+        return self.select(Benchmark(f"beir:{folder.name}", questions, documents, shared))

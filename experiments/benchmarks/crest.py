@@ -34,12 +34,6 @@ from experiments.benchmarks.splits import SPLITS, Split, files_of_splits
 from experiments.question import Benchmark, Gold, Question
 from experiments.scheme import Scheme
 
-# Tables 3 (models), 4 (citations), 5 (difficulty) and 6 (strategies).
-SCHEME = Scheme(
-    groups=("answers", "overlap", "ranking", "form"), rubric="grades",
-    columns=("unified", "correct / partial / wrong", "refusal_accuracy", "citation_f1"),
-    views=("by:language", "by:difficulty_type", "by:reasoning_type", "by:format"),
-    published=("crest_3", "crest_4", "crest_5", "crest_6"))
 Loaded = tuple[Question, tuple[Document, ...]]
 
 
@@ -58,7 +52,12 @@ class Crest(Selection):
         get="hub:upstage/CReSt, or a folder with its two splits",
         settings={"reasoning": "chain_of_thought", "layout": "as_published", "rules": "grounded",
                   "conditions": "given"})
-    scheme = SCHEME
+    # Tables 3 (models), 4 (citations), 5 (difficulty) and 6 (strategies).
+    scheme = Scheme(
+        groups=("answers", "overlap", "ranking", "form"), rubric="grades",
+        columns=("unified", "correct / partial / wrong", "refusal_accuracy", "citation_f1"),
+        views=("by:language", "by:difficulty_type", "by:reasoning_type", "by:format"),
+        published=("crest_3", "crest_4", "crest_5", "crest_6"))
 
     kind: Literal["crest"] = "crest"
     path: str = "hub:upstage/CReSt"
@@ -69,16 +68,11 @@ class Crest(Selection):
         Raises:
             BenchmarkError: the files are not there, or a record does not fit.
         """
-        return self.select(load(fetched(self.path)))
-
-
-def load(path: Path) -> Benchmark:
-    """All questions of a file or folder."""
-    files = files_of_splits(path)
-    splits = [_read(split, files[split]) for split in SPLITS if split in files]
-    loaded = list(alternating(splits))
-    documents = {document.id: document for _, given in loaded for document in given}
-    return Benchmark("crest", tuple(question for question, _ in loaded), documents, scheme=SCHEME)
+        files = files_of_splits(fetched(self.path))
+        splits = [_read(split, files[split]) for split in SPLITS if split in files]
+        loaded = list(alternating(splits))
+        documents = {document.id: document for _, given in loaded for document in given}
+        return self.select(Benchmark("crest", tuple(question for question, _ in loaded), documents))
 
 
 def _read(split: Split, files: Sequence[Path]) -> list[Loaded]:

@@ -33,6 +33,7 @@ from experiments.question import Benchmark, Gold, Question, Step
 from experiments.scheme import Scheme
 
 _INFERRED = -1
+_NOVELS = ("*.txt", "*.csv")  # and titles.json, which is fetched as every .json is
 
 
 class DetectiveQa(Selection):
@@ -66,11 +67,11 @@ class DetectiveQa(Selection):
         Raises:
             BenchmarkError: the files are not there, or a record does not fit.
         """
-        path = fetched(self.path, also=("*.txt", "*.csv"))
+        path = fetched(self.path, also=_NOVELS)
         records = {question.id: (question, row) for question, row in _records(path)}
         chosen = self.select(Benchmark(
-            "detectiveqa", tuple(question for question, _ in records.values()), scheme=self.scheme))
-        folder = fetched(self.novels) if self.novels else path if path.is_dir() else path.parent
+            "detectiveqa", tuple(question for question, _ in records.values())))
+        folder = fetched(self.novels, also=_NOVELS) if self.novels else path if path.is_dir() else path.parent
         shelf = Shelf(folder)
         found = [(question, shelf.novel(question.tags["novel"][0], question.tags["language"][0]))
                  for question in chosen.questions]

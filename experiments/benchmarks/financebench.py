@@ -15,14 +15,13 @@ One row of the published shape of `financebench_open_source.jsonl`, made up; pag
 """
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from documents.types import Chunk, Document, Page
 from experiments.benchmarks.about import About
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.loading import Loaded, RecordFiles
+from experiments.benchmarks.loading import Loaded, RecordFiles, gathered
 from experiments.benchmarks.rows import Row
 from experiments.question import Benchmark, Gold, Question
 from experiments.scheme import Scheme
@@ -53,31 +52,33 @@ class FinanceBench(RecordFiles):
     def load(self) -> Benchmark:
         """The chosen questions."""
         pdfs = self._pdfs()
-        return replace(super().load(), corpus=None if pdfs is None else str(pdfs))
+        questions, documents = gathered(_question(row, pdfs) for row in self.rows())
+        return self.select(Benchmark("financebench", questions, documents,
+                                     corpus=None if pdfs is None else str(pdfs)))
 
     def files(self) -> list[Path]:
         """The file of the questions, which other files may stand beside."""
         files = super().files()
         return [file for file in files if file.name == _FILE] or files
 
-    def question(self, row: Row) -> Loaded:
-        """The question of one record."""
-        name, pdfs = row.text("doc_name"), self._pdfs()
-        pages = {(page.source, page.pages[0].number): page for page in map(_page, row.parts("evidence"))}
-        tags = {"question_type": row.text("question_type"), "reasoning": row.optional("question_reasoning"),
-                "company": row.text("company"),
-                "pdf": "here" if pdfs is not None and (pdfs / f"{name}.pdf").is_file() else "absent"}
-        return Question(
-            id=row.id("financebench_id"), text=row.text("question"), answers=(row.text("answer"),), answerable=True,
-            gold=tuple(Gold(source, page=number) for source, number in pages),
-            given=tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values()),
-            tags={tag: (value,) for tag, value in tags.items() if value}), pages.values()
-
     def _pdfs(self) -> Path | None:
         if self.corpus is not None:
             return Path(self.corpus).expanduser()
         beside = fetched(self.path) / "pdfs"
         return beside if beside.is_dir() else None
+
+
+def _question(row: Row, pdfs: Path | None) -> Loaded:
+    name = row.text("doc_name")
+    pages = {(page.source, page.pages[0].number): page for page in map(_page, row.parts("evidence"))}
+    tags = {"question_type": row.text("question_type"), "reasoning": row.optional("question_reasoning"),
+            "company": row.text("company"),
+            "pdf": "here" if pdfs is not None and (pdfs / f"{name}.pdf").is_file() else "absent"}
+    return Question(
+        id=row.id("financebench_id"), text=row.text("question"), answers=(row.text("answer"),), answerable=True,
+        gold=tuple(Gold(source, page=number) for source, number in pages),
+        given=tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values()),
+        tags={tag: (value,) for tag, value in tags.items() if value}), pages.values()
 
 
 def _page(part: Row) -> Document:

@@ -36,8 +36,7 @@ class RecordFiles(Selection):
             BenchmarkError: the files are not there, a record does not fit, or two have the same id.
         """
         questions, documents = gathered(self.loaded())
-        return self.select(Benchmark(str(type(self).model_fields["kind"].default), questions, documents,
-                                     scheme=self.scheme))
+        return self.select(Benchmark(str(type(self).model_fields["kind"].default), questions, documents))
 
     def files(self) -> list[Path]:
         """The files that are read, in order."""

@@ -74,7 +74,7 @@ class MultiHopRag(Selection):
         corpus = {document.id: document for document, _ in articles}
         seen: Counter[str] = Counter()
         questions, _ = gathered((_question(row, corpus, seen), ()) for row in rows if "query" in row.fields)
-        return self.select(Benchmark("multihop_rag", questions, corpus, scheme=self.scheme,
+        return self.select(Benchmark("multihop_rag", questions, corpus,
                                      shared=tuple(chunk for _, chunks in articles for chunk in chunks)))
 
 

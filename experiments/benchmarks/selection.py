@@ -1,6 +1,7 @@
 """Which questions of a benchmark are asked: filter, sample and limit, alike for every benchmark."""
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import ClassVar
 
@@ -40,8 +41,12 @@ class Selection(BaseModel):
         """
         raise NotImplementedError
 
+    def scheme_of(self, questions: Collection[Question]) -> Scheme:
+        """How answers to these of its questions are scored."""
+        return self.scheme
+
     def select(self, benchmark: Benchmark) -> Benchmark:
-        """The benchmark with the chosen questions, and only the documents that they are given.
+        """The benchmark with the chosen questions, only the documents that they are given, and their scheme.
 
         Raises:
             BenchmarkError: no question is left, or a tag does not exist.
@@ -57,7 +62,7 @@ class Selection(BaseModel):
         brought = {chunk.document for question in chosen for chunk in question.chunks}
         brought.update(chunk.document for chunk in benchmark.shared)
         documents = {id: document for id, document in benchmark.documents.items() if id in brought}
-        return replace(benchmark, questions=tuple(chosen), documents=documents)
+        return replace(benchmark, questions=tuple(chosen), documents=documents, scheme=self.scheme_of(chosen))
 
     def _fits(self, question: Question) -> bool:
         return all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())

@@ -60,10 +60,10 @@ class Trec(Selection):
         place = folder / "corpus" if self.corpus is None else Path(self.corpus).expanduser()
         name = f"trec:{folder.name}"
         if place.is_dir() and not any(file.suffix in RECORDS for file in place.rglob("*")):
-            return self.select(Benchmark(name, questions, corpus=str(place), scheme=self.scheme))
+            return self.select(Benchmark(name, questions, corpus=str(place)))
         files = part(folder, "corpus") if self.corpus is None else files_below(place, RECORDS)
         documents, shared = read_corpus(files)
-        return self.select(Benchmark(name, questions, documents, shared, scheme=self.scheme))
+        return self.select(Benchmark(name, questions, documents, shared))
 
     def _topics(self, folder: Path) -> list[Path]:
         if self.topics is not None:
