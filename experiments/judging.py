@@ -34,7 +34,7 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
     """
     rubric = scheme.rubric
     if rubric == "steps":
-        reasoning = reasoning_of(result)
+        reasoning = reasoning_of(result, question.options)
         if not reasoning or not question.steps:
             return None
         return Graded(rubric, question.text, question.answers, result.text, reasoning,

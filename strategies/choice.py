@@ -47,6 +47,8 @@ _ARTICLES = frozenset("ai")
 _NEVER_AFTER_AN_ARTICLE = frozenset(
     ("because", "since", "as", "for", "due", "which", "is", "was", "according", "from", "in", "with", "by", "on", "and",
      "or", "but", "not"))
+_ANSWERING = frozenset(
+    ("the", "my", "final", "correct", "answer", "option", "choice", "is", "정답", "정답은", "답", "答案", "答案是"))
 _LONGEST_ASIDE = 400  # characters of a text in which `(B)` alone names an option
 
 
@@ -72,6 +74,14 @@ def read_choice(text: str, options: Options) -> str | None:
         if found:
             return _only(found)
     return by_text(said, options)
+
+
+def is_only_choice(text: str, options: Options) -> bool:
+    """Whether the text does no more than name options: no word is left without them, their labels and `Answer:`."""
+    said = f" {fold(strip_citations(text))} "
+    for name in sorted((fold(part) for option in options for part in option), key=len, reverse=True):
+        said = said.replace(f" {name} ", "  ") if name else said
+    return _ANSWERING.issuperset(said.split())
 
 
 def _tidy(text: str) -> str:

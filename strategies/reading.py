@@ -36,12 +36,10 @@ def read_answer(text: str) -> tuple[str, bool]:
 
 
 def outside_answer(text: str) -> str:
-    """What a final reply says besides its answer, tags removed: where there are no answer tags, its thinking."""
+    """What a final reply says outside its answer tags, tags removed: all of it where there are none."""
     *before, last = _ANSWER.split(text)
-    if before:
-        after = _ANSWER_END.split(last)[1:]
-        return _STRAY.sub("", "\n".join([*before, *after])).strip()
-    return _STRAY.sub("", "\n".join(found[0] for found in _THINKING.finditer(text))).strip()
+    pieces = [*before, *_ANSWER_END.split(last)[1:]] if before else [text]
+    return _STRAY.sub("", "\n".join(pieces)).strip()
 
 
 def outside_think(text: str) -> str:

@@ -52,6 +52,28 @@ def test_reasoning_is_judged_whatever_the_answer_in_the_order_of_the_calls(outco
     assert given.steps == ("Oil on his sleeve.", "So he held it.")
 
 
+def replied(text):
+    """The trace of one reply."""
+    return (StoredStep(kind="generate", purpose="answer", text=text),)
+
+
+@pytest.mark.parametrize("text", [
+    "There was oil on Otto's sleeve, so Otto had held the lamp. The answer is B.", "Otto, since he held the lamp.",
+    "I cannot tell."])
+def test_a_reply_without_answer_tags_is_all_reasoning_too(text):
+    given = graded_of(result(trace=replied(text)), QUESTION, scheme("steps"), "corrected")
+    assert given.reasoning == text
+    trace = replied(f"<Thinking>Oil.</Thinking>\n{text}")
+    thought = graded_of(result(trace=trace), QUESTION, scheme("steps"), "corrected")
+    assert thought.reasoning == f"Oil.\n{text}"
+
+
+@pytest.mark.parametrize("text", [
+    "B", "(B)", "b.", "Otto", "B. Otto", "**B**", "Answer: B", "The answer is B. Otto.", "B [1]", "", " \n"])
+def test_a_reply_that_only_names_an_option_is_no_reasoning(text):
+    assert graded_of(result(trace=replied(text)), QUESTION, scheme("steps"), "corrected") is None
+
+
 def test_without_reasoning_or_reference_steps_no_judge_is_asked():
     silent = (StoredStep(kind="generate", purpose="answer", reasoning=" \n", text="<Answer>B</Answer>"),)
     assert graded_of(result(trace=silent), QUESTION, scheme("steps"), "corrected") is None

@@ -8,6 +8,7 @@ from typing import Literal
 from agents.types import Outcome
 from experiments.question import Question
 from experiments.record import Grade, Result, StoredStep, Verdict
+from strategies.choice import Options, is_only_choice
 from strategies.reading import outside_answer
 from strategies.types import Rules
 
@@ -36,7 +37,7 @@ class Scored:
         options: label and text of each option, of a multiple-choice question.
         grade, points, steps: the judge's, by its rubric; None where it was not asked or could not be read.
         step_count: number of reference steps.
-        reasoned: whether any reply held text outside the final answer.
+        reasoned: whether any reply held reasoning; see `reasoning_of`.
         subs: the sub-questions in order; empty where none were asked.
         cited: evidence numbers cited and shown.
         invalid: numbers cited that no prompt of this question showed.
@@ -94,7 +95,7 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         outcome=result.outcome, answerable=result.answerable, text=result.text, refused=result.refused,
         tagged=result.tagged, answers=question.answers, options=question.options, grade=verdict.grade,
         points=verdict.points, steps=verdict.steps, step_count=len(question.steps),
-        reasoned=bool(reasoning_of(result)),
+        reasoned=bool(reasoning_of(result, question.options)),
         subs=tuple(Sub(sub.outcome, sub.text, answer)
                    for sub, answer in zip(result.subs, question.sub_answers, strict=False)),
         cited=result.cited, invalid=result.invalid_citations,
@@ -102,11 +103,17 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched)
 
 
-def reasoning_of(result: Result) -> str:
-    """All that the model said besides its final answer, in the order of its calls."""
+def reasoning_of(result: Result, options: Options) -> str:
+    """All that the model said outside its answer tags, in the order of its calls.
+
+    A final reply without answer tags is reasoning too, unless it does no more than name an option.
+    """
     return "\n\n".join(text for step in result.trace if step.kind == "generate"
-                       for text in (step.reasoning.strip(), _besides(step)) if text)
+                       for text in (step.reasoning.strip(), _besides(step, options)) if text)
 
 
-def _besides(step: StoredStep) -> str:
-    return outside_answer(step.text) if step.purpose == "answer" else step.text.strip()
+def _besides(step: StoredStep, options: Options) -> str:
+    if step.purpose != "answer":
+        return step.text.strip()
+    besides = outside_answer(step.text)
+    return "" if is_only_choice(besides, options) else besides
