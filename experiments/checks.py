@@ -23,8 +23,8 @@ def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
     if any(cell.change.table for cell in cells) and not any(question.table for question in benchmark.questions):
         raise SettingsError(f"perturbations: {benchmark.name} has no tables to show in place of the documents; leave "
                             "table out")
-    if any(cell.retrieval == "none" and cell.rules == "grounded" for cell in cells):
-        raise SettingsError("retrieval: none gathers no documents under retrieved, and the rules grounded allow for "
+    for rules in (cell.rules for cell in cells if cell.retrieval == "none" and cell.rules in ("grounded", "reading")):
+        raise SettingsError(f"retrieval: none gathers no documents under retrieved, and the rules {rules} allow for "
                             "nothing else; use conditions: closed-book, or rules: open")
     searched = {cell.retriever for cell in cells}
     nothing = benchmark.corpus is None and not benchmark.gives_chunks

@@ -58,6 +58,11 @@ def conditions() -> list[Row]:
     return [{"name": name, "does": does} for name, does in CONDITIONS.items()]
 
 
+def rules() -> list[Row]:
+    """What a prompt demands of an answer."""
+    return [{"name": name, "does": does} for name, does in RULES.items()]
+
+
 def perturbations() -> list[Row]:
     """What can be done to the evidence."""
     return [{"name": name, "does": does} for name, does in PERTURBATIONS.items()]
@@ -90,6 +95,12 @@ CONDITIONS = {
     "evidence": "the gold chunks only",
     "retrieved": "what the retriever finds",
     "full": "the whole document, such as a novel up to the paragraph that tells the answer"}
+RULES = {
+    "grounded": "the documents alone, cited; a refusal where they do not hold the answer",
+    "open": "the documents and what the model knows, cited; always an answer",
+    "reading": "the documents alone; always an answer, without citations",
+    "choice": "one of the question's options, without citations",
+    "closed-book": "what the model knows; comes with the condition of that name"}
 PERTURBATIONS = {
     "none": "the evidence as the condition has it",
     "shuffle": "its order is drawn anew for each question, by the run's seed",
@@ -101,5 +112,5 @@ PERTURBATIONS = {
     "A+B": "both, such as shuffle+separators_off"}
 INVENTORY: dict[str, Callable[[], list[Row]]] = {
     "strategies": strategies, "retrievers": retrievers, "benchmarks": benchmarks,
-    "conditions": conditions, "perturbations": perturbations, "converters": converters, "metrics": metrics,
-    "models": models}
+    "conditions": conditions, "rules": rules, "perturbations": perturbations, "converters": converters,
+    "metrics": metrics, "models": models}

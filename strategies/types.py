@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from documents.types import Chunk
 from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations
 
-Rules = Literal["grounded", "open", "choice", "closed-book"]
+Rules = Literal["grounded", "open", "reading", "choice", "closed-book"]
 Layout = Literal["documents_first", "as_published"]
 Form = Literal["plain", "tags", "fields"]
 

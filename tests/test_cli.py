@@ -118,8 +118,8 @@ def test_run_prints_the_contract(ragbed, serve, town):
 
 
 def test_list_and_index_print_json(ragbed, tmp_path):
-    for what in ("strategies", "retrievers", "benchmarks", "conditions", "perturbations", "converters", "metrics",
-                 "models"):
+    for what in ("strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations", "converters",
+                 "metrics", "models"):
         status, out, _ = ragbed("list", what, "--json")
         assert status == 0
         rows = json.loads(out)[what]

@@ -24,7 +24,7 @@ ITEMS = st.builds(
     cited=st.lists(st.integers(1, 3), unique=True).map(tuple),
     hits=st.dictionaries(st.integers(1, 3), st.frozensets(st.integers(0, 2))),
     gold_total=st.integers(3, 5), gold_repeats=st.integers(0, 2),
-    rules=st.sampled_from(["grounded", "open", "choice", "closed-book"]), separators=st.booleans(),
+    rules=st.sampled_from(["grounded", "open", "reading", "choice", "closed-book"]), separators=st.booleans(),
     searched=st.booleans())
 SCORINGS = st.sampled_from(["corrected", "as-published"])
 ALL = tuple(GROUPS)

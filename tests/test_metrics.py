@@ -107,8 +107,9 @@ def test_two_chunks_of_one_gold_page_are_both_precise_and_recall_it_once():
     assert both("citation_recall", **item)[1] == 1.0
 
 
-def test_without_citation_rules_no_citation_metric_applies():
-    scores = score(Scored("answered", True, "x", rules="choice", gold_total=1))
+@pytest.mark.parametrize("rules", ["reading", "choice", "closed-book"])
+def test_without_citation_rules_no_citation_metric_applies(rules):
+    scores = score(Scored("answered", True, "x", rules=rules, gold_total=1))
     assert {name for name, value in scores.items() if "citation" in name and value is not None} == set()
 
 
@@ -144,7 +145,7 @@ def test_names_parse_back_and_a_typo_lists_the_valid_ones():
         metric_named("unifed")
 
 
-@pytest.mark.parametrize("rules", ["open", "choice", "closed-book"])
+@pytest.mark.parametrize("rules", ["open", "reading", "choice", "closed-book"])
 def test_where_the_prompt_offers_no_refusal_none_is_scored(rules):
     refused = {"rules": rules, "outcome": "refused", "text": REFUSAL, "refused": True}
     assert both("refusal_accuracy", answerable=False, **refused) == (None, None)

@@ -132,7 +132,7 @@ def test_the_published_layout_names_no_place_of_the_documents_and_solves_after_t
     first = play("least_to_most", ["What is Paris?", "a", "b"], layout="as_published")[0][2].messages[1]
     assert first.content.endswith("Rome is in Italy.\n\n" + fill("least_to_most_solve", sub_question="What is Paris?"))
     assert first.parts[1] == play("direct", ["x"], layout="as_published")[0][1].messages[1].parts[1]
-    for rules in ("grounded", "open", "choice"):
+    for rules in ("grounded", "open", "reading", "choice"):
         for separators in (True, False):
             content = play("direct", ["x"], rules=rules, separators=separators)[0][1].messages[1].content
             assert "above" not in content
@@ -152,6 +152,23 @@ def test_closed_book_shows_no_documents_and_no_refusal():
     for name in REASONING:
         actions, _ = play(name, ["What is Paris?", "a", "b"], rules="closed-book")
         assert [action.shown for action in actions[1:]] == [()] * (len(actions) - 1)
+
+
+def test_reading_rules_keep_to_the_documents_and_ask_for_neither_citations_nor_a_refusal():
+    for separators in (True, False):
+        shown = first_prompt(rules="reading", separators=separators, brief=True)
+        assert "Paris is in France." in shown
+        assert "from the documents alone" in shown
+        assert REFUSAL not in shown
+        assert "bracket" not in shown
+        assert "citation" not in shown
+
+
+def test_choice_rules_leave_open_what_the_model_knows():
+    shown = first_prompt(rules="choice", options=(("A", "x"), ("B", "y")))
+    assert "choose the option that fits best" in shown
+    assert "Rely on" not in shown
+    assert "know" not in shown
 
 
 def test_options_are_lettered_lines():
@@ -175,7 +192,7 @@ def test_closed_book_with_options_asks_for_one_letter_and_no_best_guess_in_words
 def test_what_the_documents_are_is_said_before_the_question_and_only_where_they_are_not_shown():
     line = "The question is about Emma, by Jane Austen.\nQuestion: Where is Paris?"
     assert line in first_prompt(rules="closed-book", about="Emma, by Jane Austen")
-    for rules in ("grounded", "open", "choice"):
+    for rules in ("grounded", "open", "reading", "choice"):
         assert "Emma" not in first_prompt(rules=rules, about="Emma, by Jane Austen")
 
 

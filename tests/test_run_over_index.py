@@ -138,7 +138,9 @@ def test_the_conditions_show_what_they_say(ragbed, serve, town, index):
 def test_no_retrieval_needs_no_index_and_rules_that_allow_for_it(ragbed, serve, town):
     own = town.own({"question": "Oslo is the capital of what?", "answer": "Norway"})
     asking = {"benchmark": own, "conditions": "retrieved", "retrieval": "none"}
-    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", **asking), says=["retrieval: none", "closed-book"])
+    for rules in ("grounded", "reading"):
+        ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", rules=rules, **asking),
+                       says=["retrieval: none", f"the rules {rules}", "closed-book"])
     status, out, _ = ragbed("run", town.config(serve(lambda _: "Norway").url, rules="open", **asking), "--json")
     assert status == 0
     (cell,) = json.loads(out)["cells"]

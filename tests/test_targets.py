@@ -9,11 +9,12 @@ import pytest
 
 from documents.errors import SettingsError
 from experiments.benchmarks import BENCHMARKS
-from experiments.inventory import CONDITIONS, PERTURBATIONS
+from experiments.inventory import CONDITIONS, PERTURBATIONS, RULES
 from experiments.targets import Part, settings_of
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.catalogue import REASONING
+from strategies.types import Rules
 
 ALL = Part()
 
@@ -141,8 +142,9 @@ def test_list_benchmarks_says_for_each_what_it_is_and_what_is_here(ragbed):
     assert "unified" in rows["crest"]["metrics"]
 
 
-def test_every_condition_and_perturbation_is_listed():
+def test_every_condition_rule_and_perturbation_is_listed():
     assert list(CONDITIONS) == list(get_args(Condition))
+    assert list(RULES) == list(get_args(Rules))
     for name in PERTURBATIONS:
         parts = name.replace("A+B", "shuffle+separators_off").replace("@N", "@3")
         assert str(Perturbation.parse(parts)) == parts

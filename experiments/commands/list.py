@@ -16,6 +16,7 @@ class What(StrEnum):
     retrievers = "retrievers"
     benchmarks = "benchmarks"
     conditions = "conditions"
+    rules = "rules"
     perturbations = "perturbations"
     converters = "converters"
     metrics = "metrics"
@@ -23,8 +24,8 @@ class What(StrEnum):
 
 
 def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
-    """Show what there is: strategies, retrievers, benchmarks, conditions, perturbations, converters, metrics or
-    models."""
+    """Show what there is: strategies, retrievers, benchmarks, conditions, rules, perturbations, converters, metrics
+    or models."""
     from experiments.display import print_json, print_records, print_table
     from experiments.inventory import INVENTORY
 
