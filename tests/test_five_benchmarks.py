@@ -36,7 +36,7 @@ def scripted(kind):
             return judged(last)
         if "simpler questions" in last:
             return "What has to be known first?"
-        asked = last[last.rindex("Question: "):] if "Question: " in last else last
+        asked = last[last.rindex("Question: "):].partition("\n")[0] if "Question: " in last else last
         said = next((answer for words, answer in ANSWERS[kind].items() if words in asked), "nothing")
         return f"<Thinking>Look.</Thinking>\n<Answer>{said}</Answer>"
     return reply
@@ -53,13 +53,13 @@ def judged(prompt):
 
 
 # The papers' columns and their figures, by hand: one question is wrong of two answerable ones (CReSt), of six, four and
-# four; MDBench's is graded 3 of 10; DetectiveQA's have 3, 2, 1 and 2 steps; MRKE has four chains and five answers.
+# four; MDBench's is graded 3 of 10; DetectiveQA's have 3, 2, 1 and 2 steps; MRKE has three chains.
 FIGURES = {
     "crest": {"unified": 0.75, "correct": 0.5, "partial": 0, "wrong": 0.5, "refusal_accuracy": 1, "citation_f1": 0.5},
     "mrceval": {"accuracy": 5 / 6, "unparsed": 0},
     "mdbench": {"graded_accuracy": 0.825, "graded_em": 0.75, "em": 0.75, "f1": 0.75},
     "detectiveqa": {"accuracy": 0.75, "reasoning_score": 7 / 12, "gm": sqrt(0.75 * 7 / 12)},
-    "mrke": {"em": 0.8, "f1": 0.8, "joint_em": 0.5, "joint_f1": 0.5, "chain_correct": 0.5, "lucky": 0.25}}
+    "mrke": {"em": 2 / 3, "f1": 2 / 3, "joint_em": 1 / 3, "joint_f1": 1 / 3, "chain_correct": 1 / 3, "lucky": 1 / 3}}
 
 
 @pytest.mark.parametrize("kind", FIGURES)
@@ -68,8 +68,7 @@ def test_one_command_runs_five_strategies_and_prints_the_columns_of_the_paper(ra
     status, out, err = ragbed("run", kind, DATA / kind, "--model", f"{server.url}#m", "--reasoning", "all",
                               "--judge", f"{server.url}#judge", "--out", tmp_path)
     assert status == 0, err
-    shown = " ".join(out.split())
-    assert all(column.replace("_", " ") in shown for column in BENCHMARKS[kind].scheme.columns)
+    assert set(" ".join(BENCHMARKS[kind].scheme.columns).replace("_", " ").split()) <= set(out.split())
     summary = json.loads((tmp_path / kind / "summary.json").read_text())
     assert {cell["reasoning"] for cell in summary["cells"]} == set(REASONING)
     conditions = BENCHMARKS[kind].about.settings["conditions"]

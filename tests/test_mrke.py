@@ -23,6 +23,10 @@ def load(tmp_path):
     return load
 
 
+def both(load, *rows):
+    return load(*rows, versions="both")
+
+
 def without(*names):
     return {name: value for name, value in ROW.items() if name not in names}
 
@@ -53,7 +57,7 @@ def test_passages_that_support_are_gold_where_the_record_names_them(load):
 
 def test_an_original_is_a_question_of_its_own_that_shares_a_pair(load):
     for row in ({**ROW, "original": OLD}, {**ROW, **{f"original_{name}": value for name, value in OLD.items()}}):
-        original, edited = load(row)
+        original, edited = both(load, row)
         assert (original.id, original.answers, original.sub_questions) == ("orl-original", ("Selk",), ())
         assert original.tags == {"version": ("original",), "pair": ("orl",)}
         assert edited.tags == {"hops": ("2",), "type": ("bridge",), "version": ("edited",), "pair": ("orl",),
@@ -61,15 +65,22 @@ def test_an_original_is_a_question_of_its_own_that_shares_a_pair(load):
         assert [chunk.content for chunk in original.given] == OLD["context"]
 
 
+def test_the_edited_questions_alone_are_asked_unless_others_are_wanted(load):
+    row = {**ROW, "original": OLD}
+    assert [one.id for one in load(row)] == ["orl"]
+    assert [one.id for one in load(row, versions="original")] == ["orl-original"]
+    assert [one.id for one in load(row, versions="both")] == ["orl-original", "orl"]
+
+
 def test_an_original_may_bring_its_own_chain_and_type(load):
-    original, _ = load({**ROW, "original": {**OLD, "sub_questions": ["What?", "Where is #1?"], "type": "bridge",
+    original, _ = both(load, {**ROW, "original": {**OLD, "sub_questions": ["What?", "Where is #1?"], "type": "bridge",
                                             "sub_answers": ["Boral", "Selk"]}})
     assert original.sub_answers == ("Boral", "Selk")
     assert original.tags["hops"] == ("2",)
 
 
 def test_originals_may_also_be_records_of_their_own(load):
-    original, edited = load({**OLD, "id": 1, "version": "original", "pair": "p"}, {**ROW, "pair": "p"})
+    original, edited = both(load, {**OLD, "id": 1, "version": "original", "pair": "p"}, {**ROW, "pair": "p"})
     assert (original.tags["version"], edited.tags["version"]) == (("original",), ("edited",))
     assert original.tags["pair"] == edited.tags["pair"] == ("p",)
 

@@ -229,6 +229,30 @@ def test_the_gap_is_paired_and_by_the_hops_of_the_edited_question():
          pytest.approx(-1 / 3)]]
 
 
+def test_no_figure_of_a_breakdown_or_a_chain_mixes_originals_with_edited_questions():
+    questions = [question("o1", version="original", hops="2"), question("o2", version="original", hops="3"),
+                 question("e1", version="edited", hops="2"), question("e2", version="edited", hops="3"),
+                 question("e3", version="edited", hops="3")]
+    em = {"o1": 1.0, "o2": 1.0, "e1": 1.0, "e2": 0.0, "e3": 0.0}
+    results = [result("a", name, {"em": score, "sub_em@1": score, "chain_correct": score, "lucky": 0.0})
+               for name, score in em.items()]
+    run = material({"a": {}}, results, questions, ("em",))
+    hops = view_named("by:hops")(run)
+    assert (hops.header, hops.keys, hops.main) == (("version", "hops", "cell", "n", "em"), 3, 4)
+    assert [means(row, 4) for row in hops.rows] == [
+        ["original", "2", "direct", 1, 1.0], ["original", "3", "direct", 1, 1.0], ["original", "all", "direct", 2, 1.0],
+        ["edited", "2", "direct", 1, 1.0], ["edited", "3", "direct", 2, 0.0],
+        ["edited", "all", "direct", 3, pytest.approx(1 / 3)]]
+    chains = VIEWS["chain"](run)
+    assert {row[:3]: row[5]["mean"] for row in chains.rows if row[2] in ("c c", "w w")} == {
+        ("original", "1", "c c"): 1.0, ("original", "1", "w w"): 0.0,
+        ("edited", "1", "c c"): pytest.approx(1 / 3), ("edited", "1", "w w"): pytest.approx(2 / 3)}
+    assert (chains.header[0], chains.keys, chains.main, len(chains.notes)) == ("version", 4, 5, 1)
+    versions = view_named("by:version")(run)
+    assert [means(row, 3) for row in versions.rows] == [
+        ["original", "direct", 2, 1.0], ["edited", "direct", 3, pytest.approx(1 / 3)], ["all", "direct", 5, 0.6]]
+
+
 def test_without_originals_there_is_no_gap():
     questions = [question("e1", pair="1", version="edited", hops="2")]
     assert VIEWS["gap"](material({"a": {}}, [result("a", "e1", {"em": 1.0})], questions, ("em",))) is None

@@ -47,7 +47,12 @@ _HOPS = re.compile(r"([1-9])[\s_-]*hops?|([1-9])", re.IGNORECASE)
 
 
 class Mrke(RecordFiles):
-    """MRKE from local files. A record that holds its unedited original too is two questions with one `pair`."""
+    """MRKE from local files. A record that holds its unedited original too is two questions with one `pair`.
+
+    Attributes:
+        versions: the edited questions, the originals, or both; the originals are easier, and a model may remember
+            them, so that figures over both are of neither. The view `gap` needs both.
+    """
 
     about = About(
         paper="MRKE: The Multi-hop Reasoning Evaluation of LLMs by Knowledge Edition (2024), "
@@ -55,19 +60,25 @@ class Mrke(RecordFiles):
         licence="not stated; edited from HotpotQA, CC BY-SA 4.0",
         size="900 questions, 300 of each of 2, 3 and 4 hops, and the 300 of HotpotQA that they were edited from",
         get="the paper's address, or from its authors",
-        settings={"rules": "open", "brief": True, "conditions": "given", "sub_answers": "asked"})
+        settings={"rules": "open", "brief": True, "conditions": "given", "reasoning": "chain_of_thought",
+                  "layout": "as_published", "show": ["sub_questions", "question"], "sub_answers": "asked"})
     scheme = Scheme(
         groups=("chain", "overlap", "ranking", "form"), rubric=None,
         columns=("em", "f1", "joint_em", "joint_f1", "chain_correct", "lucky"),
-        views=("by:hops", "by:type", "chain", "gap"), published=("mrke_3", "mrke_4", "mrke_5", "mrke_7", "mrke_8"))
+        views=("by:version", "by:hops", "by:type", "chain", "gap"),
+        published=("mrke_3", "mrke_4", "mrke_5", "mrke_7", "mrke_8"))
 
     kind: Literal["mrke"] = "mrke"
+    versions: Literal["edited", "original", "both"] = "edited"
 
     def loaded(self) -> Iterable[Loaded]:
         """The questions, an original right before its edited version; those without an id are counted."""
         seen: Counter[str] = Counter()
         for place, row in enumerate(self.rows(), start=1):
-            yield from to_questions(row, distinct(row.stated_id() or row.stated_id("_id") or str(place), seen))
+            id = distinct(row.stated_id() or row.stated_id("_id") or str(place), seen)
+            for question, documents in to_questions(row, id):
+                if self.versions in ("both", *question.tags["version"]):
+                    yield question, documents
 
 
 def to_questions(row: Row, id: str) -> Iterator[Loaded]:

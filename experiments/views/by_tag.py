@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from experiments.question import Question
 from experiments.record import Result
+from experiments.views.apart import VERSIONS, apart
 from experiments.views.figures import figures
 from experiments.views.types import Material, Value, View
 
@@ -13,14 +14,19 @@ _ORDERS = {
     "task": ("Context", "Knowledge", "Reasoning"),
     "subtask": ("entity", "relation", "event", "counterfactual", "unanswerable", "inconsistent", "commonsense",
                 "world", "domain", "logical", "arithmetic", "multi-hop", "temporal"),  # MRCEval, Table 1
-    "difficulty_type": ("SimpleQA", "ComplexQA")}
+    "difficulty_type": ("SimpleQA", "ComplexQA"),
+    "version": VERSIONS}
 
 
 def by_tag(material: Material, tag: str) -> View | None:
-    """Every cell over the questions of each value of the tag, and over all.
+    """Every cell over the questions of each value of the tag, and over all; of each version where there are two.
 
     Figures are averages over questions: those of `all` are not averages of the rows above it.
     """
+    return _by_tag(material, tag) if tag == "version" else apart(_by_tag)(material, tag)
+
+
+def _by_tag(material: Material, tag: str) -> View | None:
     values = _values(tag, material.questions.values())
     untagged = any(tag not in question.tags for question in material.questions.values())
     if len(values) + untagged < 2 or not values:

@@ -8,17 +8,19 @@ from itertools import product
 from experiments.metrics import chain_pattern
 from experiments.metrics.aggregate import share_of
 from experiments.record import Result
+from experiments.views.apart import apart
 from experiments.views.types import Material, Value, View
 
 RIGHT, LUCKY = "right for the right reason", "lucky: right answer, a step wrong"
 
 
+@apart
 def chain(material: Material) -> View | None:
     """Shares of the 2^(N+1) patterns over the N sub-answers, in order, and the final answer, by exact match.
 
     A question is right for the right reason where all are correct, and lucky where the final answer is and a step
     is not. Questions without a scored chain, such as those whose sub-questions were not asked, are left out and
-    counted.
+    counted. Of each version where there are two.
     """
     patterns = {cell["id"]: Counter(map(_pattern, material.results[cell["id"]])) for cell in material.cells}
     hops = sorted({len(pattern) - 1 for found in patterns.values() for pattern in found if pattern})
