@@ -14,9 +14,12 @@ def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
 
     Raises:
         SettingsError: it has no chunks, gold, whole documents or tables to show, or nothing to search; or the
-            documents that the rules are about are never gathered.
+            documents that the rules are about are never gathered; or no sub-questions to ask.
     """
     cells = cells_of(settings, benchmark)
+    if "chain" not in benchmark.scheme.groups and (settings.filled == "gold" or settings.sub_answers == "in_prompt"):
+        raise SettingsError(f"{'filled' if settings.filled == 'gold' else 'sub_answers'}: {benchmark.name} scores no "
+                            "sub-questions, so none are asked; leave it out")
     if "given" in settings.conditions and not any(question.given for question in benchmark.questions):
         raise SettingsError(f"conditions: {benchmark.name} gives no chunks with its questions; use retrieved"
                             f"{' or full' if benchmark.has_whole else ''}")

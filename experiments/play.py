@@ -46,8 +46,8 @@ class CellPlayer:
         return self._live[state["id"]]
 
     def sub_answers(self, question: Question) -> SubAnswers:
-        """How the question's sub-questions are answered; `none` where they are not scored or there are none."""
-        scored = "chain" in self.scheme.groups and question.sub_questions
+        """How the question's sub-questions are answered; `none` where they are not scored: it has no gold for them."""
+        scored = "chain" in self.scheme.groups and question.sub_answers
         return self.settings.sub_answers if scored else "none"
 
     async def answer(self, question: Question) -> Answer:

@@ -61,7 +61,8 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
     Raises:
         RunError: its benchmark asks no judge, or there is no such answer.
     """
-    scheme, questions = settings.benchmark.scheme, folder.questions()
+    questions = folder.questions()
+    scheme = settings.benchmark.scheme_of(questions.values())
     if scheme.rubric is None:
         raise RunError(f"{folder.path}: the scores of {settings.benchmark.kind} rest on no judge, so there is nothing "
                        "to judge again")

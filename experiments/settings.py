@@ -154,8 +154,8 @@ class RunSettings(Closed):
     def _as_the_paper(cls, fields: Any) -> Any:
         kind = fields["benchmark"].get("kind") if isinstance(fields, dict) and isinstance(
             fields.get("benchmark"), dict) else None
-        known = isinstance(kind, str) and kind in BENCHMARKS
-        return {**BENCHMARKS[kind].about.settings, **fields} if known else fields
+        known = BENCHMARKS.get(kind) if isinstance(kind, str) else None
+        return fields if known is None else {**known.about.settings, **fields}
 
     @model_validator(mode="after")
     def _retrievers_differ(self) -> RunSettings:

@@ -6,7 +6,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import BenchmarkSettings, OwnQuestions
-from experiments.question import Gold
+from experiments.question import Gold, Step
+from experiments.scheme import ANSWERS
 
 
 @pytest.fixture
@@ -25,15 +26,18 @@ def test_a_question_alone_is_enough(write):
 
 
 def test_every_field_is_read(write):
-    path = write({"question": "How long?", "id": 4, "answer": 24, "answers": ["24 months", "24"], "answerable": False,
+    path = write({"question": "How long?", "id": 4, "answer": 24, "answers": ["2 years", "24"], "answerable": False,
                   "gold_chunks": ["c1"], "gold_documents": ["a.html", {"document": "b.pdf", "page": 3}, "a.html"],
-                  "options": ["x", "y"], "sub_questions": ["Which?"], "tags": {"topic": "time", "team": ["a", "b"]}})
+                  "options": ["24", "30"], "sub_questions": ["Which?", "How long is this?"],
+                  "sub_answers": ["this", 24], "steps": ["It is this.", "This is 24."],
+                  "tags": {"topic": "time", "team": ["a", "b"]}})
     question = OwnQuestions(path=path).load().questions[0]
     assert question.id == "4"
-    assert question.answers == ("24", "24 months")
+    assert question.answers == ("A", "24", "2 years")
     assert question.gold == (Gold("", chunk="c1"), Gold("a.html"), Gold("b.pdf", page=3))
-    assert question.options == (("A", "x"), ("B", "y"))
-    assert question.sub_questions == ("Which?",)
+    assert question.options == (("A", "24"), ("B", "30"))
+    assert (question.sub_questions, question.sub_answers) == (("Which?", "How long is #1?"), ("this", "24"))
+    assert question.steps == (Step("It is this."), Step("This is 24."))
     assert question.tags == {"topic": ("time",), "team": ("a", "b")}
     assert not question.answerable
 
@@ -56,6 +60,12 @@ def test_blank_lines_a_byte_order_mark_and_korean_are_fine(write):
     ({"question": "?", "gold_documents": [3]}, r"gold_documents\.0: expected a valid dictionary"),
     ({"question": "?", "gold_documents": [{"document": "a.pdf", "pages": 1}]},
      r"gold_documents\.0\.pages: expected one of the fields document, page"),
+    ({"question": "?", "sub_questions": ["a", "b"], "sub_answers": ["x"]},
+     r"field sub_answers: expected 2, one for each of sub_questions, found \['x'\]"),
+    ({"question": "?", "sub_answers": ["x"]}, "field sub_answers: expected 0, one for each of sub_questions"),
+    ({"question": "?", "answer": "c", "options": ["a", "b"]},
+     "field answer: expected one of A, B, or the text of one, found 'c'"),
+    ({"question": "?", "steps": "one"}, "field steps: expected a valid list"),
 ])
 def test_a_line_that_does_not_fit_says_where_and_what(write, record, complaint):
     with pytest.raises(BenchmarkError, match=complaint) as caught:
@@ -118,3 +128,52 @@ def test_settings_are_closed_and_name_the_kinds():
                              ({"kind": "demo", "limit": 0}, "greater than 0")):
         with pytest.raises(ValidationError, match=complaint):
             adapter.validate_python(wrong)
+
+
+CHOICE = {"id": "a", "question": "Which lamp?", "answer": "red", "options": ["green", "red"]}
+CHAIN = {"id": "b", "question": "Where was Eve's aunt born?", "answer": "Rome",
+         "sub_questions": ["Who is Eve's aunt?", "Where was #1 born?"], "sub_answers": ["Ada", "Rome"]}
+STEPS = {"id": "c", "question": "Who moved?", "answer": "Bo", "steps": ["Bo was not at home.", "The cart left."]}
+
+
+def reply(body):
+    last = body["messages"][-1]["content"]
+    asked = last[last.rindex("Question: "):]
+    said = next((answer for words, answer in {"lamp": "B", "Who is Eve": "Ada", "Where was": "Rome"}.items()
+                 if words in asked), "Bo")
+    return f"<Thinking>Bo was not at home.</Thinking><Answer>{said}</Answer>"
+
+
+@pytest.mark.parametrize(("questions", "columns", "figures"), [
+    ([{"question": "Why?"}], ANSWERS.columns, {"well_formed": 1}),
+    ([CHOICE, CHAIN], (*ANSWERS.columns, "accuracy", "unparsed", "joint_em / joint_f1", "chain_correct / lucky"),
+     {"unified": 1, "accuracy": 1, "unparsed": 0, "joint_em": 1, "sub_em@2": 1, "lucky": 0}),
+    ([CHOICE, STEPS], ("em / f1", "accuracy", "unparsed", "reasoning_score", "gm"),
+     {"em": 1, "accuracy": 1, "reasoning_score": 0.5, "gm": 0.5 ** 0.5})])
+def test_what_is_scored_follows_from_what_the_lines_hold(ragbed, serve, town, questions, columns, figures):
+    config = town.config(serve(reply).url, benchmark=town.own(*questions), conditions="closed-book",
+                         reasoning="chain_of_thought")
+    status, out, err = ragbed("run", config, "--json")
+    assert status == 0, err
+    run = json.loads(out)
+    assert run["columns"] == list(columns)
+    (cell,) = run["cells"]
+    assert {name: cell["metrics"][name]["mean"] for name in figures} == pytest.approx(figures)
+    assert [view["name"] for view in run["views"]] == ["chain"] * (CHAIN in questions)
+
+
+def test_the_steps_of_own_questions_are_judged_again(ragbed, serve, town):
+    config = town.config(serve(reply).url, benchmark=town.own(STEPS), conditions="closed-book",
+                         reasoning="chain_of_thought")
+    assert ragbed("run", config)[0] == 0
+    judge = serve(lambda _: "Held: [0]")
+    found = json.loads(ragbed("judge", town.run, "--judge", f"{judge.url}#j", "--json")[1])
+    assert (found["rubric"], found["pairs"][0]["agree"]) == ("steps", 1.0)
+
+
+@pytest.mark.parametrize(("settings", "says"), [({"filled": "gold"}, "filled: "),
+                                                ({"sub_answers": "in_prompt"}, "sub_answers: ")])
+def test_what_is_said_of_sub_questions_is_refused_where_none_is_scored(ragbed, town, settings, says):
+    own = town.own({"question": "Where?", "sub_questions": ["Who?"]})
+    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", benchmark=own, conditions="closed-book", **settings),
+                   says=[says, "scores no sub-questions"])

@@ -5,9 +5,14 @@ Only `question` must be there. Two lines:
     {"question": "How long is the warranty?", "answer": "24 months",
      "gold_documents": [{"document": "terms.pdf", "page": 3}], "tags": {"topic": "warranty"}}
     {"question": "Who insures the warranty?", "answerable": false}
+
+With `options` a question is scored as a choice too; with `sub_questions` and a `sub_answers` for each, as a chain; and
+with `steps`, by how many of them the reasoning holds.
 """
 from __future__ import annotations
 
+from collections.abc import Collection
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -26,10 +31,12 @@ from pydantic import (
 from documents.errors import BenchmarkError
 from documents.types import digest
 from experiments.benchmarks.about import About
+from experiments.benchmarks.chained import chained
 from experiments.benchmarks.material import lettered
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Gold, Question
+from experiments.question import Benchmark, Gold, Question, Step
+from experiments.scheme import ANSWERS, Scheme
 
 _Text = StrictStr | StrictInt | StrictFloat
 _TYPES = ("str", "int", "float", "list", "dict", "constrained-str")
@@ -59,11 +66,16 @@ class _OwnQuestion(_Closed):
     answerable: StrictBool = True
     options: list[StrictStr] | dict[str, StrictStr] = []
     sub_questions: list[StrictStr] = []
+    sub_answers: list[_Text] = []
+    steps: list[StrictStr] = []
     tags: dict[str, StrictStr | list[StrictStr]] = {}
 
 
 class OwnQuestions(Selection):
     """Own questions from a JSON Lines file.
+
+    They are graded, or, where any has steps, a judge is asked for those and for no grade; options and sub-answers are
+    scored beside either.
 
     Attributes:
         path: the file.
@@ -85,6 +97,18 @@ class OwnQuestions(Selection):
         """
         path = Path(self.path).expanduser()
         return self.select(Benchmark(path.stem, read_questions(path), corpus=self.corpus))
+
+    def scheme_of(self, questions: Collection[Question]) -> Scheme:
+        """What the questions have gold for."""
+        options, chain, steps = (any(map(attrgetter(name), questions)) for name in ("options", "sub_answers", "steps"))
+        first, *others = ANSWERS.groups
+        return Scheme(
+            groups=("steps" if steps else first, *["choice"] * options, *["chain"] * chain, *others),
+            rubric="steps" if steps else "grades",
+            columns=(*(["em / f1"] if steps else ANSWERS.columns), *["accuracy", "unparsed"] * options,
+                     *["joint_em / joint_f1", "chain_correct / lucky"] * chain,
+                     *["reasoning_score"] * steps, *["gm"] * (steps and options)),
+            views=("chain",) * chain)
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
@@ -119,13 +143,17 @@ def to_question(row: Row) -> Question:
     if "answer" in row.fields and not str(own.answer or "").strip() and own.answer != 0:
         row.fail("answer", 'an answer; where the documents hold none, write "answerable": false instead', own.answer)
     stated = ([] if own.answer is None else [own.answer]) + own.answers
-    answers = tuple(dict.fromkeys(str(answer) for answer in stated))
+    answers, options = tuple(dict.fromkeys(map(str, stated))), _options(own.options)
+    if len(own.sub_answers) not in (0, len(own.sub_questions)):
+        row.fail("sub_answers", f"{len(own.sub_questions)}, one for each of sub_questions", own.sub_answers)
+    sub_answers = tuple(map(str, own.sub_answers))
     gold = [Gold("", chunk=chunk) for chunk in own.gold_chunks]
     gold += [Gold(item.document, page=item.page) for item in own.gold_documents]
     return Question(
-        id=digest(own.question)[:12] if own.id in (None, "") else str(own.id), text=own.question, answers=answers,
-        answerable=own.answerable, gold=tuple(dict.fromkeys(gold)), options=_options(own.options),
-        sub_questions=tuple(own.sub_questions),
+        id=digest(own.question)[:12] if own.id in (None, "") else str(own.id), text=own.question,
+        answers=_with_label(row, answers, options) if options else answers, answerable=own.answerable,
+        gold=tuple(dict.fromkeys(gold)), options=options, sub_questions=chained(own.sub_questions, sub_answers)[0],
+        sub_answers=sub_answers, steps=tuple(map(Step, own.steps)),
         tags={name: (value,) if isinstance(value, str) else tuple(value) for name, value in own.tags.items()})
 
 
@@ -133,6 +161,17 @@ def _options(options: list[str] | dict[str, str]) -> tuple[tuple[str, str], ...]
     if isinstance(options, dict):
         return tuple(options.items())
     return lettered(options)
+
+
+def _with_label(row: Row, answers: tuple[str, ...], options: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """The label of the right option, its text, and other answers; the line may name the option by either."""
+    if not answers:
+        return ()
+    labels = {text: label for label, text in options} | {label: label for label, _ in options}
+    if answers[0] not in labels:
+        row.fail("answer", f"one of {', '.join(label for label, _ in options)}, or the text of one", answers[0])
+    label = labels[answers[0]]
+    return tuple(dict.fromkeys((label, dict(options)[label], *answers)))
 
 
 def _refuse(row: Row, error: ValidationError) -> NoReturn:
