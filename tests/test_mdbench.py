@@ -39,6 +39,12 @@ def test_the_table_is_markdown_without_the_hints_to_the_generator(load):
                                       "| 2 | boral rock | 1880 |")
 
 
+def test_a_table_whose_rows_cannot_be_told_apart_is_tagged(load):
+    question, = load({**ROW, "table": "|index|name|1|aster|boral|"})
+    assert question.tags["table"] == ("one line",)
+    assert "table" not in load({**ROW, "table": "|index|name|1|aster|2|"})[0].tags
+
+
 def test_as_published_shows_both_as_they_are(load):
     question, = load(ROW, unwrap=False)
     assert question.given[1].content == "{'text': \"Boral Rock came in 1880.\"}"
@@ -80,7 +86,11 @@ def test_a_dictionary_gives_its_texts_in_order_and_anything_else_stays(document,
     ("|a|b|\n|1|", "| a | b |\n| --- | --- |\n| 1 |  |"),
     ("|a|\n|1|2|", "| a |  |\n| --- | --- |\n| 1 | 2 |"),
     ("|a|Extra Generation Context|\n|1|tell it briefly", "| a |\n| --- |\n| 1 |"),
-    ("|a|b|1|2|", "|a|b|1|2|"),
+    ("|a|document context|b|\n|1|tell it briefly|2|", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+    ("|index|generation context|b|1|x|5|2|y|6|", "| index | b |\n| --- | --- |\n| 1 | 5 |\n| 2 | 6 |"),
+    ("|index|b|1|5|2|", "| index | b |\n| --- | --- |\n| 1 | 5 |\n| 2 |  |"),
+    ("|index|b|1|5|3|6|", "|index|b|1|5|3|6|"),
+    ("|index|b|", "|index|b|"),
 ])
 def test_a_table_keeps_every_cell_but_the_hints(table, markdown):
     assert pipe_table(table) == markdown
@@ -127,4 +137,7 @@ def test_the_published_examples_load(data):
     assert (sum(map(bool, wrapped)), sum(wrapped)) == (65, 117)
     assert not any(chunk.content.startswith("{") for question in questions for chunk in question.given)
     assert sum(not question.given for question in questions) == 1
-    assert not any("generation context" in question.table.content for question in questions if question.given)
+    told = ("|generation context|", "| generation context |", "document context")
+    assert not any(hint in question.table.content for question in questions for hint in told)
+    assert sum(question.tags.get("table") == ("one line",) for question in questions) == 0
+    assert questions[70].table.content.splitlines()[-1].startswith("| 8 | 2014 | new athlete |")

@@ -47,15 +47,16 @@ class Mdbench(RecordFiles):
     """MDBench from local files.
 
     Attributes:
-        unwrap: show the text inside documents that are the text of a dictionary, and tables without the column
-            `generation context`, which tells the generator what to write; False shows both as published.
+        unwrap: show the text inside documents that are the text of a dictionary, and tables without the columns
+            `generation context` and `document context`, which tell the generator what to write; False shows both as
+            published.
         only_valid: leave out raw records whose validity is below 4.
     """
 
     about = About(
         paper="MDBench: A Synthetic Multi-Document Reasoning Benchmark Generated with Knowledge Guidance (2025), "
               "https://github.com/jpeper/MDBench",
-        licence="not stated", size="153 questions over 5 to 17 short documents each",
+        licence="not stated", size="153 public questions over 5 to 17 short documents each, of the paper's 1,000",
         get="data/datasets/mdbench_dataset.json of https://github.com/jpeper/MDBench",
         settings={"rules": "open", "conditions": "given", "reasoning": ["direct", "chain_of_thought"]})
     scheme = Scheme(
@@ -95,6 +96,8 @@ def to_question(row: Row, id: str, unwrap: bool = True) -> Loaded:
     tags = _tags(row)
     if not given:
         tags["documents"] = ("none",)
+    if shown is not None and "\n" not in shown.content:
+        tags["table"] = ("one line",)
     return Question(
         id=id, text=row.text("question"), answers=(row.text("ground_truth"),), answerable=True, given=given,
         table=shown, tags=tags), [document for document, _ in brought]

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 
 _LONGEST = 100_000
-_HINTS = "generation context"
+_HINTS = ("generation context", "document context")
 
 
 def unwrapped(document: str) -> str:
@@ -45,12 +45,28 @@ def pipe_table(table: str) -> str:
     A row that is longer or shorter than the others is filled up, never cut. A table on one line, whose rows cannot be
     told apart, comes back as it is.
     """
-    lines = [line for line in table.splitlines() if line.strip()]
-    if len(lines) < 2:
+    rows = [_cells(line) for line in table.splitlines() if line.strip()]
+    if len(rows) == 1:
+        rows = _numbered(rows[0])
+    if len(rows) < 2:
         return table
-    rows = [[cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")] for line in lines]
     width = max(map(len, rows))
     rows = [row + [""] * (width - len(row)) for row in rows]
-    kept = [at for at, name in enumerate(rows[0]) if _HINTS not in name.casefold()]
+    kept = [at for at, name in enumerate(rows[0]) if not any(hint in name.casefold() for hint in _HINTS)]
     head, *body = ([row[at] for at in kept] for row in rows)
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(kept), *body))
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+def _numbered(cells: list[str]) -> list[list[str]]:
+    """The rows of a table on one line: equally long ones that begin with 1, 2, 3 after the head; else the one.
+
+    The last may be shorter: its number shows that those before it are whole.
+    """
+    width = cells.index("1") if "1" in cells else 0
+    rows = [cells[at:at + width] for at in range(0, len(cells), width)] if width else []
+    numbered = all(row[0] == str(place) for place, row in enumerate(rows[1:], start=1))
+    return rows if rows and numbered else [cells]
