@@ -13,6 +13,8 @@ from experiments.values import values
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # Thai, Lao, Japanese, Chinese
+_SHORT_KOREAN = 3
 
 
 class _Kept(dict[int, int | None]):
@@ -54,6 +56,18 @@ def with_values(text: str, dates: bool = True) -> str:
 def is_korean(text: str) -> bool:
     """Whether the text holds a Hangul syllable."""
     return _HANGUL.search(unicodedata.normalize("NFKC", text)) is not None
+
+
+def holds(text: str, answer: str) -> bool:
+    """Whether the answer stands in the text, both normalised: as whole words; anywhere where its script has no spaces.
+
+    Korean particles join the word before them, so there too anywhere, but up to three characters where a word begins.
+    """
+    if not answer:
+        return False
+    if is_korean(answer):
+        return f" {answer}" in f" {text}" if len(answer) <= _SHORT_KOREAN else answer in text
+    return answer in text if _UNSPACED.search(answer) else f" {answer} " in f" {text} "
 
 
 def tokens(text: str, bigrams: bool = False) -> list[str]:

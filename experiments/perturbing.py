@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 
 from documents.types import Chunk
-from experiments.answers import normalize_answer
+from experiments.answers import holds, normalize_answer
 from experiments.gold import match
 from experiments.question import Benchmark, Gold, Question
 from retrieval.perturbations import Perturbation, arranged
@@ -128,9 +128,9 @@ def telling(question: Question) -> tuple[str, ...]:
 
 
 def _tells(chunk: Chunk, answers: Collection[str]) -> bool:
-    """Whether an answer stands in the chunk: as words, or anywhere where its script has none."""
-    text = f" {normalize_answer(chunk.content)} " if answers else ""
-    return any((f" {answer} " if answer.isascii() else answer) in text for answer in answers)
+    """Whether an answer stands in the chunk."""
+    text = normalize_answer(chunk.content) if answers else ""
+    return any(holds(text, answer) for answer in answers)
 
 
 def _drawn(chunks: Sequence[Chunk], rng: random.Random) -> Iterator[Chunk]:

@@ -73,7 +73,9 @@ def test_pages_of_the_same_field_stand_beside_a_korean_gold_page(tmp_path):
     folder = tmp_path / "korean"
     folder.mkdir()
     pages = [f"{field} - a.pdf - {page}" for field in ("law", "finance") for page in range(12)]
-    lines(folder / "ocr_corpus_v3.jsonl", *({"doc_id": page, "contents": f"{page} 내용"} for page in pages))
+    told = {pages[5]: "모두 열 개다"}  # with a particle, the answer
+    lines(folder / "ocr_corpus_v3.jsonl", *({"doc_id": page, "contents": f"{page} {told.get(page, '내용')}"}
+                                            for page in pages))
     lines(folder / "qa_v4.jsonl", *({"qid": f"{at}_law", "query": "무엇?", "generation_gt": ["열 개"],
                                      "retrieval_gt": [[f"law - a.pdf - {at}"]]} for at in range(2)))
     answerable, lost = loaded("crest", made(tmp_path, "crest", korean=folder)).questions
@@ -82,6 +84,7 @@ def test_pages_of_the_same_field_stand_beside_a_korean_gold_page(tmp_path):
     for question in (answerable, lost):
         assert len(question.given) == 10
         assert all("law - a.pdf" in chunk.content for chunk in question.given)
+        assert not any("열 개" in chunk.content for chunk in question.given)
         assert question.tags["language"] == ("ko",)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from experiments.answers import normalize_answer
+from experiments.answers import holds, normalize_answer
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.splits import Split
 from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
@@ -116,10 +116,10 @@ class _Pool:
     def _negatives(self, item: Item) -> Iterator[Paragraph]:
         """Paragraphs of the same field that are not the question's own and do not hold its answer."""
         own = {paragraph.source for paragraph in item.paragraphs}
-        answer = f" {normalize_answer(item.answer)} "
+        answer = normalize_answer(item.answer)
         for one in self._draw.ranked((one for one in self._candidates if one.field == item.field),
                                      lambda one: one.paragraph.source, item.id):
-            if one.paragraph.source not in own and answer not in f" {normalize_answer(one.paragraph.text)} ":
+            if one.paragraph.source not in own and not holds(normalize_answer(one.paragraph.text), answer):
                 yield one.paragraph
 
     def _document(self, item: Item, paragraph: Paragraph) -> dict[str, Any]:

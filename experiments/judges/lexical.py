@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from experiments.answers import is_korean, normalize_answer, token_f1, with_values
+from experiments.answers import holds, is_korean, normalize_answer, token_f1, with_values
 from experiments.judges.lexical_steps import steps_held
 from experiments.judges.types import GRADES, Graded, Judging
 from experiments.record import Grade, Verdict
@@ -20,7 +20,6 @@ _POINTS: dict[Grade, int] = {"Correct": 10, "Partially Correct": 5, "Wrong": 0}
 _LONGEST_RATIO = 3
 _LONGEST_WORDS = 10
 _PARTIAL = 0.5
-_SHORT_KOREAN = 3
 _POLAR = {"yes": True, "예": True, "네": True, "no": False, "아니요": False, "아니오": False}
 
 
@@ -105,13 +104,4 @@ def _matches(text: str, answer: str) -> bool:
         return True
     gold, ours = pairs[0]
     short = len(ours) <= _LONGEST_RATIO * len(gold) or len(ours.split()) <= _LONGEST_WORDS
-    return short and any(_stands_in(gold, ours) for gold, ours in pairs)
-
-
-def _stands_in(gold: str, text: str) -> bool:
-    """Whole words; for Korean, whose particles join the word before them, anywhere, or where a word begins."""
-    if not gold:
-        return False
-    if is_korean(gold):
-        return f" {gold}" in f" {text}" if len(gold) <= _SHORT_KOREAN else gold in text
-    return f" {gold} " in f" {text} "
+    return short and any(holds(ours, gold) for gold, ours in pairs)
