@@ -132,6 +132,7 @@ def test_f1_is_symmetric_in_bounds(text, answer):
 @pytest.mark.parametrize(("text", "answer", "expected"), [
     ("in north oslo", "oslo", True), ("in osloer", "oslo", False), ("répété", "été", False), ("", "x", False),
     ("x", "", False), ("수도는 서울이다", "서울", True), ("신서울역", "서울", False),
-    ("신서울역이다", "서울역이다", True), ("他搬走了灯油", "灯油", True), ("首都は東京です", "東京", True), ("เมืองหลวงคือกรุงเทพ", "กรุงเทพ", True)])
+    ("신서울역이다", "서울역이다", True), ("他搬走了灯油", "灯油", True),
+    ("首都は東京です", "東京", True), ("เมืองหลวงคือกรุงเทพ", "กรุงเทพ", True)])
 def test_an_answer_stands_in_a_text_by_the_rule_of_its_script(text, answer, expected):
     assert holds(text, answer) is expected
