@@ -38,8 +38,8 @@ def _benchmark(kind: str, settings: type[Selection]) -> Row:
     return {"name": kind, "is": (settings.__doc__ or "").strip().splitlines()[0], "paper": about.paper,
             "licence": about.licence, "size": about.size, "metrics": metrics, "judge": scheme.rubric or "none",
             "columns": list(scheme.columns), "views": list(scheme.views), "published": list(scheme.published),
-            "run_as": dict(about.settings), "get": about.get, "here": _here(settings),
-            "settings": [name for name in settings.model_fields if name != "kind"]}
+            "run_as": dict(about.settings), "as_published": dict(about.as_published), "get": about.get,
+            "here": _here(settings), "settings": [name for name in settings.model_fields if name != "kind"]}
 
 
 def _here(settings: type[Selection]) -> str:

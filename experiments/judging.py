@@ -29,8 +29,8 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
     """What a judge is given of a finished answer; None where none is asked.
 
     Answers are graded where the question is answerable and its gold answer known: a refusal is Wrong and a failure
-    scores 0 without asking, and an unanswerable question is scored by refusal alone. Reasoning is graded where there
-    is any, whatever the answer.
+    scores 0 without asking, and an unanswerable question is scored by refusal alone. As published, whatever is not
+    empty is graded, refusals too. Reasoning is graded where there is any, whatever the answer.
     """
     rubric = scheme.rubric
     if rubric == "steps":
@@ -39,9 +39,11 @@ def graded_of(result: Result, question: Question, scheme: Scheme, scoring: Scori
             return None
         return Graded(rubric, question.text, question.answers, result.text, reasoning,
                       tuple(step.text for step in question.steps), scoring)
-    if rubric is None or result.outcome != "answered" or not result.answerable or not question.answers:
+    due = bool(result.text) if scoring == "as-published" else result.outcome == "answered"
+    if rubric is None or not due or not result.answerable or not question.answers:
         return None
-    return Graded(rubric, question.text, question.answers, result.text, scoring=scoring)
+    return Graded(rubric, question.text, question.answers, result.text, scoring=scoring,
+                  reasoned=result.tagged is not None)
 
 
 async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None, deadline: Callable[[], float]) -> Judged:

@@ -155,7 +155,11 @@ class RunSettings(Closed):
         kind = fields["benchmark"].get("kind") if isinstance(fields, dict) and isinstance(
             fields.get("benchmark"), dict) else None
         known = BENCHMARKS.get(kind) if isinstance(kind, str) else None
-        return fields if known is None else {**known.about.settings, **fields}
+        if known is None:
+            return fields
+        fields = {**known.about.settings, **fields}
+        implied = known.about.as_published if fields.get("scoring") == "as-published" else {}
+        return {**fields, "benchmark": {**implied, **fields["benchmark"]}}
 
     @model_validator(mode="after")
     def _retrievers_differ(self) -> RunSettings:

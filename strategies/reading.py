@@ -17,6 +17,8 @@ _STRAY = re.compile(r"</?(thinking|think|answer)>", re.IGNORECASE)
 _CITATION = re.compile(r"\[\s*\d{1,4}(?:\s*[-–,;]\s*\d{1,4}){0,50}\s*\]")
 # Looking back keeps it linear: else every space of a long run would be tried as the first.
 _SPACED_CITATION = re.compile(r"(?<!\s)\s*" + _CITATION.pattern)
+# Possessive, and looking back, so that it takes linear time.
+_SINGLE_CITATIONS = re.compile(r"(?<!\s)(?:\s*+\[\d++\],?+)++\s*+")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 _WIDEST_RANGE = 100
 
@@ -75,6 +77,12 @@ def strip_citations(text: str) -> str:
     Brackets that are the whole text are the answer itself, such as the list `[3, 7]`, and stay.
     """
     return _SPACED_CITATION.sub("", text).strip() or text.strip()
+
+
+def strip_last_citations(text: str) -> str:
+    """The text without the `[1] [2]` that it ends with, and nothing else, as CReSt's published code has it."""
+    *_, last = (0, 0), *(found.span() for found in _SINGLE_CITATIONS.finditer(text))
+    return text[:last[0]] if last[1] == len(text) else text
 
 
 def is_only_citations(text: str) -> bool:

@@ -166,6 +166,25 @@ def test_the_model_sees_question_and_accepted_answers_but_no_citations():
     assert verdict == Verdict(judge="openai:judge", grade="Correct")
 
 
+def test_as_published_only_the_citations_that_end_an_answer_are_kept_from_the_judge():
+    item = graded("q", ("a",), "Ann [1], since [2] says so [2], [3]")
+    for scoring, predicted in (("corrected", "Ann, since says so,"), ("as-published", "Ann [1], since [2] says so")):
+        asked, _ = play(ModelJudge(model="m").judge(replace(item, scoring=scoring)), Reply("Grade: Wrong"))
+        assert f"<predicted_answer>\n{predicted}\n</predicted_answer>" in asked[0].messages[0].content
+
+
+@pytest.mark.parametrize("rubric", ["grades", "points", "steps"])
+@pytest.mark.parametrize(("reply", "note"), [
+    (Reply("Hm."), "unreadable"), (Reply(""), "empty"),
+    (Reply("[0]", finish_reason="length"), "cut by the token limit")])
+def test_as_published_an_unreadable_verdict_is_unjudged_at_once(rubric, reply, note):
+    shortened = (Reply("7"),) if rubric == "points" else ()
+    asked, verdict = play(ModelJudge(model="m").judge(replace(MATERIAL[rubric], scoring="as-published")), *shortened,
+                          reply)
+    assert [action.purpose for action in asked][-1] == "judge"
+    assert verdict == Verdict(judge="m", note=note)
+
+
 def test_an_unreadable_verdict_is_asked_again_once():
     asked, verdict = play(ModelJudge(model="m").judge(graded("q", ("a",), "b")), Reply("Hm."),
                           Reply("Grade: Wrong\nError type: Others"))
@@ -200,12 +219,20 @@ def test_points_are_asked_for_by_question_accepted_and_predicted_answer():
 
 
 def test_as_published_points_are_given_to_what_follows_the_first_answer_mark_shortened():
-    asked, verdict = play(ModelJudge(model="m").judge(replace(SUM, scoring="as-published")), Reply("seven"),
-                          Reply("Grade: 9"))
+    asked, verdict = play(ModelJudge(model="m").judge(replace(SUM, scoring="as-published", reasoned=True)),
+                          Reply("seven [1]."), Reply("Grade: 9"))
     assert [action.purpose for action in asked] == ["judge_compress", "judge"]
-    assert "<reply>\n7 wins [1]. ANSWER: 8\n</reply>" in asked[0].messages[0].content
-    assert "<predicted_answer>\nseven\n</predicted_answer>" in asked[1].messages[0].content
+    assert "<reply>\n7 wins [1]. \n</reply>" in asked[0].messages[0].content
+    assert "<predicted_answer>\nseven [1].\n</predicted_answer>" in asked[1].messages[0].content
     assert verdict == Verdict(judge="m", points=9)
+
+
+@pytest.mark.parametrize(("predicted", "reasoned"), [
+    ("First 3, ANSWER: 7 wins", False), ("First 3, then 7 wins.", True)])
+def test_as_published_the_whole_reply_is_shortened_without_reasoning_or_an_answer_mark(predicted, reasoned):
+    item = replace(SUM, scoring="as-published", predicted=predicted, reasoned=reasoned)
+    asked, _ = play(ModelJudge(model="m").judge(item), Reply("seven"), Reply("Grade: 9"))
+    assert f"<reply>\n{predicted}\n</reply>" in asked[0].messages[0].content
 
 
 @pytest.mark.parametrize(("reply", "note"), [
@@ -220,8 +247,8 @@ def test_an_answer_that_could_not_be_shortened_is_unjudged(reply, note):
 
 def test_only_points_take_a_detour_as_published():
     for item in (MATERIAL["grades"], STORY):
-        asked, _ = play(ModelJudge(model="m").judge(replace(item, scoring="as-published")), Reply(""), Reply(""))
-        assert [action.purpose for action in asked] == ["judge", "judge_repair"]
+        asked, _ = play(ModelJudge(model="m").judge(replace(item, scoring="as-published")), Reply(""))
+        assert [action.purpose for action in asked] == ["judge"]
 
 
 def test_steps_are_asked_for_by_all_reasoning_and_numbered_steps():

@@ -7,6 +7,8 @@ import pytest
 
 from experiments.judges import Graded, Lexical, ModelJudge
 from experiments.judging import Judged, ask_judge, graded_of
+from experiments.metrics.scored import scored_of
+from experiments.metrics.table import score
 from experiments.question import Question, Step
 from experiments.record import Result, StoredStep
 from experiments.scheme import Scheme
@@ -34,7 +36,7 @@ def result(outcome="answered", answerable=True, trace=TRACE, text="B [1]"):
 @pytest.mark.parametrize("rubric", ["grades", "points"])
 def test_answers_are_judged_by_what_they_say_alone(rubric):
     given = graded_of(result(), QUESTION, scheme(rubric), "as-published")
-    assert given == Graded(rubric, "Who did it?", ("B", "Otto"), "B [1]", scoring="as-published")
+    assert given == Graded(rubric, "Who did it?", ("B", "Otto"), "B [1]", scoring="as-published", reasoned=True)
 
 
 @pytest.mark.parametrize("rubric", ["grades", "points"])
@@ -43,6 +45,22 @@ def test_answers_are_judged_by_what_they_say_alone(rubric):
 def test_no_judge_is_asked_of_a_refusal_a_failure_or_what_has_no_answer(rubric, changes):
     assert graded_of(result(**changes), QUESTION, scheme(rubric), "corrected") is None
     assert graded_of(result(), replace(QUESTION, answers=()), scheme(rubric), "corrected") is None
+
+
+@pytest.mark.parametrize("rubric", ["grades", "points"])
+def test_as_published_whatever_is_not_empty_is_judged_refusals_too(rubric):
+    for outcome in ("answered", "refused", "malformed"):
+        given = graded_of(result(outcome, text="Unanswerable"), QUESTION, scheme(rubric), "as-published")
+        assert given.predicted == "Unanswerable"
+        assert graded_of(result(outcome, text=""), QUESTION, scheme(rubric), "as-published") is None
+    for changes in ({"outcome": "error", "text": ""}, {"outcome": "refused", "answerable": False}):
+        assert graded_of(result(**changes), QUESTION, scheme(rubric), "as-published") is None
+
+
+def test_a_refusal_that_a_run_asked_no_judge_of_is_wrong_as_published_too():
+    item = scored_of(result("refused", text="It is unanswerable."), QUESTION, "grounded", True, False)
+    assert score(item, "as-published", ("answers",))["unified"] == -1.0
+    assert score(item, "as-published", ("points",)) == {"graded_accuracy": 0.0, "graded_em": 0.0, "unjudged": 0.0}
 
 
 @pytest.mark.parametrize("outcome", ["answered", "refused", "malformed", "budget", "error"])

@@ -73,6 +73,9 @@ def test_failures_and_refusals_have_no_points_and_are_not_unjudged():
     nothing = {"graded_accuracy": 0.0, "graded_em": 0.0, "unjudged": 0.0}
     for outcome in ("refused", "malformed", "timeout"):
         assert both("points", outcome=outcome, text="") == (nothing, nothing)
+        assert both("points", outcome=outcome, text="x", points=9)[1] == nothing
+    assert both("points", outcome="refused", text=REFUSAL, points=9)[0] == {
+        "graded_accuracy": 0.9, "graded_em": 1.0, "unjudged": 0.0}
     assert set(corrected("points", points=9, answers=()).values()) == {None}
     assert set(corrected("points", points=9, answerable=False).values()) == {None}
 

@@ -19,7 +19,7 @@ def test_unified_gives_points_by_grade(grade, points):
 
 
 def test_unified_charges_a_needless_refusal_and_rewards_a_rightful_one():
-    refused = {"outcome": "refused", "text": REFUSAL, "refused": True}
+    refused = {"outcome": "refused", "text": REFUSAL, "refused": True, "grade": "Wrong"}
     assert both("unified", **refused) == (-1.0, -1.0)
     assert both("unified", answerable=False, **refused) == (1.0, 1.0)
     assert both("unified", answerable=False) == (0.0, 0.0)
@@ -36,6 +36,12 @@ def test_published_minus_one_needs_the_word_and_a_wrong_grade():
     assert both("unified", text="Not unanswerable: 4", grade="Correct") == (1.0, 1.0)
     assert both("unified", text="Not unanswerable: 5", grade="Wrong") == (-1.0, 0.0)
     assert both("unified", text="Not unanswerable: 4ish", grade="Partially Correct") == (0.5, 0.5)
+    refused = {"outcome": "refused", "text": REFUSAL, "refused": True}
+    assert both("unified", grade="Correct", **refused) == (1.0, -1.0)
+    assert both("unified", grade="Partially Correct", **refused) == (0.5, -1.0)
+    assert both("correct", grade="Correct", **refused) == (1.0, 0.0)
+    assert both("unified", grade=None, **refused) == (0.0, -1.0)
+    assert both("unjudged", grade=None, **refused) == (1.0, 0.0)
 
 
 def test_published_scoring_drops_empty_answers_and_corrected_counts_them():
@@ -54,8 +60,8 @@ def test_an_unread_verdict_has_two_published_denominators_and_one_corrected():
     assert both("unjudged", grade="Wrong") == (0.0, 0.0)
 
 
-def test_a_refusal_is_wrong_without_a_judge():
-    refused = {"outcome": "refused", "text": REFUSAL, "refused": True}
+def test_a_refusal_that_is_wrong_is_counted_in_both_scorings():
+    refused = {"outcome": "refused", "text": REFUSAL, "refused": True, "grade": "Wrong"}
     assert both("wrong", **refused) == (1.0, 1.0)
     assert both("unjudged", **refused) == (0.0, 0.0)
     assert both("refused_answerable", **refused) == (1.0, 1.0)

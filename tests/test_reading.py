@@ -1,9 +1,18 @@
 """Answers, citations and refusals are read from what models really write."""
+import time
 from dataclasses import replace
 
 import pytest
 
-from strategies.reading import REFUSAL, is_only_citations, is_refusal, read_answer, read_citations, strip_citations
+from strategies.reading import (
+    REFUSAL,
+    is_only_citations,
+    is_refusal,
+    read_answer,
+    read_citations,
+    strip_citations,
+    strip_last_citations,
+)
 from strategies.types import Draft, Reply
 
 
@@ -44,6 +53,21 @@ def test_citations_are_read_in_every_form(text, expected):
 
 def test_citations_are_stripped_wherever_they_stand():
     assert strip_citations("Paris [1], in France [2, 3].") == "Paris, in France."
+
+
+@pytest.mark.parametrize(("text", "left"), [
+    ("Paris [1]", "Paris"), ("Paris [1], [2] [3]\n", "Paris"), ("Paris [1].", "Paris [1]."), ("[1] Paris", "[1] Paris"),
+    ("Paris [1, 2]", "Paris [1, 2]"), ("It is [1] Paris[2],", "It is [1] Paris"), ("[1][2]", ""), ("Paris ", "Paris "),
+    ("Paris [1] ,[2]", "Paris [1] ,"), ("", "")])
+def test_as_published_only_the_citations_that_end_a_text_go(text, left):
+    assert strip_last_citations(text) == left
+
+
+@pytest.mark.parametrize("piece", ["[1]", " ", "[1] ", "[1", "[", "1", "[1],", "[1] x"])
+def test_100_kb_of_citations_take_no_time(piece):
+    begun = time.perf_counter()
+    strip_last_citations(piece * (100_000 // len(piece)) + "x")
+    assert time.perf_counter() - begun < 0.5
 
 
 @pytest.mark.parametrize("text", [

@@ -54,6 +54,18 @@ def test_least_to_most_carries_earlier_answers_into_later_prompts():
     assert draft.text == "France [1]"
 
 
+def test_least_to_most_in_the_published_layout_asks_for_no_tags_and_takes_the_whole_last_reply():
+    replies = ["What is Paris?", "A city.", "It is a city. So: France [1]"]
+    actions, draft = play("least_to_most", replies, layout="as_published")
+    assert draft == Draft("It is a city. So: France [1]", (1,), False, True, None)
+    last = actions[-1].messages[-1].content
+    assert last.endswith("Where is Paris?")
+    assert not any("<Answer>" in message.content for message in actions[-1].messages)
+    actions, draft = play("least_to_most", replies)
+    assert draft.tagged is False
+    assert "<Answer>" in actions[-1].messages[-1].content
+
+
 def test_least_to_most_without_sub_questions_answers_the_question_alone_and_says_so():
     actions, draft = play("least_to_most", ["Where is Paris?", "<Answer>France</Answer>"])
     assert [action.purpose for action in actions[1:]] == ["decompose", "answer"]

@@ -126,6 +126,13 @@ def test_by_name_a_run_is_carried_out_and_asks_again_by_the_same_words(serve, to
                      "asks them again", err)
 
 
+def test_scoring_as_published_implies_how_the_benchmark_is_shown_unless_it_is_said():
+    assert of("mdbench").benchmark.unwrap is True
+    assert of("mdbench", scoring="as-published").benchmark.unwrap is False
+    assert of("mdbench", scoring="as-published", set=["benchmark.unwrap=true"]).benchmark.unwrap is True
+    assert of(scoring="as-published").benchmark == of().benchmark
+
+
 def test_list_benchmarks_says_for_each_what_it_is_and_what_is_here(ragbed):
     status, out, _ = ragbed("list", "benchmarks")
     assert status == 0

@@ -16,6 +16,7 @@ class About:
         size: how many questions, of what.
         get: where the files are had, and what of them `path` names.
         settings: a run's settings as the paper has them, where they are not ragbed's usual ones.
+        as_published: the benchmark's own settings that as-published scoring implies where they are not given.
     """
 
     paper: str
@@ -23,3 +24,4 @@ class About:
     size: str
     get: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    as_published: Mapping[str, Any] = field(default_factory=dict)

@@ -41,7 +41,8 @@ def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJ
 def _shown(row: dict[str, Any]) -> list[tuple[str, str]]:
     """The fields of a benchmark that a reader chooses by."""
     as_text = {name: ", ".join(value) if isinstance(value, list) else value for name, value in row.items()}
-    as_text["run as"] = "; ".join(f"{name}: {', '.join(value) if isinstance(value, list) else value}"
-                                  for name, value in row["run_as"].items())
+    for field in ("run_as", "as_published"):
+        as_text[field.replace("_", " ")] = "; ".join(
+            f"{name}: {', '.join(value) if isinstance(value, list) else value}" for name, value in row[field].items())
     return [(name, as_text[name]) for name in ("paper", "licence", "size", "metrics", "judge", "views", "published",
-                                               "run as", "settings", "get", "here") if as_text[name]]
+                                               "run as", "as published", "settings", "get", "here") if as_text[name]]

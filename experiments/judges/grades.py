@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from experiments.judges.brief import Brief, accepted, stated
 from experiments.judges.types import GRADES, Graded
 from experiments.record import Grade, Verdict
-from strategies.reading import strip_citations
+from strategies.reading import strip_citations, strip_last_citations
 
 ErrorType = Literal["AnswerRefusal", "NumericMistakes", "MissingDetail", "Others"]
 _GRADES: dict[str, Grade] = {grade.lower(): grade for grade in GRADES}
@@ -30,7 +30,8 @@ def read_grade(text: str) -> tuple[Grade, ErrorType | None] | None:
 
 
 def _fields(graded: Graded) -> Mapping[str, str]:
-    return {"question": graded.question, "accepted": accepted(graded), "predicted": strip_citations(graded.predicted)}
+    strip = strip_last_citations if graded.scoring == "as-published" else strip_citations
+    return {"question": graded.question, "accepted": accepted(graded), "predicted": strip(graded.predicted)}
 
 
 def _read(text: str, graded: Graded, judge: str) -> Verdict | None:

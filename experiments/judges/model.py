@@ -1,4 +1,4 @@
-"""A model as judge: it is asked by the rubric, and once more where its reply cannot be read."""
+"""A model as judge: asked by the rubric, and once more where its reply cannot be read; as published, only once."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -38,16 +38,17 @@ class ModelJudge(BaseModel):
         return self.model
 
     def judge(self, graded: Graded) -> Judging:
-        """Asks once, and once more where the reply cannot be read; then the answer is unjudged, with a note."""
+        """Asks once, corrected once more where the reply cannot be read; then the answer is unjudged, with a note."""
+        published = graded.scoring == "as-published"
         brief = BRIEFS[graded.rubric]
-        if brief.as_published is not None and graded.scoring == "as-published":
+        if brief.as_published is not None and published:
             material = yield from brief.as_published(graded, self.max_tokens)
             if isinstance(material, str):
                 return Verdict(judge=self.name, note=material)
             graded = material
         messages: tuple[Message, ...] = (Message("user", (brief.ask(graded),)),)
         flaws = []
-        for purpose in ("judge", "judge_repair"):
+        for purpose in ("judge",) if published else ("judge", "judge_repair"):
             reply = yield Generate(messages, purpose, max_tokens=self.max_tokens, see_failure=True)
             if isinstance(reply, Failure):
                 return Verdict(judge=self.name, note=f"call failed: {reply.kind}")
@@ -57,7 +58,8 @@ class ModelJudge(BaseModel):
                 return verdict
             flaws.append(_flaw(reply))
             messages += (Message("assistant", (reply.text or "(empty)",)), Message("user", (brief.repair(graded),)))
-        return Verdict(judge=self.name, note=f"{flaws[0] if len(set(flaws)) == 1 else 'unreadable'} twice")
+        note = flaws[0] if len(set(flaws)) == 1 else "unreadable"
+        return Verdict(judge=self.name, note=note if published else f"{note} twice")
 
 
 def _flaw(reply: Reply) -> str:

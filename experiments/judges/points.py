@@ -1,7 +1,8 @@
 """The rubric `points`: a whole number from 0 to 10, as MDBench has its answers graded; the prompts are ours.
 
-As published, a model first shortens the reply to its final answer, of what follows the first `ANSWER: ` where the
-reply has one. Corrected scoring grades the answer as it is.
+As published (github.com/jpeper/MDBench, `scripts/eval/evaluate.py`), a model first shortens the reply to its final
+answer; of a strategy that asks for reasoning, only what stands between the first `ANSWER: ` and the next, where the
+reply has one. Corrected scoring grades the answer as it is, without its citations.
 """
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ def read_points(text: str) -> int | None:
 
 def shortened(graded: Graded, max_tokens: int) -> Detour:
     """One more call, which shortens the reply to its final answer, as the published code has it."""
-    _, held, after = graded.predicted.partition(_ANSWER)
-    whole = after if held else graded.predicted
+    parts = graded.predicted.split(_ANSWER) if graded.reasoned else []
+    whole = parts[1] if len(parts) > 1 else graded.predicted
     prompt = fill("points_compress", {"question": graded.question, "predicted": whole})
     reply = yield Generate((Message("user", (prompt,)),), "judge_compress", max_tokens=max_tokens, see_failure=True)
     if isinstance(reply, Failure):
@@ -46,7 +47,8 @@ def shortened(graded: Graded, max_tokens: int) -> Detour:
 
 
 def _fields(graded: Graded) -> Mapping[str, str]:
-    return {"question": graded.question, "accepted": accepted(graded), "predicted": strip_citations(graded.predicted)}
+    predicted = graded.predicted if graded.scoring == "as-published" else strip_citations(graded.predicted)
+    return {"question": graded.question, "accepted": accepted(graded), "predicted": predicted}
 
 
 def _read(text: str, graded: Graded, judge: str) -> Verdict | None:

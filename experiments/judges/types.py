@@ -20,10 +20,11 @@ class Graded:
 
     Attributes:
         answers: accepted gold answers, at least one for `grades` and `points`.
-        predicted: the final answer; its citations are removed before it is read.
+        predicted: the final answer; its citations are removed before it is read, as the scoring has it.
         reasoning: all that the model said besides, for `steps`.
         steps: the reference steps, for `steps`.
-        scoring: as-published takes the detours of the published code.
+        scoring: as-published asks as the published code does.
+        reasoned: whether the strategy asked for reasoning before the answer.
     """
 
     rubric: Rubric
@@ -33,6 +34,7 @@ class Graded:
     reasoning: str = ""
     steps: tuple[str, ...] = ()
     scoring: Scoring = "corrected"
+    reasoned: bool = False
 
 
 class Judge(Protocol):

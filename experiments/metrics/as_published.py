@@ -3,7 +3,10 @@
 Where it differs from `corrected`:
 
 - Refused means that the lower-cased answer contains `unanswerable`, wherever, in both splits.
-- The -1 applies only where the grade is Wrong; a Correct or Partially Correct answer with that word keeps its points.
+- A judge is asked of refusals too. The -1 applies only where it says Wrong; a Correct or Partially Correct answer with
+  that word keeps its points.
+- A judge is shown the answer without the citations that end it; others stay. It is asked once, without a repair.
+- The last turn of least-to-most asks for no tags, in the layout `as_published`: the whole reply is the answer.
 - An empty answer is dropped: every metric is None, so n shrinks.
 - An unread verdict is left out of the shares of Correct, Partially and Wrong but counts 0 in the unified score.
 - Only `[n]` is a citation; every number so written counts in P, shown or not. Refusals count in the averages.
@@ -12,10 +15,12 @@ Where it differs from `corrected`:
 
 What is ours all the same:
 
-- A refusal by ragbed's rule counts as graded Wrong without asking the judge.
-- Citations are removed everywhere before judging; the published code removes only those that end the answer.
+- The judge's prompt is in our words and shows several accepted answers; a reply that states two grades is unread,
+  where the published code takes the first. The lexical judge removes citations everywhere.
+- A refusal that no judge was asked of, in a run that was made with the other scoring, is Wrong.
 - Thinking in tags is removed from a reply without answer tags; the published code takes the whole reply.
-- The judge's prompt is in our words and shows several accepted answers; an unread verdict is asked for once more.
+- Least-to-most asks at most six different sub-questions, less the question itself, and its turns are in our words;
+  where the model names none it answers in one call with tags, and the published code has no answer.
 - Documents are shown by number and content; the published prompts hold whole records, gold marks among them.
 - Under rules that offer no refusal, which the paper does not have, no refusal is scored.
 """
@@ -24,7 +29,6 @@ from __future__ import annotations
 import re
 
 from experiments.metrics.scored import Scored, Scores
-from experiments.record import Grade
 
 _CITATION = re.compile(r"\[(\d+)\]")
 _HALVES = {"Correct": 2, "Partially Correct": 1, "Wrong": 0}
@@ -41,15 +45,14 @@ def unified(item: Scored) -> float | None:
     """Per question; the mean is taken over the non-empty answers of a split."""
     if not item.answerable:
         return float(refused(item.text)) if item.may_refuse else None
-    grade = _grade(item)
-    if grade == "Wrong" and refused(item.text):
+    if item.grade == "Wrong" and refused(item.text):
         return -1.0
-    return _HALVES[grade] / 2 if grade else 0.0
+    return _HALVES[item.grade] / 2 if item.grade else 0.0
 
 
 def grades(item: Scored) -> Scores:
     """Shares over the answers whose verdict was read."""
-    grade = _grade(item) if item.answerable else None
+    grade = item.grade if item.answerable else None
     shares: Scores = dict.fromkeys(("correct", "partial", "wrong"))
     if grade:
         shares = {"correct": float(grade == "Correct"), "partial": float(grade == "Partially Correct"),
@@ -77,7 +80,3 @@ def score(item: Scored) -> Scores:
     scores |= {"unified": unified(item), **grades(item), **citations(item)}
     return scores | {"refusal_accuracy": None if item.answerable else said,
                      "refused_answerable": said if item.answerable else None}
-
-
-def _grade(item: Scored) -> Grade | None:
-    return "Wrong" if item.refused else item.grade

@@ -2,7 +2,8 @@
 
 As published, accuracy is the grade over 10, "EM" is a grade above 8, and a grade that is not an integer breaks the
 scoring of the whole set. Ours goes on: as published such an answer has no graded figure and leaves the means, since
-the published code never gave it one; corrected it counts 0. Both count it in `unjudged`.
+the published code never gave it one; corrected it counts 0. Both count it in `unjudged`. The published code knows no
+refusal: as published whatever is not empty has the judge's grade.
 """
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ _NAMES = ("graded_accuracy", "graded_em", "unjudged")
 
 
 def points(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """Over answerable questions with a gold answer; a refusal or failure is 0 without a judge."""
+    """Over answerable questions with a gold answer; a failure, and corrected a refusal, is 0 without a judge."""
     if not item.answerable or not item.answers:
         return dict.fromkeys(_NAMES)
-    if item.outcome != "answered":
+    if not (item.text if scoring == "as-published" else item.outcome == "answered"):
         return dict.fromkeys(_NAMES, 0.0)
     if item.points is None:
         lost = None if scoring == "as-published" else 0.0

@@ -14,6 +14,8 @@ from strategies.types import Rules
 
 Scoring = Literal["corrected", "as-published"]
 Scores = dict[str, float | None]
+# Where a run asked no judge of its refusals, they are wrong in every scoring.
+_UNASKED_REFUSAL = Verdict(judge="", grade="Wrong", points=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def may_refuse(rules: Rules) -> bool:
 
 def scored_of(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
     """The material of a finished record, without its evidence's texts and without a model."""
-    verdict = result.verdict or Verdict(judge="")
+    verdict = result.verdict or (_UNASKED_REFUSAL if result.refused else Verdict(judge=""))
     return Scored(
         outcome=result.outcome, answerable=result.answerable, text=result.text, refused=result.refused,
         tagged=result.tagged, answers=question.answers, options=question.options, grade=verdict.grade,

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import re
 
-from strategies.prompting import closing, fill, first_message, numbers, prompt, system_message
+from strategies.prompting import closing, fill, first_message, numbers, prompt, system_message, template
 from strategies.reading import fold, read_answer
-from strategies.types import Draft, Generate, Message, Recipe, Reply, Task
+from strategies.types import Draft, Form, Generate, Message, Recipe, Reply, Task
 
 MOST_SUB_QUESTIONS = 6
 _LONGEST_LINE, _LONGEST_LIST = 1_000, 50_000  # characters; a longer line is no question
@@ -16,7 +16,11 @@ _NUMBERING = re.compile(
 
 
 def least_to_most(task: Task) -> Recipe:
-    """One call that decomposes over the documents, then one growing conversation that solves."""
+    """One call that decomposes over the documents, then one growing conversation that solves.
+
+    With the layout `as_published` its last turn asks for no tags: the whole reply is the answer.
+    """
+    form: Form = "plain" if task.layout == "as_published" else "tags"
     evidence = yield from task.gather(task.question)
     shown = numbers(task, evidence)
     plan: Reply = yield Generate(prompt("least_to_most_decompose", task, evidence, rules=False), "decompose", shown)
@@ -28,11 +32,15 @@ def least_to_most(task: Task) -> Recipe:
     talk: tuple[Message, ...] = (system_message(), opening)
     for following in [*parts[1:], None]:
         solved: Reply = yield Generate(talk, "solve", shown)
-        step = (fill("least_to_most_final", question=task.question) + closing(task) if following is None
-                else fill("least_to_most_next", sub_question=following))
+        step = _last(task, form) if following is None else fill("least_to_most_next", sub_question=following)
         talk = (*talk, Message("assistant", (read_answer(solved.text)[0],)), Message("user", (step,)))
     final: Reply = yield Generate(talk, "answer", shown)
-    return Draft.from_reply(final)
+    return Draft.from_reply(final, form=form)
+
+
+def _last(task: Task, form: Form) -> str:
+    asked = fill("least_to_most_final", question=task.question)
+    return asked + ("" if form == "plain" else f"\n\n{template('least_to_most_tags')}") + closing(task)
 
 
 def sub_questions(text: str, question: str) -> list[str]:
