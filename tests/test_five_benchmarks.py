@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments.benchmarks import BENCHMARKS
+from experiments.settings import RunSettings
 from strategies.catalogue import REASONING
 from strategies.reading import REFUSAL
 
@@ -78,3 +79,13 @@ def test_one_command_runs_five_strategies_and_prints_the_columns_of_the_paper(ra
         figures = {name: cell["metrics"][name]["mean"] for name in FIGURES[kind]}
         assert figures == pytest.approx(FIGURES[kind]), cell["reasoning"]
         assert all(cell["outcomes"][name] == 0 for name in ("error", "malformed", "too_long", "timeout"))
+
+
+@pytest.mark.parametrize(("kind", "expected"), [
+    ("mrke", {"rules": ["reading"], "brief": True, "layout": "as_published", "reasoning": ["chain_of_thought"],
+              "show": ["sub_questions", "question"], "sub_answers": "asked"}),
+    ("mdbench", {"rules": ["reading"], "layout": "documents_first", "reasoning": ["direct", "chain_of_thought"]}),
+    ("mrceval", {"rules": ["choice"], "layout": "as_published", "reasoning": ["direct"]})])
+def test_the_papers_setting_is_a_benchmarks_own(kind, expected):
+    settings = RunSettings.model_validate({"name": kind, "models": "m", "benchmark": {"kind": kind, "path": "p"}})
+    assert {name: getattr(settings, name) for name in expected} == expected

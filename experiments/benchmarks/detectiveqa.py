@@ -49,7 +49,7 @@ class DetectiveQa(Selection):
         paper="DetectiveQA: Evaluating Long-Context Reasoning on Detective Novels (2024), "
               "https://arxiv.org/abs/2409.02465",
         licence="Apache 2.0 by the dataset's page; the novels are their authors'",
-        size="1,200 questions over novels of 100,000 words and more, half in English and half in Chinese",
+        size="1,200 questions over novels of 100,000 words and more, in English and in Chinese",
         get="hub:Phospheneser/DetectiveQA, or a folder of its annotations and novels",
         settings={"rules": "choice", "conditions": ["full", "closed-book", "evidence"],
                   "reasoning": "chain_of_thought"})

@@ -33,7 +33,9 @@ class HotpotQa(SplitFiles):
     about = About(
         paper="HotpotQA: A Dataset for Diverse, Explainable Multi-hop Question Answering (2018), "
               "https://arxiv.org/abs/1809.09600",
-        licence="CC BY-SA 4.0", size="7,405 questions in the dev split, ten paragraphs each",
+        licence="CC BY-SA 4.0",
+        size="7,405 questions in the dev split, ten paragraphs each; support figures are of paragraphs unless "
+             "units: sentences is set",
         get="hotpot_dev_distractor_v1.json from https://hotpotqa.github.io, or a folder of the hub's "
             "hotpotqa/hotpot_qa, such as distractor/",
         settings={"rules": "open", "brief": True})

@@ -58,7 +58,7 @@ class Mdbench(RecordFiles):
               "https://github.com/jpeper/MDBench",
         licence="not stated", size="153 public questions over 5 to 17 short documents each, of the paper's 1,000",
         get="data/datasets/mdbench_dataset.json of https://github.com/jpeper/MDBench",
-        settings={"rules": "open", "conditions": "given", "reasoning": ["direct", "chain_of_thought"]},
+        settings={"rules": "reading", "conditions": "given", "reasoning": ["direct", "chain_of_thought"]},
         as_published={"unwrap": False})
     scheme = Scheme(
         groups=("points", "overlap", "form"), rubric="points", columns=("graded_accuracy", "graded_em", "em", "f1"),

@@ -40,7 +40,7 @@ class Mrceval(RecordFiles):
         licence="MIT by the dataset's page, CC BY-SA 4.0 by the paper",
         size="2,103 multiple-choice questions by the paper's Table 1, thirteen sub-tasks",
         get="hub:THU-KEG/MRCEval, or its Parquet file",
-        settings={"rules": "choice", "conditions": "given", "reasoning": "direct"})
+        settings={"rules": "choice", "conditions": "given", "reasoning": "direct", "layout": "as_published"})
     scheme = Scheme(groups=("choice", "form", "ranking"), rubric=None, columns=("accuracy", "unparsed"),
                     views=("by:task", "by:subtask"), published=("mrceval_2",))
 

@@ -60,7 +60,7 @@ class Mrke(RecordFiles):
         licence="not stated; edited from HotpotQA, CC BY-SA 4.0",
         size="900 questions, 300 of each of 2, 3 and 4 hops, and the 300 of HotpotQA that they were edited from",
         get="the paper's address, or from its authors",
-        settings={"rules": "open", "brief": True, "conditions": "given", "reasoning": "chain_of_thought",
+        settings={"rules": "reading", "brief": True, "conditions": "given", "reasoning": "chain_of_thought",
                   "layout": "as_published", "show": ["sub_questions", "question"], "sub_answers": "asked"})
     scheme = Scheme(
         groups=("chain", "overlap", "ranking", "form"), rubric=None,

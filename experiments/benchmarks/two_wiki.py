@@ -43,7 +43,9 @@ class TwoWiki(SplitFiles):
     about = About(
         paper="Constructing A Multi-hop QA Dataset for Comprehensive Evaluation of Reasoning Steps (2020), "
               "https://arxiv.org/abs/2011.01060",
-        licence="Apache-2.0", size="12,576 questions in the dev split, ten paragraphs each",
+        licence="Apache-2.0",
+        size="12,576 questions in the dev split, ten paragraphs each; support figures are of paragraphs unless "
+             "units: sentences is set",
         get="dev.json of the data that https://github.com/Alab-NII/2wikimultihop links to",
         settings={"rules": "open", "brief": True})
     scheme = Scheme(groups=("overlap", "support", "answers", "ranking", "form"), rubric="grades",
