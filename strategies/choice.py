@@ -26,12 +26,14 @@ _OPEN, _CLOSE = r"[(\[{<'\" ]{0,4}", r"[)\]}>'\" ]{0,4}"
 _DECLARES = (
     r"(?:(?<![a-z])ans(?:wer)?['\"]?(?:(?: \w{1,20}){0,5}? ?(?:\bis\b|\bbe\b|\bwas\b|[.:=→\n-]|->)[: \n]{0,3}| )"
     r"(?:(?:clearly|therefore|thus) )?"
+    r"|(?<![a-z])(?<!not )correct ?[:=] ?"
     r"|(?:정답|답[안변]?)(?:은|는)?[: \n]{0,3}|답안?으로[: ]{0,2}"
     r"|(?:答案|答)(?:应该|應該|应|應)?(?:是|为|為)?[: \n]{0,3}|[故应應](?:选|選)[择擇]?[: ]{0,2})"
     r"(?:(?:the )?(?:correct )?(?:option|choice|letter|选项|選項|보기)[: ]{0,2})?")
 _NAMES = (r"(?:(?<![a-z])(?:option|choice|letter)(?: is)?[: ]{0,2}|选项 ?|選項 ?|[选選][择擇]? ?|보기 ?"
           r"|(?<![a-z])(?:choose|pick|select|go with) )")
-_CONCLUDES = r"(?:(?<![a-z])(?:is|be|it's|so|thus|hence|therefore)[,:]?|=>|->|→) ?"
+_CONCLUDES = (r"(?:(?<![a-z])(?:(?:is|be|it's|so|thus|hence|therefore)[,:]?|(?:wrong|incorrect|false|out|eliminated),)"
+              r"|=>|->|→) ?")
 _BEFORE_RIGHT = r"(?:^|[.,:;!?] |(?<![a-z])(?:that|think|believe|so|and|but|only|thus|hence|therefore|since|because) )"
 _RIGHT = (r" is (?:the )?(?:(?:most|best|only) )?(?:correct|right|true|best|answer|likely|appropriate|suitable)"
           r"(?![a-z])")
@@ -49,6 +51,7 @@ _NEVER_AFTER_AN_ARTICLE = frozenset(
      "or", "but", "not"))
 _ANSWERING = frozenset(
     ("the", "my", "final", "correct", "answer", "option", "choice", "is", "정답", "정답은", "답", "答案", "答案是"))
+_LONGEST_MARKS = 20  # characters around an option's text
 _LONGEST_ASIDE = 400  # characters of a text in which `(B)` alone names an option
 
 
@@ -70,7 +73,7 @@ def read_choice(text: str, options: Options) -> str | None:
     if whole is not None:
         return whole
     for found in (forms.declared(said, options), forms.alone(said), _with_own_text(said, options),
-                  forms.begun(said, options), forms.in_passing(said)):
+                  forms.begun(said, options), forms.in_passing(said, options)):
         if found:
             return _only(found)
     return by_text(said, options)
@@ -102,6 +105,19 @@ def _with_own_text(said: str, options: Options) -> set[str | None]:
     return {label for label, text in options if text.strip() and fold(f"{label} {text}") in lines}
 
 
+def _line(said: str, start: int, options: Options) -> str:
+    """What is left of the line; empty where that is too long to be an option's text."""
+    end = start + max(len(plain(text)) for _, text in options) + _LONGEST_MARKS
+    line, ended, _ = said[start:end].partition("\n")
+    return line if ended or end >= len(said) else ""
+
+
+def _is_text(line: str, options: Options) -> bool:
+    """Whether the rest of a line is an option's text, and no word that goes on after an article."""
+    line = line.strip(" .")
+    return not line[:1].islower() and line in {plain(text).strip(" .") for _, text in options}
+
+
 def _is_text_of_another(label: str | None, rest: str, options: Options) -> bool:
     said = fold(rest)
     return bool(said) and said in {fold(text) for other, text in options if other != label} and said not in {
@@ -119,6 +135,7 @@ class _Forms:
     begins: re.Pattern[str]
     names: re.Pattern[str]
     concludes: re.Pattern[str]
+    contrasts: re.Pattern[str]
     right: re.Pattern[str]
     bracketed: re.Pattern[str]
 
@@ -131,7 +148,8 @@ class _Forms:
         last = None
         for found in self.declares.finditer(said):
             before = said[found.start():found.start("label")]
-            if not _NEGATION.search(before) and _stands(said, found) and not _DISMISSED.match(said, found.end()):
+            stands = _stands(said, found) or _is_text(_line(said, found.end(), options), options)
+            if stands and not _NEGATION.search(before) and not _DISMISSED.match(said, found.end()):
                 last = found
         return set() if last is None else {self._lone(said, last, options)}
 
@@ -146,21 +164,22 @@ class _Forms:
             return set()
         return {self._lone(said, found[0], options), *(self.label(one["label"]) for one in found)}
 
-    def in_passing(self, said: str) -> set[str | None]:
+    def in_passing(self, said: str, options: Options) -> set[str | None]:
         """Labels that the text calls an option, concludes with or has in brackets, those that it dismisses left out."""
-        patterns = [self.names, self.concludes, self.right]
+        patterns = [self.names, self.concludes, self.contrasts, self.right]
         if len(said) <= _LONGEST_ASIDE:
             patterns.append(self.bracketed)
-        return {self.label(found["label"]) for pattern in patterns for found in pattern.finditer(said)
+        return {self._lone(said, found, options) for pattern in patterns for found in pattern.finditer(said)
                 if _stands(said, found, after_name=pattern is self.names)
-                and not _NEGATION.search(said[max(0, found.start() - 12):found.start("label")])
+                and (pattern is self.contrasts
+                     or not _NEGATION.search(said[max(0, found.start() - 12):found.start("label")]))
                 and not _DISMISSED.match(said, found.end("label"))}
 
     def _lone(self, said: str, found: re.Match[str], options: Options) -> str | None:
         """The label that was found; None where another is named with it, as in `A or B`, or by its text."""
         label, several = self.label(found["label"]), self.following.match(said, found.end("label"))
         alone = several is None or self.label(several["label"]) == label
-        rest = said[found.end():].partition("\n")[0]
+        rest = _line(said, found.end(), options)
         return label if alone and not _is_text_of_another(label, rest, options) else None
 
 
@@ -181,7 +200,8 @@ def _forms(labels: tuple[str, ...]) -> _Forms:
     folded = [key.casefold() for key in keys]
     known = {key: label for key, fold_, label in zip(keys, folded, labels, strict=True) if folded.count(fold_) == 1}
     known = {key.casefold(): label for key, label in known.items()} | dict(zip(keys, labels, strict=True))
-    one = "(?P<label>" + "|".join(map(re.escape, sorted(keys, key=len, reverse=True))) + f")(?![{EDGE}])"
+    any_ = "(?:" + "|".join(map(re.escape, sorted(keys, key=len, reverse=True))) + f")(?![{EDGE}])"
+    one = any_.replace("?:", "?P<label>", 1)
 
     def of(pattern: str, any_case: bool = True) -> re.Pattern[str]:
         return re.compile(pattern, re.MULTILINE | (re.IGNORECASE if any_case else 0))
@@ -194,5 +214,7 @@ def _forms(labels: tuple[str, ...]) -> _Forms:
         begins=of(rf"^[(\[{{<'\"]{{0,3}}{one}(?:[)\]}}>'\"]{{1,3}}[.:]?|[.:、,;](?=[^!-~]|$)|(?= [-–] ))"),
         names=of(_NAMES + _OPEN + one),
         concludes=of(rf"(?i:{_CONCLUDES}){_OPEN}{one}(?={_CLOSE}[.!]?{_CLOSE}$)", False),
+        contrasts=of(rf"(?i:(?<![a-z])not ){_OPEN}{any_}{_CLOSE}(?:,?(?i: but (?:rather |it is )?)|[.;] ){_OPEN}{one}"
+                     rf"(?={_CLOSE}(?:[.!]?{_CLOSE}$|,?(?i: since| because)))", False),
         right=of(rf"(?i:{_BEFORE_RIGHT})[(\[]?{one}[)\]]?(?i:{_RIGHT})", False),
         bracketed=of(rf"[(\[{{]{one}[)\]}}]", False))

@@ -62,6 +62,9 @@ def test_a_label_with_its_options_text_is_that_option(form, option):
     ("Italy", "B"), ("italy.", "B"), ("It is Italy.", "B"), ("Answer: Italy", "B"), ("Italy, since it is warm.", "B"),
     ("New York City", "D"), ("It is New York City.", "D"), ("It is New York.", "C"), ("Ｂ", "B"), ("ｂ", "B"),
     ("The answer is B, not A", "B"), ("Option A is wrong, so option B", "B"), ("Option A is right", "A"),
+    ("Correct: B", "B"), ("**Correct answer**: B", "B"), ("Since A is wrong and C is wrong, B", "B"),
+    ("With A and C ruled out, B.", "B"), ("The answer is not A, but B.", "B"), ("Not A. B", "B"),
+    ("It is not (A) but rather (B), since it is warm.", "B"), ("Not A. Not C. B", "B"), ("Answer: A France", "A"),
     ("The answer is A because of this", "A"), ("B\n\nOption A is wrong, and option C too.", "B")])
 def test_other_forms(text, label):
     assert read_choice(text, PLACES) == label
@@ -73,7 +76,9 @@ def test_other_forms(text, label):
     "Option A or option B", "A. France\nB. Italy\nC. New York", "France or Italy", "Neither A nor B", "not B",
     "It is not Italy", "The answer is not B", "The answer cannot be A", "Option A is incorrect.", "B. France",
     "The answer is C++", "Hepatitis B is the most likely one", "Plan B", "It is vitamin C and more",
-    "Answer: B. France", "B-52 bombers", "A.D. 300", "B.C.", "A's", "Answer: Brazil", "The answer is Batman",
+    "Answer: B. France", "Answer: A Italy", "A. Italy", "The answer is A Italy.", "Option A Italy", "option A or B",
+    "Incorrect: B", "Not correct: B", "Not A. B, C", "Not A, but B or C", "Not A. B is wrong",
+    "A and C are wrong", "B-52 bombers", "A.D. 300", "B.C.", "A's", "Answer: Brazil", "The answer is Batman",
     "I cannot tell", "I cannot answer because the question is unanswerable with the documents."])
 def test_none_or_several_named_is_no_choice(text):
     assert read_choice(text, PLACES) is None
@@ -121,7 +126,8 @@ def test_other_labels_than_letters():
 @pytest.mark.parametrize("piece", [
     "answer ", "answer is ", "(", "B ", "A ", "B\n", "x", " ", "\n ", "answer" + " x" * 9, "\\boxed{", "B.", "option ",
     "option A is not ", "Italy ", "A) ", "answer: A, ", "answer: A or ", "answer (A) ", "A. France\n", "is B\n", "(B)",
-    "<answer>", "'", "[ ", "[1", "答案", "(A) is ", "New York ", "not "])
+    "<answer>", "'", "[ ", "[1", "答案", "(A) is ", "New York ", "not ",
+    "option A or ", "not A. ", "answer: A France "])
 def test_100_kb_of_anything_take_no_time(piece):
     text = piece * (100_000 // len(piece))
     begun = time.perf_counter()
