@@ -16,7 +16,7 @@ class Row:
     outcome: str = "answered"
 
 
-REFUSED = {"outcome": "refused", "text": "It is unanswerable.", "refused": True}
+REFUSED = {"outcome": "refused", "text": "It is unanswerable.", "refused": True, "grade": "Wrong"}
 
 
 def rows_of(correct, partial, wrong, refused_wrong, unanswerable, refused, scoring):

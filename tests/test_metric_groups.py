@@ -105,6 +105,17 @@ def test_gm_is_of_the_means_and_its_interval_of_the_same_resamples():
     assert "gm" not in aggregate([Row({"accuracy": 1.0})])
 
 
+def test_gm_is_of_two_means_over_the_questions_that_have_both():
+    rows = [Row({"accuracy": 1.0, "reasoning_score": 0.25}), Row({"accuracy": 0.0, "reasoning_score": 0.75}),
+            Row({"accuracy": 1.0, "reasoning_score": None}), Row({"accuracy": None, "reasoning_score": 1.0})]
+    figures = aggregate(rows)
+    assert figures["gm"]["mean"] == pytest.approx(math.sqrt(0.5 * 0.5))
+    assert [figures[name]["n"] for name in ("gm", "accuracy", "reasoning_score")] == [2, 3, 3]
+    assert set(figures) == {"gm", "accuracy", "reasoning_score"}
+    apart = aggregate([Row({"accuracy": 1.0}), Row({"reasoning_score": 1.0})])
+    assert (apart["gm"]["mean"], apart["gm"]["n"]) == (None, 0)
+
+
 CHAIN = {"text": "Lake Havasu City [1]", "answers": ("Lake Havasu City, Arizona",),
          "subs": (Sub("answered", "London Bridge [2]", "London Bridge"),
                   Sub("answered", "the city of Havasu", "Havasu"))}

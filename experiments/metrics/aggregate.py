@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from agents.types import OUTCOMES, Outcome
-from experiments.metrics.means import Derived, Means, Totals, means_of, resampled
+from experiments.metrics.means import Derived, Means, Totals, among, means_of, resampled
 from experiments.metrics.metric import cut_of, family_of
 from experiments.metrics.scored import Scoring
 from experiments.metrics.table import GROUPS, METRICS
@@ -73,7 +73,9 @@ def aggregate(rows: Sequence[Row], scoring: Scoring = "corrected", seed: int = 0
     """
     import numpy as np
 
-    names = sorted({name for row in rows for name in row.scores}, key=_place)
+    own = sorted({name for row in rows for name in row.scores}, key=_place)
+    names = [*own, *(among(name, group.together) for group in GROUPS.values() for name in group.together
+                     if set(group.together) <= set(own))]
     splits = [_columns([row for row in rows if row.answerable == kind], names) for kind in (True, False)]
     first, second = (Totals(v.sum(axis=0, keepdims=True), m.sum(axis=0, keepdims=True)) for v, m in splits)
     sizes = {name: (int(first.counts[0, at]), int(second.counts[0, at])) for at, name in enumerate(names)}
@@ -91,7 +93,7 @@ def _place(name: str) -> tuple[int, int, str]:
 
 def _figures(means: Means) -> dict[str, Derived]:
     """Every metric of the set: its pooled mean, or what a group makes of it."""
-    figures = {name: Derived(values, name) for name, values in means.pooled.items()}
+    figures = {name: Derived(values, name) for name, values in means.pooled.items() if "&" not in name}
     for group in GROUPS.values():
         figures |= group.derive(means)
     return figures
@@ -101,11 +103,17 @@ def _columns(rows: Iterable[Row], names: Sequence[str]) -> tuple[Floats, Floats]
     """Scores (questions by metrics, 0 where there is none) and a mask of the same shape that says where one is."""
     import numpy as np
 
-    listed = [[math.nan if (score := row.scores.get(name)) is None else score for name in names] for row in rows]
+    listed = [[_score(row, name) for name in names] for row in rows]
     table = np.array(listed, dtype=np.float64).reshape(len(listed), len(names))
     table = table[np.lexsort(table.T[::-1])] if names else table
     mask = np.isfinite(table)
     return np.where(mask, table, 0.0), mask.astype(np.float64)
+
+
+def _score(row: Row, name: str) -> float:
+    """The row's score, nan where it has none, or lacks another that the name has with it."""
+    scores = [row.scores.get(part) for part in name.split("&")]
+    return math.nan if None in scores or scores[0] is None else scores[0]
 
 
 def _estimate(name: str, mean: float, spread: Floats, sizes: Sequence[int]) -> Estimate:

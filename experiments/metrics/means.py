@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 _DRAWS_AT_ONCE = 1_000_000
 
 
+def among(name: str, together: Sequence[str]) -> str:
+    """The name of a metric's mean over the questions that have all of these metrics, itself among them."""
+    return "&".join([name, *(other for other in together if other != name)])
+
+
 class Totals(NamedTuple):
     """Sums of the scores, and numbers of the questions that have one: arrays of resamples by metrics."""
 
@@ -36,7 +41,7 @@ class Means:
     """Means per resample, and their number of questions.
 
     Attributes:
-        pooled: by name, over all questions that have the metric; nan where none has.
+        pooled: by name, over all questions that have the metric, or (`among`) several; nan where none has.
         splits: by name, over the answerable ones and over the unanswerable ones.
         sizes: by name, how many questions of each split have it; of the set itself, not of a resample.
         refusing: whether the rules offer a refusal.

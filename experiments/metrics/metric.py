@@ -76,8 +76,10 @@ class Group:
         score: the values of one question by printed name, without the `of_set` metrics; None where one does not apply.
         derive: the figures of a set that are not the pooled means of their metric, from the means of any metrics;
             without those whose means are not there.
+        together: metrics of which `derive` takes the means over the questions that have all of them (`means.among`).
     """
 
     metrics: tuple[Metric, ...]
     score: Callable[[Scored, Scoring], Scores]
     derive: Callable[[Means], Mapping[str, Derived]] = nothing_derived
+    together: tuple[str, ...] = ()

@@ -6,11 +6,12 @@ does not follow the paper's own formula, which gives 29.93.
 """
 from __future__ import annotations
 
-from experiments.metrics.means import Derived, Means
+from experiments.metrics.means import Derived, Means, among
 from experiments.metrics.metric import UNJUDGED, Group, Metric
 from experiments.metrics.scored import Scored, Scores, Scoring
 
 _OVER = "questions with reference steps"
+_BOTH = ("accuracy", "reasoning_score")
 
 
 def steps(item: Scored, scoring: Scoring = "corrected") -> Scores:
@@ -28,16 +29,16 @@ def steps(item: Scored, scoring: Scoring = "corrected") -> Scores:
 
 
 def _derive(means: Means) -> dict[str, Derived]:
-    """`gm`: sqrt(mean accuracy x mean reasoning score), over the questions that have a reasoning score."""
+    """`gm`: sqrt(mean accuracy x mean reasoning score), both over the questions that have both."""
     import numpy as np
 
-    if "accuracy" not in means or "reasoning_score" not in means:
-        return {}
-    return {"gm": Derived(np.sqrt(means["accuracy"] * means["reasoning_score"]), "reasoning_score")}
+    chosen, reasoned = among("accuracy", _BOTH), among("reasoning_score", _BOTH)
+    return {"gm": Derived(np.sqrt(means[chosen] * means[reasoned]), chosen)} if chosen in means else {}
 
 
 STEPS = Group((
     Metric("reasoning_score", "share of the reference steps that the judge finds in the reasoning", _OVER, judged=True),
     UNJUDGED,
-    Metric("gm", "square root of mean accuracy times mean reasoning score", _OVER, judged=True, of_set=True)),
-    steps, _derive)
+    Metric("gm", "square root of mean accuracy times mean reasoning score",
+           "questions with options and reference steps", judged=True, of_set=True)),
+    steps, _derive, _BOTH)
