@@ -9,12 +9,16 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from documents.errors import SettingsError
-from experiments.metrics.aggregate import Estimate, aggregate
+from experiments.metrics import chain_pattern
+from experiments.metrics.aggregate import Estimate, aggregate, share_of
 from experiments.metrics.scored import Scoring, may_refuse
 from experiments.question import Question
 from experiments.record import Result
 
 _FOLDER = ("data", "published")
+
+
+Factor = str | int | None | tuple[str, ...]
 
 
 class _Closed(BaseModel):
@@ -26,15 +30,18 @@ class Column(_Closed):
 
     Attributes:
         metric: ragbed's name of the figure; None where none corresponds.
-        tags: the questions that it is over, by their tags.
-        cell: the cells that it is of, by their factors.
+        pattern: the outcomes of a chain whose share it is, such as `c w c` of two sub-questions and the question.
+        tags: the questions that it is over, by their tags, besides those of the table.
+        cell: the cells that it is of, by their factors and number of exemplars, besides those of the table; of a
+            list any value.
         percent: whether the paper gives shares as percentages.
     """
 
     name: str
     metric: str | None = None
+    pattern: str | None = None
     tags: dict[str, str] = {}
-    cell: dict[str, str | None] = {}
+    cell: dict[str, Factor] = {}
     percent: bool = False
 
 
@@ -54,6 +61,7 @@ class Published(_Closed):
         n: the questions that it is over, as far as the paper says or its figures show.
         layout: the order of the prompt that it was measured with.
         judge: the model that graded; None where nothing is graded.
+        tags, cell: what all its columns are of.
         notes: what is known to be inconsistent in it.
     """
 
@@ -64,6 +72,8 @@ class Published(_Closed):
     n: str
     layout: str
     judge: str | None
+    tags: dict[str, str] = {}
+    cell: dict[str, Factor] = {}
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
@@ -108,15 +118,30 @@ def own_figures(table: Published, cell: Mapping[str, Any], results: Sequence[Res
     known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     found: list[Estimate | None] = []
     for column in table.columns:
-        if column.metric is None or any(cell.get(name) != value for name, value in column.cell.items()):
+        tags = table.tags | column.tags
+        if not (column.metric or column.pattern) or not _is_of(cell, table.cell | column.cell):
             found.append(None)
             continue
-        key = tuple(sorted(column.tags.items()))
+        chosen = [result for result in results if _has(questions.get(result.question), tags)]
+        if column.pattern:
+            found.append(_share(column.pattern, chosen))
+            continue
+        key = tuple(sorted(tags.items()))
         if key not in known:
-            chosen = [result for result in results if _has(questions.get(result.question), column.tags)]
             known[key] = aggregate(chosen, scoring, seed, refusing=may_refuse(cell["rules"])) if chosen else {}
-        found.append(known[key].get(column.metric))
+        found.append(known[key].get(column.metric or ""))
     return found
+
+
+def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
+    return all(cell.get(name) in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
+
+
+def _share(pattern: str, results: Sequence[Result]) -> Estimate | None:
+    """The share of the chains of that length that end so; None where there is none."""
+    chains = [chain for result in results if len(chain := chain_pattern(result.scores)) == len(pattern.split())]
+    wanted = tuple(one == "c" for one in pattern.split())
+    return share_of(chains.count(wanted), len(chains)) if chains else None
 
 
 def _has(question: Question | None, tags: Mapping[str, str]) -> bool:

@@ -92,7 +92,8 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
                     await _play(jobs, settings, folder, resources, Journal(folder.database, mode), watch)
         with _start_up_kept():
             folder.keep_cells({cell.id for cell in cells})
-            folder.finish(summarise(settings, benchmark.scheme, cells, folder))
+            folder.finish(summarise(settings, benchmark.scheme, cells, folder,
+                                    len(resources.exemplars)))
         undone.pop_all()
         return folder
 

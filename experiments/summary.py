@@ -19,15 +19,21 @@ from experiments.views import Material, views_of
 from strategies.types import Usage
 
 
-def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], folder: RunFolder) -> dict[str, Any]:
-    """Figures of every cell, its benchmark's views, notes on how to read them, and one hash over all results."""
+def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], folder: RunFolder,
+              exemplars: int) -> dict[str, Any]:
+    """Figures of every cell, its benchmark's views, notes on how to read them, and one hash over all results.
+
+    Args:
+        exemplars: how many worked examples every prompt shows.
+    """
     by_cell: dict[str, list[Result]] = defaultdict(list)
     for result in folder.results():
         by_cell[result.cell].append(result)
     results = [result for cell in cells for result in by_cell[cell.id]]
     judge_used = sum((result.judge_usage for result in results), Usage())
     judge = settings.judge.name if scheme.rubric else None
-    rows = [{**_row(cell, by_cell[cell.id], settings, judge), **_sub_questions(by_cell[cell.id], settings, scheme)}
+    rows = [{**_row(cell, by_cell[cell.id], settings, judge), "exemplars": exemplars,
+             **_sub_questions(by_cell[cell.id], settings, scheme)}
             for cell in cells]
     questions = folder.questions()
     material = Material(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed)

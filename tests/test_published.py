@@ -17,6 +17,22 @@ ROWS = {"crest_3": 10, "crest_4": 10, "crest_5": 5, "crest_6": 20, "mrceval_2": 
         "mrke_8": 5}
 
 
+CELL = {"id": "a", "reasoning": "direct", "rules": "grounded", "condition": "given", "perturbation": None,
+        "show": "question", "exemplars": 0}
+# What of a run stands beside each table, and what of another that measures something else.
+CHAINS, SHOWN = {"reasoning": "chain_of_thought"}, {"show": "sub_questions"}
+BESIDE = {
+    "crest_3": (CHAINS, {"reasoning": "direct"}), "crest_4": (CHAINS, {"condition": "retrieved"}),
+    "crest_5": (CHAINS, {"perturbation": "drop_gold"}), "crest_6": ({"reasoning": "least_to_most"}, {"exemplars": 1}),
+    "mrceval_2": ({}, {"condition": "closed-book"}), "mdbench_1": ({}, {"perturbation": "shuffle"}),
+    "mdbench_2": ({}, {"condition": "closed-book"}), "mdbench_3": ({}, {"exemplars": 1}),
+    "detectiveqa_6": ({"condition": "full"}, {"condition": "evidence"}),
+    "detectiveqa_8": ({"condition": "full"}, {"perturbation": "shuffle"}),
+    "mrke_3": (SHOWN, {"show": "question"}), "mrke_4": ({}, {"show": "sub_questions"}),
+    "mrke_5": (SHOWN, {"condition": "closed-book"}), "mrke_7": ({}, {"condition": "closed-book"}),
+    "mrke_8": ({}, {"perturbation": "drop_gold"})}
+
+
 def number(text):
     return float(text.removesuffix("%"))
 
@@ -180,18 +196,69 @@ def test_an_unknown_table_is_refused_with_the_known_ones():
         published("crest_9")
 
 
-def test_a_runs_own_figures_are_over_the_questions_and_cells_of_the_column():
-    questions = {name: Question(name, "?", ("A",), answerable=True, tags={"subtask": (task,), "task": ("Context",)})
-                 for name, task in (("q1", "entity"), ("q2", "entity"), ("q3", "event"))}
-    results = [Result(
-        cell="a", question=name, answerable=True, outcome="answered", text="A", refused=False,
+def question(id, **tags):
+    return Question(id, "?", ("A",), answerable=True,
+                    tags={name: (value,) if isinstance(value, str) else value for name, value in tags.items()})
+
+
+def result(id, scores):
+    return Result(
+        cell="a", question=id, answerable=True, outcome="answered", text="A", refused=False,
         refused_as_published=False, cited=(), invalid_citations=(), tagged=True, notes=(), evidence=(), gold_total=0,
-        gold_in_view=None, verdict=None, scores={"accuracy": score}, usage=Usage(), trace=())
-        for name, score in (("q1", 1.0), ("q2", 0.0), ("q3", 1.0))]
-    cell = {"id": "a", "rules": "choice", "condition": "closed-book"}
+        gold_in_view=None, verdict=None, scores=scores, usage=Usage(), trace=())
+
+
+@pytest.mark.parametrize("table", ROWS)
+def test_own_figures_stand_only_beside_what_measures_the_same(table):
+    right, wrong = BESIDE[table]
+    every = question("q", language=("en", "ko"), difficulty_type=("SimpleQA", "ComplexQA"), hops=("2", "3", "4"),
+                     version=("edited", "original"), task="Context", subtask="entity")
+    scores = {name: 1.0 for name in METRICS if name != "sub_em"} | {f"sub_em@{hop}": 1.0 for hop in (1, 2)}
+    scores |= {"sub_f1@1": 1.0, "lucky": 0.0}
+    def figures(changes):
+        return own_figures(published(table), CELL | right | changes, [result("q", scores)], {"q": every},
+                           "as-published", 0)
+    assert any(figures({}))
+    assert not any(figures(wrong))
+
+
+def test_crests_difficulties_are_of_english_questions():
+    questions = {name: question(name, language=name, difficulty_type="SimpleQA") for name in ("en", "ko")}
+    results = [result("en", {"correct": 1.0}), result("ko", {"correct": 0.0})]
+    found = own_figures(published("crest_5"), CELL | CHAINS, results, questions, "corrected", 0)
+    assert (found[1]["mean"], found[1]["n"]) == (1.0, 1)
+
+
+def test_one_shot_columns_are_of_runs_with_one_example():
+    def places(exemplars, reasoning):
+        found = own_figures(published("mdbench_1"), CELL | {"exemplars": exemplars, "reasoning": reasoning},
+                            [result("q", {"graded_em": 1.0})], {"q": question("q")}, "corrected", 0)
+        return [at for at, one in enumerate(found) if one]
+    assert [places(0, "direct"), places(0, "chain_of_thought"), places(1, "direct"), places(1, "chain_of_thought"),
+            places(2, "direct"), places(0, "least_to_most")] == [[0], [1], [2], [3], [], []]
+
+
+def test_chain_shares_are_of_the_outcomes_of_edited_questions_with_two_hops():
+    tags = {"version": "edited", "hops": "2"}
+    questions = {name: question(name, **tags | changes) for name, changes in {
+        "q1": {}, "q2": {}, "q3": {"version": "original"}, "q4": {"hops": "3"}}.items()}
+    right = {"sub_em@1": 1.0, "sub_em@2": 1.0, "chain_correct": 1.0, "lucky": 0.0}
+    results = [result(name, right) for name in ("q1", "q3", "q4")]
+    results.append(result("q2", right | {"sub_em@2": 0.0, "chain_correct": 0.0, "lucky": 1.0}))
+    found = own_figures(published("mrke_5"), CELL | SHOWN, results, questions, "corrected", 0)
+    assert [one["mean"] for one in found] == [0.5, 0, 0.5, 0, 0, 0, 0, 0]
+    assert {one["n"] for one in found} == {2}
+
+
+def test_a_runs_own_figures_are_over_the_questions_and_cells_of_the_column():
+    questions = {name: question(name, subtask=task, task="Context")
+                 for name, task in (("q1", "entity"), ("q2", "entity"), ("q3", "event"))}
+    results = [result(name, {"accuracy": score}) for name, score in (("q1", 1.0), ("q2", 0.0), ("q3", 1.0))]
+    cell = CELL | {"rules": "choice"}
     found = own_figures(published("mrceval_2"), cell, results, questions, "corrected", 0)
     assert [found[at]["mean"] if found[at] else None for at in (0, 1, 2, 13, 14, 16)] == [
         0.5, None, 1.0, pytest.approx(2 / 3), None, pytest.approx(2 / 3)]
-    of_conditions = own_figures(published("detectiveqa_6"), cell, results, questions, "corrected", 0)
+    closed = cell | {"condition": "closed-book"}
+    of_conditions = own_figures(published("detectiveqa_6"), closed, results, questions, "corrected", 0)
     assert [one["mean"] if one else None for one in of_conditions] == [
         None, None, None, pytest.approx(2 / 3), None, None, None]

@@ -10,7 +10,7 @@ from experiments.cells import FACTORS, labels
 from experiments.metrics.table import shown_name
 from experiments.report.text import visible
 
-_SHARED = (*FACTORS, "layout", "scoring", "judge")
+_SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
 
 
 @dataclass(frozen=True, slots=True)
