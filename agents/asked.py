@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agents.types import Cost
 from documents.errors import CallError, CallTimeout, CallTooLong
 from strategies.types import Failure, Reply, Usage
 
@@ -23,6 +24,12 @@ class Asked:
     outcome: Reply | Failure
     attempts: int = 0
     replayed: bool = False
+
+    @property
+    def cost(self) -> Cost:
+        """What it took this time, without its seconds; a failure's price is not known, and counts as none."""
+        price = self.outcome.usage.price if isinstance(self.outcome, Reply) else 0.0
+        return Cost(0.0, self.attempts, int(self.replayed), 0.0 if self.replayed else price)
 
     def to_json(self) -> dict[str, Any]:
         """For the graph's state."""

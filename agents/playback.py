@@ -196,9 +196,7 @@ class Playback:
         self.trace.append(GenerateStep(action.purpose, one.key, action.messages, action.shown, reply.text,
                                        reply.reasoning, reply.finish_reason, reply.usage, failure))
         self.usage += reply.usage
-        price = 0.0 if one.replayed else reply.usage.price
-        self.cost = Cost(0.0, self.cost.attempts + one.attempts, self.cost.replayed + one.replayed,
-                         None if price is None or self.cost.paid is None else self.cost.paid + price)
+        self.cost += one.cost
 
 
 def search_hash(search: Search) -> str:

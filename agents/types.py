@@ -57,6 +57,10 @@ class Cost:
     replayed: int = 0
     paid: float | None = 0.0
 
+    def __add__(self, other: Cost) -> Cost:
+        paid = None if self.paid is None or other.paid is None else self.paid + other.paid
+        return Cost(self.seconds + other.seconds, self.attempts + other.attempts, self.replayed + other.replayed, paid)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -9,7 +9,8 @@ from typing import Any
 import typer
 
 from agents.journal import Mode
-from experiments.display import Bars, note, print_json, print_table, say
+from agents.types import Cost
+from experiments.display import Bars, note, price, print_json, print_table, say
 from experiments.failures import all_failed, on_failures
 from experiments.record import Record
 from experiments.reporting import report_run
@@ -43,9 +44,8 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
         for text in on_failures(folder, retry):
             note(text)
         if not json:
-            paid = "an unknown price" if tally.paid is None else f"${tally.paid:.4f}"
-            note(f"{tally.done} records made now, {tally.calls} calls sent and {tally.replayed} from the journal, "
-                 f"paid now {paid}, {time.monotonic() - started:.0f} s")
+            note(f"{tally.done} records made now, {tally.cost.attempts} calls sent and {tally.cost.replayed} from the "
+                 f"journal, paid now {price(tally.cost.paid)}, {time.monotonic() - started:.0f} s")
             say(f"report: {report}")
         if all_failed(folder):
             raise typer.Exit(1)
@@ -89,8 +89,8 @@ class _Tally:
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
         self._before = self._total = 0
-        self.done = self.calls = self.replayed = self.failed = 0
-        self.paid: float | None = 0.0
+        self.done = self.failed = 0
+        self.cost = Cost()
 
     def begin(self, before: int, total: int) -> None:
         self._before, self._total = before, total
@@ -98,10 +98,8 @@ class _Tally:
 
     def add(self, record: Record) -> None:
         self.done += 1
-        self.calls += record.timing.attempts
-        self.replayed += record.timing.replayed
-        paid = record.timing.paid
-        self.paid = None if paid is None or self.paid is None else self.paid + paid
+        timing = record.timing
+        self.cost += Cost(timing.seconds, timing.attempts, timing.replayed, timing.paid)
         self.failed += record.result.failure is not None
-        more = f"{self.calls} calls" + (f", {self.failed} failed" if self.failed else "")
+        more = f"{self.cost.attempts} calls" + (f", {self.failed} failed" if self.failed else "")
         self._bars("questions", self._before + self.done, self._total, more)

@@ -8,12 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from agents.types import Cost
 from experiments.agreement import Agreement, Rater, agreements
-from experiments.display import Bars, note, print_json, print_table, say
+from experiments.display import Bars, note, price, print_json, print_table, say
 from experiments.label_sheet import read_labels, write_sheet
 from experiments.lock import hold
 from experiments.notes import LEXICAL, unjudged
-from experiments.rejudge import Material, Spent, judges_named, material_of, rejudge
+from experiments.rejudge import Material, judges_named, material_of, rejudge
 from experiments.settings import RunSettings
 from experiments.settings_file import read_settings
 from experiments.store import RunFolder
@@ -50,12 +51,12 @@ def judge_again(path: Path, names: Sequence[str], repeats: int, labels: Sequence
 
 
 def _judged(folder: RunFolder, settings: RunSettings, material: Material, names: Sequence[str], repeats: int,
-            opened: ExitStack) -> tuple[list[Rater], Spent]:
+            opened: ExitStack) -> tuple[list[Rater], Cost]:
     """The run's own verdicts, unless its judge is asked anew, and those of the judges."""
     own = settings.judge.name
     recorded = [] if own in names else [Rater(f"{own} (the run's)", material.recorded)]
     if not names:
-        return recorded, Spent()
+        return recorded, Cost()
     judges = judges_named(names, settings)
     opened.callback(hold(folder.path).close)
     with Bars() as bars:
@@ -64,16 +65,17 @@ def _judged(folder: RunFolder, settings: RunSettings, material: Material, names:
 
 
 def _as_json(path: Path, material: Material, raters: Sequence[Rater], found: Sequence[Agreement],
-             spent: Spent) -> dict[str, Any]:
+             spent: Cost) -> dict[str, Any]:
     return {"run": str(path), "rubric": material.rubric, "answers": len(material.graded),
             "raters": [{"name": rater.name, "answers": len(rater.verdicts),
                         "unjudged": sum(verdict.unjudged for verdict in rater.verdicts.values()),
                         "why": unjudged(rater.verdicts.values())} for rater in raters],
-            "pairs": [asdict(pair) for pair in found], **asdict(spent)}
+            "pairs": [asdict(pair) for pair in found], "calls": spent.attempts, "replayed": spent.replayed,
+            "paid": spent.paid}
 
 
 def _show(settings: RunSettings, material: Material, raters: Sequence[Rater], found: Sequence[Agreement],
-          spent: Spent) -> None:
+          spent: Cost) -> None:
     steps = material.rubric == "steps"
     header = ["first", "second", "n", *(["steps"] if steps else []), "agree",
               "kappa, quadratic weights" if material.rubric == "points" else "kappa"]
@@ -93,8 +95,7 @@ def _show(settings: RunSettings, material: Material, raters: Sequence[Rater], fo
     if settings.calls.temperature == 0 and any(rater.name.endswith(" #2") for rater in raters):
         say("Repeats are asked at the run's temperature, 0: they differ in their seed and in what the server leaves to "
             "chance, so their agreement says little of how sure the judge is.")
-    paid = "an unknown price" if spent.paid is None else f"${spent.paid:.4f}"
-    note(f"{spent.calls} calls sent and {spent.replayed} from the journal, paid now {paid}")
+    note(f"{spent.attempts} calls sent and {spent.replayed} from the journal, paid now {price(spent.paid)}")
 
 
 def _kappa(pair: Agreement) -> str:

@@ -62,8 +62,5 @@ async def ask_judge(judge: Judge, model: Model | None, graded: Graded | None, de
             raise RunError(f"the judge {judge.name} asks for a model, and none is open")
         asked = await model.ask(action, deadline())
         sent = asked.outcome
-        used = sent.usage if isinstance(sent, Reply) else Usage(calls=1)
-        price = 0.0 if asked.replayed else used.price
-        usage += used
-        cost = Cost(0.0, cost.attempts + asked.attempts, cost.replayed + asked.replayed,
-                    None if price is None or cost.paid is None else cost.paid + price)
+        usage += sent.usage if isinstance(sent, Reply) else Usage(calls=1)
+        cost += asked.cost

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agents.catalogue import DEFAULT, entry_named
+from experiments.display import price
 from experiments.metrics.scored import may_refuse
 from experiments.question import Question
 from experiments.record import Result, Verdict
@@ -42,9 +43,8 @@ def on_judge(judge: str | None, used: Usage) -> list[str]:
         return [LEXICAL]
     if not used.calls:
         return []
-    price = "at an unknown price" if used.price is None else f"for ${used.price:.4f}"
     return [f"The judge {judge} made {used.calls:,} calls with {used.prompt_tokens + used.completion_tokens:,} tokens "
-            f"{price}; they are not among the calls, tokens and price of the cells."]
+            f"for {price(used.price)}; they are not among the calls, tokens and price of the cells."]
 
 
 def on_filled(filled: str, results: Iterable[Result]) -> list[str]:

@@ -1,23 +1,24 @@
 """Judging the answers of a run again, by other judges or several times; its records stay as they are."""
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.journal import Journal
 from agents.model import Model
 from agents.models import open_model, resolve
+from agents.types import Cost
 from documents.errors import RunError, SettingsError
 from experiments.agreement import Item, Rater
 from experiments.judges import Graded, Lexical, ModelJudge
-from experiments.judging import Judged, ask_judge, graded_of
+from experiments.judging import ask_judge, graded_of
 from experiments.record import Verdict
 from experiments.scheme import Rubric
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
+from experiments.window import in_window
 from retrieval.build import Progress
 
 
@@ -38,21 +39,6 @@ class Material:
     def steps(self) -> dict[Item, int]:
         """How many reference steps there are for each answer."""
         return {item: len(graded.steps) for item, graded in self.graded.items()}
-
-
-@dataclass(slots=True)
-class Spent:
-    """What judging took. `paid` is in US dollars, None where a price is unknown."""
-
-    calls: int = 0
-    replayed: int = 0
-    paid: float | None = field(default=0.0)
-
-    def add(self, judged: Judged) -> None:
-        self.calls += judged.cost.attempts
-        self.replayed += judged.cost.replayed
-        paid = judged.cost.paid
-        self.paid = None if paid is None or self.paid is None else self.paid + paid
 
 
 def material_of(folder: RunFolder, settings: RunSettings) -> Material:
@@ -99,7 +85,7 @@ def judges_named(names: Sequence[str], settings: RunSettings) -> list[Lexical | 
 
 
 async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, judges: Sequence[Lexical | ModelJudge],
-                  repeats: int, progress: Progress) -> tuple[list[Rater], Spent]:
+                  repeats: int, progress: Progress) -> tuple[list[Rater], Cost]:
     """Every judge's verdicts on every answer, through the run's journal: what was asked before costs nothing.
 
     A repeat is part of a call's key. Repeats of the lexical judge would be equal by construction: it has one.
@@ -108,7 +94,7 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
         ModelError: every call would fail.
     """
     raters: list[Rater] = []
-    spent = Spent()
+    spent = Cost()
     journal = Journal(folder.database)
     for judge in judges:
         async with contextlib.AsyncExitStack() as opened:
@@ -119,8 +105,10 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
                 model = Model(client, journal, settings.limits.max_tokens, repeat) if client else None
                 name = f"{judge.name} #{repeat + 1}" if client and repeats > 1 else judge.name
                 window = min(settings.concurrency, client.limits.concurrency) if client else 1
-                work = _Work(judge, model, settings.limits.seconds, name, len(material.graded), progress, spent)
-                raters.append(Rater(name, await work.carry_out(material.graded, window)))
+                work = _Work(judge, model, settings.limits.seconds, name, len(material.graded), progress)
+                await in_window(material.graded.items(), window, work.carry_out)
+                raters.append(Rater(name, {item: work.verdicts[item] for item in material.graded}))
+                spent += work.spent
     return raters, spent
 
 
@@ -134,24 +122,13 @@ class _Work:
     name: str
     total: int
     progress: Progress
-    spent: Spent
+    spent: Cost = field(default_factory=Cost)
     verdicts: dict[Item, Verdict] = field(default_factory=dict)
 
-    async def carry_out(self, graded: Mapping[Item, Graded], window: int) -> dict[Item, Verdict]:
-        """The verdicts in the order of the answers."""
-        left = iter(graded.items())
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(window):
-                    group.create_task(self._drain(left))
-        except ExceptionGroup as failed:  # what ends one ends them all, each with an error of its own
-            raise failed.exceptions[0] from None
-        return {item: self.verdicts[item] for item in graded}
-
-    async def _drain(self, left: Iterator[tuple[Item, Graded]]) -> None:
-        for item, graded in left:
-            judged = await ask_judge(self.judge, self.model, graded, lambda: time.monotonic() + self.seconds)
-            assert judged.verdict is not None
-            self.verdicts[item] = judged.verdict
-            self.spent.add(judged)
-            self.progress(f"judged by {self.name}", len(self.verdicts), self.total)
+    async def carry_out(self, due: tuple[Item, Graded]) -> None:
+        item, graded = due
+        judged = await ask_judge(self.judge, self.model, graded, lambda: time.monotonic() + self.seconds)
+        assert judged.verdict is not None
+        self.verdicts[item] = judged.verdict
+        self.spent += judged.cost
+        self.progress(f"judged by {self.name}", len(self.verdicts), self.total)

@@ -38,12 +38,9 @@ def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme
     return result.model_copy(update={"scores": score(item, scoring, scheme.groups)})
 
 
-def make_record(result: Result, costs: Sequence[Cost]) -> Record:
-    """The record, timed from the costs of all that was played for it."""
-    paid = [cost.paid for cost in costs]
-    timing = Timing(seconds=round(sum(cost.seconds for cost in costs), 4),
-                    attempts=sum(cost.attempts for cost in costs), replayed=sum(cost.replayed for cost in costs),
-                    paid=None if None in paid else sum(filter(None, paid)),
+def make_record(result: Result, cost: Cost) -> Record:
+    """The record, timed from the cost of all that was played for it."""
+    timing = Timing(seconds=round(cost.seconds, 4), attempts=cost.attempts, replayed=cost.replayed, paid=cost.paid,
                     finished=datetime.now(UTC).isoformat(timespec="seconds"))
     return Record(result=result, timing=timing)
 

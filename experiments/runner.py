@@ -26,6 +26,7 @@ from experiments.settings import RunSettings
 from experiments.store import RunFolder
 from experiments.subs import subs_of
 from experiments.summary import summarise
+from experiments.window import in_window
 from retrieval.build import Progress
 
 
@@ -133,16 +134,13 @@ def _jobs(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]
 async def _play(jobs: Sequence[Job], settings: RunSettings, folder: RunFolder, resources: Resources,
                 journal: Journal, watch: Watch) -> None:
     """Each model has its own window, so that a slow one does not hold up the others."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for name in dict.fromkeys(job.cell.model for job in jobs):
-                own = iter([job for job in jobs if job.cell.model == name])
-                window = min(settings.concurrency, resources.clients[name].limits.concurrency)
-                work = _Work(settings, folder, resources, journal, watch)
-                for _ in range(window):
-                    group.create_task(work.drain(own))
-    except ExceptionGroup as failed:  # what ends one window ends them all, each with an error of its own
-        raise failed.exceptions[0] from None
+    async def of_model(name: str) -> None:
+        window = min(settings.concurrency, resources.clients[name].limits.concurrency)
+        work = _Work(settings, folder, resources, journal, watch)
+        await in_window([job for job in jobs if job.cell.model == name], window, work.carry_out)
+
+    models = list(dict.fromkeys(job.cell.model for job in jobs))
+    await in_window(models, len(models), of_model)
 
 
 class _Work:
@@ -155,11 +153,10 @@ class _Work:
         self._players: dict[str, CellPlayer] = {}
         self._judge_model = Model(resources.judge, journal, settings.limits.max_tokens) if resources.judge else None
 
-    async def drain(self, jobs: Iterator[Job]) -> None:
-        for job in jobs:
-            record = await self._record(job)
-            await self.folder.add(self._timed(record), job.place)
-            self.watch.record(record)
+    async def carry_out(self, job: Job) -> None:
+        record = await self._record(job)
+        await self.folder.add(self._timed(record), job.place)
+        self.watch.record(record)
 
     async def _record(self, job: Job) -> Record:
         settings, resources, scheme = self.settings, self.resources, self.resources.benchmark.scheme
@@ -175,7 +172,7 @@ class _Work:
         result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage,
                                            "subs": subs.stored, "sub_usage": subs.usage})
         return make_record(scored_result(result, job.cell, job.question, scheme, settings.scoring),
-                           [answer.cost, *subs.costs, judged.cost])
+                           answer.cost + subs.cost + judged.cost)
 
     def _timed(self, record: Record) -> Record:
         """The record as it is kept: what comes from the journal took the time that it took when it was asked."""

@@ -31,7 +31,7 @@ class Subs:
 
     stored: tuple[StoredSub, ...] = ()
     usage: Usage = field(default_factory=Usage)
-    costs: tuple[Cost, ...] = ()
+    cost: Cost = field(default_factory=Cost)
 
 
 async def subs_of(player: CellPlayer, question: Question, answer: Answer, database: Database) -> Subs:
@@ -62,7 +62,7 @@ def with_references(text: str, answers: Sequence[str]) -> str:
 async def _ask(player: CellPlayer, question: Question, answer: Answer, database: Database) -> Subs:
     known: list[str] = []
     stored: list[StoredSub] = []
-    usage, costs = Usage(), []
+    usage, cost = Usage(), Cost()
     for place, text in enumerate(question.sub_questions):
         asked = with_references(text, known)
         came = await player.answer_part(question, place, asked, answer.evidence)
@@ -70,8 +70,8 @@ async def _ask(player: CellPlayer, question: Question, answer: Answer, database:
                                 trace=stored_trace(came.trace, database)))
         known.append(question.sub_answers[place] if player.settings.filled == "gold" else _phrase(asked, came))
         usage += used(came)
-        costs.append(came.cost)
-    return Subs(tuple(stored), usage, tuple(costs))
+        cost += came.cost
+    return Subs(tuple(stored), usage, cost)
 
 
 def _phrase(asked: str, answer: Answer) -> str:

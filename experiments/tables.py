@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.cells import varying
+from experiments.display import price
 from experiments.metrics.table import shown_name
 from experiments.published import published
 
@@ -96,11 +97,10 @@ def _shown(column: str, judge: str | None) -> str:
 
 def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
-    price = "?" if usage["price"] is None else f"${usage['price']:.4f}" if usage["price"] else "0"
     return [*("-" if cell[name] is None else str(cell[name]) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
             _outcomes(cell["outcomes"]), str(usage["calls"]),
-            str(usage["prompt_tokens"] + usage["completion_tokens"]), price]
+            str(usage["prompt_tokens"] + usage["completion_tokens"]), price(usage["price"], "?")]
 
 
 def _figures(metrics: Mapping[str, Any], column: str) -> str:

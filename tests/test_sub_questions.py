@@ -165,7 +165,7 @@ def test_every_strategy_can_be_asked_for_all_in_one_reply(serve, town, chains, r
         return f"{lines}\n<Answer>Rome [2]</Answer>" if "Sub-answer 1" in last else "Eve"
 
     server = serve(answer)
-    assert ragbed("run", chains(server.url, sub_answers="in_prompt", reasoning=name))[0] == 0
+    assert ragbed("run", chains(server.url, sub_answers="in_prompt", reasoning=name, concurrency=1))[0] == 0
     results = by_question(town)
     assert [(sub["outcome"], sub["text"]) for sub in results["2hop__1"]["subs"]] == [
         ("answered", "Eve [1]"), ("answered", "Rome")]
