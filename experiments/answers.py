@@ -108,14 +108,15 @@ def harmonic(precision: float, recall: float) -> float:
 
 
 def overlap(text: str, answer: str) -> Overlap:
-    """Precision and recall of the tokens.
-
-    As in HotpotQA: where one side is `yes`, `no` or `noanswer`, only equality counts. Words; character bigrams
-    where the answer is Korean.
-    """
+    """As `shared_tokens`, but as in HotpotQA: where one side is `yes`, `no` or `noanswer`, only equality counts."""
     ours, gold = normalize_answer(text), normalize_answer(answer)
     if ours != gold and {ours, gold} & {"yes", "no", "noanswer"}:
         return Overlap(0.0, 0.0)
+    return shared_tokens(text, answer)
+
+
+def shared_tokens(text: str, answer: str) -> Overlap:
+    """Precision and recall of the tokens: words; character bigrams where the answer is Korean."""
     bigrams = is_korean(answer)
     predicted, expected = Counter(tokens(text, bigrams)), Counter(tokens(answer, bigrams))
     shared = (predicted & expected).total()

@@ -116,6 +116,42 @@ def test_gm_is_of_two_means_over_the_questions_that_have_both():
     assert (apart["gm"]["mean"], apart["gm"]["n"]) == (None, 0)
 
 
+def squad(text="", outcome="answered", answerable=True, answers=("the Normandy coast", "Normandy"), **changes):
+    published, ours = both("squad", text=text, outcome=outcome, answerable=answerable,
+                           answers=answers if answerable else (), **changes)
+    assert published == ours
+    return ours["squad_em"], ours["squad_f1"]
+
+
+def test_squads_figures_take_the_best_answer_and_no_answer_as_right_where_there_is_none():
+    assert squad("Normandy [1]") == (1.0, 1.0)
+    assert squad("in Normandy") == (0.0, 2 / 3)  # precision 1/2 and recall 1 with the second answer
+    assert squad("coast of Normandy, France") == (0.0, pytest.approx(2 * (2 / 4) * (2 / 2) / (2 / 4 + 2 / 2)))
+    assert squad("no doubt", answers=("no",)) == (0.0, 2 / 3)  # no rule for yes and no, unlike HotpotQA's
+    assert squad("Paris") == (0.0, 0.0)
+    assert squad(REFUSAL, "refused") == (0.0, 0.0)
+    assert squad(REFUSAL, "refused", answerable=False) == (1.0, 1.0)
+    assert squad("Normandy", answerable=False) == (0.0, 0.0)
+
+
+def test_squads_figures_count_a_failure_as_nothing_and_leave_out_what_nobody_could_decline():
+    for outcome in ("malformed", "timeout", "error"):
+        assert squad("", outcome) == squad("", outcome, answerable=False) == (0.0, 0.0)
+    assert squad("Normandy", answers=()) == (None, None)
+    assert squad(REFUSAL, "refused", answerable=False, rules="reading") == (None, None)
+    assert squad("Normandy", rules="reading") == (1.0, 1.0)
+
+
+def test_squads_figures_are_over_all_questions():
+    items = [("answered", True, "Normandy"), ("answered", True, "in Normandy"), ("refused", False, REFUSAL),
+             ("answered", False, "Normandy")]
+    rows = [Row(score(Scored(outcome, answerable, text, answers=("Normandy",) if answerable else ()),
+                      groups=("squad",)), answerable) for outcome, answerable, text in items]
+    figures = aggregate(rows)
+    assert [(figures[name]["mean"], figures[name]["n"]) for name in ("squad_em", "squad_f1")] == [
+        (0.5, 4), (pytest.approx((1 + 2 / 3 + 1) / 4), 4)]
+
+
 CHAIN = {"text": "Lake Havasu City [1]", "answers": ("Lake Havasu City, Arizona",),
          "subs": (Sub("answered", "London Bridge [2]", "London Bridge"),
                   Sub("answered", "the city of Havasu", "Havasu"))}

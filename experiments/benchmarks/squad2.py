@@ -30,7 +30,8 @@ from experiments.scheme import Scheme
 class Squad2(SplitFiles):
     """SQuAD 2.0: answer, or say that the paragraph holds no answer.
 
-    `em` and `f1` are its HasAns figures, `refusal_accuracy` is the NoAns one.
+    `squad_em` and `squad_f1` are its official figures over all questions, `em` and `f1` are those of HasAns, and
+    `refusal_accuracy` is that of NoAns.
     """
 
     about = About(
@@ -38,8 +39,8 @@ class Squad2(SplitFiles):
         licence="CC BY-SA 4.0", size="11,873 questions in the dev split, one paragraph each; half unanswerable",
         get="dev-v2.0.json from https://rajpurkar.github.io/SQuAD-explorer, or hub:rajpurkar/squad_v2",
         settings={"rules": "grounded", "brief": True})
-    scheme = Scheme(groups=("overlap", "answers", "ranking", "form"), rubric="grades",
-                    columns=("em", "f1", "refusal_accuracy"))
+    scheme = Scheme(groups=("squad", "overlap", "answers", "ranking", "form"), rubric="grades",
+                    columns=("squad_em", "squad_f1", "em", "f1", "refusal_accuracy"))
 
     kind: Literal["squad2"] = "squad2"
 

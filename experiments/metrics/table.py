@@ -12,14 +12,15 @@ from experiments.metrics.metric import Group, Metric, cut_of, family_of
 from experiments.metrics.points import POINTS
 from experiments.metrics.ranking import RANKING
 from experiments.metrics.scored import Scored, Scores, Scoring
+from experiments.metrics.squad import SQUAD
 from experiments.metrics.steps import STEPS
 from experiments.metrics.support import SUPPORT
 from experiments.metrics.text import FORM, OVERLAP
 from experiments.scheme import ANSWERS as ANSWERS_SCHEME
 
 GROUPS: MappingProxyType[str, Group] = MappingProxyType({
-    "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP, "chain": CHAIN,
-    "support": SUPPORT, "ranking": RANKING, "form": FORM})
+    "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP, "squad": SQUAD,
+    "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "form": FORM})
 METRICS = MappingProxyType({metric.name: metric for group in GROUPS.values() for metric in group.metrics})
 
 
