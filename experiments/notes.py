@@ -77,6 +77,13 @@ def on_rules(rules: Iterable[Rules]) -> list[str]:
             "questions are not scored, and the unified score is the mean of the answerable ones."] if without else []
 
 
+def on_late_clues(questions: Collection[Question]) -> list[str]:
+    """How many questions have a clue that no condition shows, since it stands where the answer is told, or after."""
+    late = sum("late" in question.tags.get("clues", ()) for question in questions)
+    return [f"In {late} of {len(questions)} questions a clue stands at the place where the novel tells the answer, or "
+            "after it: neither evidence nor full shows it."] if late else []
+
+
 def on_dropped(perturbations: Iterable[str], questions: Collection[Question]) -> list[str]:
     """How many questions could not have their gold dropped, where a perturbation drops it."""
     without = sum(not question.gold for question in questions)

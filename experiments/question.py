@@ -33,8 +33,8 @@ class Step:
     """One step of a reference reasoning.
 
     Attributes:
-        depth: share of the whole document's characters that stand before the paragraph that states the step, 0 to 1;
-            None where the step is an inference, or its place is not known.
+        depth: share of the characters of what `full` shows that stand before the paragraph that states the step, 0 to
+            1; None where the step is an inference, or its place is not known or not shown.
     """
 
     text: str
@@ -59,6 +59,7 @@ class Question:
         sub_questions: in the order of the hops; `#1` stands for the answer to the first, which none of them holds.
         sub_answers: one for each sub-question.
         steps: the reference reasoning.
+        length: characters of `whole`, of a stored question, which is without its chunks.
         about: what a closed-book prompt may say of the documents, such as a novel's title and author.
         tags: name to values, such as `{"language": ("en",)}`.
     """
@@ -78,6 +79,7 @@ class Question:
     sub_questions: tuple[str, ...] = ()
     sub_answers: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
+    length: int | None = None
     about: str = ""
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -93,7 +95,8 @@ class Question:
 
     def without_chunks(self) -> Question:
         """The question as it is stored: its chunks are where they were shown."""
-        return replace(self, given=(), pool=(), whole=(), negatives=(), table=None)
+        length = sum(len(chunk.content) for chunk in self.whole) if self.whole else self.length
+        return replace(self, given=(), pool=(), whole=(), negatives=(), table=None, length=length)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import DetectiveQa
+from experiments.notes import on_late_clues
 
 FIXTURE = Path(__file__).parent / "data" / "detectiveqa"
 ASKED = {"question": "Who moved the lamp?", "options": {"A": "Ida", "B": "Otto"}, "answer": "B",
@@ -36,6 +37,7 @@ def test_a_step_is_as_deep_as_its_clue_stands_in_what_is_shown(load):
     question, = load()
     assert [(step.text, step.depth) for step in question.steps] == [
         ("There was oil on his sleeve.", 12 / 35), ("So he held it.", None)]
+    assert question.without_chunks().length == question.without_chunks().without_chunks().length == 35
 
 
 def test_steps_that_do_not_pair_with_positions_have_no_depth_and_the_gold_stays(load):
@@ -52,6 +54,14 @@ def test_a_clue_after_the_cut_or_that_the_novel_lacks_counts_as_gold_and_is_neve
     assert [step.depth for step in late.steps] == [None, None]
     assert [gold.chunk for gold in absent.gold] == [None, absent.pool[1].id]
     assert [step.depth for step in absent.steps] == [None, 12 / 35]
+
+
+def test_a_run_says_how_many_questions_have_clues_that_no_condition_shows(load):
+    questions = load(ASKED, {**ASKED, "clue_position": [4, -1]})
+    assert on_late_clues(questions) == [
+        "In 1 of 2 questions a clue stands at the place where the novel tells the answer, or after it: neither "
+        "evidence nor full shows it."]
+    assert on_late_clues(questions[:1]) == []
 
 
 def test_questions_of_a_novel_share_its_paragraphs():

@@ -1,12 +1,13 @@
 """The breakdowns of a finished run, against figures computed by hand."""
 import json
+from dataclasses import replace
 
 import pytest
 
 from documents.errors import SettingsError
 from experiments.metrics.aggregate import aggregate, share_of
 from experiments.question import Question, Step
-from experiments.record import Result, StoredPassage, Verdict
+from experiments.record import Result, Verdict
 from experiments.views import VIEWS, Material, view_named, views_of
 from strategies.types import Usage
 
@@ -15,17 +16,14 @@ FACTORS = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": N
            "repeat": 0}
 
 
-def result(cell, question, scores, steps=None, size=0, **fields):
-    passage = StoredPassage(number=1, chunk="c", document="d", source="s", format="plain", start=100, end=100 + size,
-                            pages=None, text="t")
-    shown = (passage,) if size else ()
+def result(cell, question, scores, steps=None, **fields):
     verdict = None if steps is None else Verdict(judge="lexical", steps=None if steps == "none" else tuple(steps))
     if verdict:
         scores = {"reasoning_score": 0.0, **scores, "unjudged": float(verdict.unjudged)}
     return Result(**{
         "cell": cell, "question": question, "answerable": True, "outcome": "answered", "text": "x", "refused": False,
         "refused_as_published": False, "cited": (), "invalid_citations": (), "tagged": True, "notes": (),
-        "evidence": shown, "gold_total": 0, "gold_in_view": None, "verdict": verdict, "scores": scores,
+        "evidence": (), "gold_total": 0, "gold_in_view": None, "verdict": verdict, "scores": scores,
         "usage": Usage(), "trace": (), **fields})
 
 
@@ -157,10 +155,9 @@ def test_only_cells_that_are_otherwise_equal_are_compared():
 
 def test_the_heat_map_counts_steps_by_depth_and_length():
     steps = (Step("a", 0.0), Step("b", 0.55), Step("inference"), Step("c", 1.0))
-    questions = [question("q0", steps), question("q1", steps), question("q2", steps)]
-    results = [result("full", "q0", {}, [0, 2], 40_000), result("full", "q1", {}, [1], 60_000),
-               result("full", "q2", {}, "none", 60_000),
-               result("found", "q0", {}, [3], 500), result("found", "q1", {}, [0], 500)]
+    questions = [replace(question(f"q{n}", steps), length=length) for n, length in enumerate((40_000, 60_000, 60_000))]
+    results = [result("full", "q0", {}, [0, 2]), result("full", "q1", {}, [1]), result("full", "q2", {}, "none"),
+               result("found", "q0", {}, [3]), result("found", "q1", {}, [0])]
     view = VIEWS["depth"](material({"full": {}, "found": {"condition": "retrieved"}}, results, questions, ()))
     assert view.shaded
     assert view.header[3:5] == ("0-10%", "10-20%")
@@ -173,6 +170,12 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
     assert [one["mean"] for one in view.rows[2][3:] if one] == [0.0, 1.0, 0.0]
     assert [one["mean"] for one in view.rows[1][3:] if one] == [0.0, 0.0, 1.0]
     assert view.notes[1] == "Reasonings that were not judged and are left out: 1."
+
+
+def test_the_heat_map_has_lengths_without_the_condition_full():
+    asked = [replace(question("q0", (Step("a", 0.3),)), length=120_000)]
+    run = material({"found": {"condition": "evidence"}}, [result("found", "q0", {}, [0])], asked, ())
+    assert [row[0] for row in VIEWS["depth"](run).rows] == ["100,000 to 200,000 characters"]
 
 
 def test_a_reply_without_reasoning_holds_no_step_though_nobody_judged_it():

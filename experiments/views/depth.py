@@ -20,16 +20,15 @@ def depth(material: Material) -> View | None:
     """The share of reference steps that a reasoning holds, by the depth of their evidence and the context's length.
 
     A step's depth is the share of the text's characters before its paragraph; steps that are inferences have none
-    and are left out, as are those of reasonings that were not judged, which are counted. The length is that of what
-    `full` shows, in characters, where the run has that condition.
+    and are left out, as are those of reasonings that were not judged, which are counted. Both are of what `full`
+    shows, in characters, whatever the cell showed.
     """
-    lengths = _lengths(material)
     found: dict[str, Steps] = {}
     unjudged = 0
     for label, cell in ((label, cell) for label, cell in material.labelled() if cell["condition"] != "closed-book"):
         results = material.results[cell["id"]]
         unjudged += sum(bool(result.scores.get("unjudged")) for result in results)
-        found[label] = _steps(material, results, lengths)
+        found[label] = _steps(material, results)
     rows = _rows(found)
     if not rows:
         return None
@@ -40,24 +39,15 @@ def depth(material: Material) -> View | None:
                 shaded=True)
 
 
-def _lengths(material: Material) -> dict[str, int]:
-    """Characters of each question's whole context."""
-    full = [cell["id"] for cell in material.cells if cell["condition"] == "full"]
-    found: dict[str, int] = {}
-    for result in (result for cell in full for result in material.results[cell]):
-        size = sum(passage.end - passage.start for passage in result.evidence)
-        found[result.question] = max(size, found.get(result.question, 0))
-    return {question: size for question, size in found.items() if size}
-
-
-def _steps(material: Material, results: Sequence[Result], lengths: Mapping[str, int]) -> Steps:
+def _steps(material: Material, results: Sequence[Result]) -> Steps:
     steps: Steps = Counter()
     for result in results:
         if result.scores.get("reasoning_score") is None or result.scores.get("unjudged"):
             continue
         found = (result.verdict.steps if result.verdict else None) or ()  # a reply without reasoning holds none
-        length = _length(lengths.get(result.question))
-        for place, step in enumerate(material.questions[result.question].steps):
+        question = material.questions[result.question]
+        length = _length(question.length)
+        for place, step in enumerate(question.steps):
             if step.depth is not None:
                 steps[length, min(int(step.depth * _BINS), _BINS - 1), place in found] += 1
     return steps
