@@ -77,6 +77,12 @@ def test_an_answer_in_parts_needs_a_passage_for_each(tmp_path):
     assert len(noisier) == 5
 
 
+def test_no_part_of_an_answer_goes_without_its_passage(tmp_path):
+    first = integrating(tmp_path, passages=1)
+    assert {chunk.content for chunk in first.given} == {"Prell won in 2021.", "Lund won in 2022."}
+    assert len(integrating(tmp_path, passages=3, noise=0.8).given) == 3
+
+
 @pytest.mark.parametrize(("changes", "test", "complaint"), [
     ({"answer": 5}, "noise", "line 1, field answer: expected a text, or a list of texts or lists of texts, found 5"),
     ({"answer": []}, "noise", "field answer: expected a text"),

@@ -43,7 +43,7 @@ class Rgb(RecordFiles):
         test: `noise` mixes passages that hold the answer with others; `rejection` shows others alone, so that the
             question cannot be answered; `counterfactual` mixes passages that hold a wrong answer with others, and asks
             for the true one: give it `rules: open`.
-        passages: how many are shown.
+        passages: how many are shown; more where an answer has more parts, each of which needs one.
         noise: the share of them that does not hold an answer; 1 is `rejection`.
         seed: also of the order in which they are shown.
     """
@@ -67,7 +67,7 @@ class Rgb(RecordFiles):
         id, negative = row.id("id"), list(row.texts("negative"))
         holding, parts = _holding(row, "positive_wrong" if self.test == "counterfactual" else "positive")
         count = self._noisy(len(holding), len(negative), parts)
-        holding = [] if self._rejects else holding[:self.passages - count]
+        holding = [] if self._rejects else holding[:max(self.passages - count, parts)]
         shown = [(text, True) for text in holding] + [(text, False) for text in negative[:count]]
         Random(f"{self.seed}:{id}").shuffle(shown)
         made = [(passage(text), holds) for text, holds in shown]
