@@ -1,22 +1,23 @@
 """Whether a benchmark has what a run's conditions and perturbations show, before anything is begun."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from documents.errors import SettingsError
-from experiments.cells import cells_of, has_index
+from experiments.cells import Cell, has_index
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
 
 _INDEX = "name an index folder, as in retriever: {kind: dense, index: FOLDER}"
 
 
-def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
+def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Benchmark) -> None:
     """Make sure that the benchmark has what the conditions show.
 
     Raises:
         SettingsError: it has no chunks, gold, whole documents or tables to show, or nothing to search; or the
             documents that the rules are about are never gathered; or no sub-questions to ask.
     """
-    cells = cells_of(settings, benchmark)
     if "chain" not in benchmark.scheme.groups and (settings.filled == "gold" or settings.sub_answers == "in_prompt"):
         raise SettingsError(f"{'filled' if settings.filled == 'gold' else 'sub_answers'}: {benchmark.name} scores no "
                             "sub-questions, so none are asked; leave it out")
@@ -26,8 +27,9 @@ def check_conditions(settings: RunSettings, benchmark: Benchmark) -> None:
     if any(cell.change.table for cell in cells) and not any(question.table for question in benchmark.questions):
         raise SettingsError(f"perturbations: {benchmark.name} has no tables to show in place of the documents; leave "
                             "table out")
-    for rules in (cell.rules for cell in cells if cell.retrieval == "none" and cell.rules in ("grounded", "reading")):
-        raise SettingsError(f"retrieval: none gathers no documents under retrieved, and the rules {rules} allow for "
+    blind = [cell.rules for cell in cells if cell.retrieval == "none" and cell.rules in ("grounded", "reading")]
+    if blind:
+        raise SettingsError(f"retrieval: none gathers no documents under retrieved, and the rules {blind[0]} allow for "
                             "nothing else; use conditions: closed-book, or rules: open")
     searched = {cell.retriever for cell in cells}
     nothing = benchmark.corpus is None and not benchmark.gives_chunks

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from agents.models import resolve
 from documents.errors import BenchmarkError, RunError, SettingsError
 from documents.types import digest
-from experiments.exemplars import check_exemplars, exemplars_hash, read_exemplars
+from experiments.exemplars import exemplars_hash
 from experiments.judges import ModelJudge
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
 from experiments.lock import hold
@@ -25,6 +25,7 @@ from experiments.question import Benchmark, Question
 from experiments.settings import RunSettings
 from experiments.store import RunFolder, question_json, remove
 from strategies.prompting import prompts_hash
+from strategies.types import Exemplar
 
 _PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
              "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")
@@ -88,7 +89,8 @@ class Beginning:
         (self.folder or self.lock).close()
 
 
-def prepare_run(settings: RunSettings, benchmark: Benchmark, fresh: bool = False) -> Beginning:
+def prepare_run(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Exemplar, ...] = (),
+                fresh: bool = False) -> Beginning:
     """What begins a new run, or one with equal settings and questions that can be continued.
 
     Args:
@@ -102,7 +104,7 @@ def prepare_run(settings: RunSettings, benchmark: Benchmark, fresh: bool = False
     """
     _check_ids(benchmark)
     known = {} if fresh else known_models(settings.folder)
-    config, manifest = settings.resolved(), _manifest(settings, benchmark, known)
+    config, manifest = settings.resolved(), _manifest(settings, benchmark, exemplars, known)
     with contextlib.ExitStack() as opened:
         lock = hold(settings.folder)
         opened.callback(lock.close)
@@ -157,10 +159,9 @@ def known_models(path: Path) -> dict[str, str]:
         return {}
 
 
-def _manifest(settings: RunSettings, benchmark: Benchmark, known: Mapping[str, str]) -> dict[str, Any]:
+def _manifest(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Exemplar, ...],
+              known: Mapping[str, str]) -> dict[str, Any]:
     questions = digest(*map(_content, benchmark.questions))
-    exemplars = read_exemplars(settings.exemplars)
-    check_exemplars(exemplars, benchmark)
     return {"settings": digest(settings.resolved()),
             "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": questions},
             "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),

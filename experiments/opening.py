@@ -9,8 +9,7 @@ from agents.models import open_model
 from agents.search import Searcher
 from documents.errors import SettingsError
 from documents.types import Chunk, digest
-from experiments.cells import Cell, cells_of
-from experiments.exemplars import read_exemplars
+from experiments.cells import Cell
 from experiments.judges import ModelJudge
 from experiments.manifest import known_models
 from experiments.question import Benchmark
@@ -24,9 +23,9 @@ from retrieval.sentence import SentenceEmbedder
 
 
 @contextlib.asynccontextmanager
-async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode | None,
-                         progress: Progress) -> AsyncIterator[Resources]:
-    """Open what the cells need; closed at the end.
+async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources: Resources, mode: Mode | None,
+                         progress: Progress) -> AsyncIterator[None]:
+    """Open what the cells need into the resources; closed at the end.
 
     Args:
         mode: None where no question is left, and only what is searched is looked at.
@@ -35,11 +34,11 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
         SettingsError: an index is of another format.
         ModelError, IndexFolderError: see `open_model`, `Index.open`.
     """
-    resources = Resources(benchmark, settings.seed, read_exemplars(settings.exemplars))
+    benchmark = resources.benchmark
     async with contextlib.AsyncExitStack() as stack:
         if mode is not None:
             await _open_models(settings, mode != "replay", resources, stack)
-        for cell in cells_of(settings, benchmark):
+        for cell in cells:
             if cell.retriever is not None and cell.format is not None:
                 _open_index(cell, settings, benchmark, resources, progress)
             elif cell.retriever is not None:
@@ -52,7 +51,7 @@ async def open_resources(settings: RunSettings, benchmark: Benchmark, mode: Mode
         if mode is not None:
             for pool in {id(pooled.pool): pooled.pool for pooled in resources.pools.values()}.values():
                 pool.embed(progress)
-        yield resources
+        yield
 
 
 async def _open_models(settings: RunSettings, calls: bool, resources: Resources,

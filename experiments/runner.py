@@ -13,6 +13,7 @@ from agents.model import Model
 from experiments.beforehand import beforehand
 from experiments.cells import Cell, cells_of
 from experiments.checks import check_conditions
+from experiments.exemplars import check_exemplars, read_exemplars
 from experiments.gold import match
 from experiments.judging import ask_judge, graded_of
 from experiments.manifest import prepare_run
@@ -73,15 +74,18 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         UserError: what the user can mend; records made so far are kept.
     """
     benchmark = settings.benchmark.load()
-    check_conditions(settings, benchmark)
-    beginning = prepare_run(settings, benchmark, fresh)
+    cells = cells_of(settings, benchmark)
+    check_conditions(settings, cells, benchmark)
+    exemplars = read_exemplars(settings.exemplars)
+    check_exemplars(exemplars, benchmark)
+    beginning = prepare_run(settings, benchmark, exemplars, fresh)
     with ExitStack() as undone:
         undone.callback(beginning.close)
-        cells = cells_of(settings, benchmark)
         done = set() if again else beginning.done()
         jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
         stage = _interruptible(watch.stage)
-        async with open_resources(settings, benchmark, mode if jobs else None, stage) as resources:
+        resources = Resources(benchmark, settings.seed, exemplars)
+        async with open_resources(settings, cells, resources, mode if jobs else None, stage):
             folder = beginning.begin(resources.contents())
             if jobs:
                 if again and mode != "replay":  # a replay gives what is there, so its figures stay until it ends

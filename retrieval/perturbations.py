@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from documents.errors import SettingsError
@@ -36,6 +37,7 @@ class Perturbation:
     separators_off: bool = False
 
     @classmethod
+    @lru_cache(maxsize=256)
     def parse(cls, name: str) -> Perturbation:
         """From a name such as `shuffle`, `negatives@5` or `shuffle+separators_off`; `none` does nothing.
 

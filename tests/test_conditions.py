@@ -106,6 +106,11 @@ def named(benchmark, **fields):
     return [(cell.condition, cell.perturbation) for cell in cells_of(settings(**fields), benchmark)]
 
 
+def checked(benchmark, **fields):
+    chosen = settings(**fields)
+    check_conditions(chosen, cells_of(chosen, benchmark), benchmark)
+
+
 def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():
     every = ["none", "shuffle", "gold_at@2", "drop_gold", "separators_off", "drop_gold+shuffle+separators_off"]
     assert named(TWO, conditions=["closed-book", "evidence"], perturbations=every) == [
@@ -139,13 +144,13 @@ def test_a_table_is_one_cell_whatever_documents_it_stands_for():
     (Benchmark("b", (asked("one"),), corpus="pages"), {"conditions": "full"}, "which document to show")])
 def test_a_benchmark_without_what_is_to_be_shown_is_refused_in_one_line(benchmark, fields, says):
     with pytest.raises(SettingsError, match=says) as refused:
-        check_conditions(settings(**fields), benchmark)
+        checked(benchmark, **fields)
     assert "\n" not in str(refused.value)
 
 
 def test_questions_without_what_others_have_are_no_hindrance():
     mixed = Benchmark("mixed", (asked("one", "a", gold="a"), asked("two")))
-    check_conditions(settings(conditions=["given", "evidence", "retrieved", "closed-book"]), mixed)
+    checked(mixed, conditions=["given", "evidence", "retrieved", "closed-book"])
 
 
 # Whole runs.
