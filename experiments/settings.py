@@ -116,6 +116,7 @@ class RunSettings(Closed):
     What is left out is as the benchmark's paper has it, else as below.
 
     Attributes:
+        rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
         show: what of the question a prompt shows: the question alone, or its sub-questions too.
         brief: whether the rules ask for an answer of a few words, as exact match needs it.
         sub_answers: of a benchmark that scores sub-questions: each asked as a question of its own over the same
