@@ -97,7 +97,7 @@ CONDITIONS = {
     "full": "the whole document, such as a novel up to the paragraph that tells the answer"}
 RULES = {
     "grounded": "the documents alone, cited; a refusal where they do not hold the answer",
-    "open": "the documents and what the model knows, cited; always an answer",
+    "open": "the documents and what the model knows, cited; no refusal is offered",
     "reading": "the documents alone; always an answer, without citations",
     "choice": "one of the question's options, without citations",
     "closed-book": "what the model knows; comes with the condition of that name"}
