@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import typer
@@ -17,7 +17,7 @@ from experiments.reporting import report_run
 from experiments.runner import Watch, run
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
-from experiments.tables import on_published, run_table, view_table
+from experiments.tables import Table, on_published, run_table, view_tables
 
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
@@ -65,21 +65,21 @@ def _show(folder: RunFolder) -> None:
     header, rows = run_table(summary["cells"], summary["columns"])
     print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
                                     f"judge {summary['cells'][0]['judge'] or 'none'}")
-    for view in summary["views"]:
-        _show_view(view, summary["cells"][0]["judge"])
+    views = summary["views"]
+    for view, (title, table) in zip(views, view_tables(views, summary["cells"][0]["judge"]), strict=True):
+        _show_view(title, table, view["notes"])
     for text in [*summary["notes"], *on_published(summary["published"])]:
         say(text)
 
 
-def _show_view(view: Mapping[str, Any], judge: str | None) -> None:
+def _show_view(title: str, table: Table | None, notes: Sequence[str]) -> None:
     """The view as a table with its notes, or one line that says where it is."""
     say("")
-    title, table = view_table(view, judge)
     if table is None:
         say(title)
         return
     print_table(*table, title=title)
-    for text in view["notes"]:
+    for text in notes:
         say(text)
 
 

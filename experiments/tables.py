@@ -1,7 +1,7 @@
 """The tables of a run, as the terminal shows them."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.cells import varying
@@ -11,6 +11,7 @@ from experiments.published import published
 
 _LONG = 15  # rows above which a view over several cells becomes a cross table
 _LONGEST, _WIDEST = 64, 8  # rows of what a terminal shows at all, and columns of a cross table
+_ROOM = 40  # lines of all views above which no further breakdown by a tag is shown
 
 Table = tuple[list[str], list[list[str]]]
 
@@ -32,6 +33,23 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     return header, [_row(cell, factors, columns, bool(unjudged)) for cell in cells]
 
 
+def view_tables(views: Sequence[Mapping[str, Any]], judge: str | None) -> Iterator[tuple[str, Table | None]]:
+    """`view_table` of each, with no table for a breakdown by a tag that all views together have no room for."""
+    used = 0
+    for view in views:
+        title, table = view_table(view, judge)
+        lines = 0 if table is None else len(table[1]) + 2
+        if used + lines > _ROOM and view["name"].startswith("by:"):
+            title, table = _elsewhere(view), None
+        else:
+            used += lines
+        yield title, table
+
+
+def _elsewhere(view: Mapping[str, Any]) -> str:
+    return f"{view['title']}: {len(view['rows'])} rows, in the report and with --json"
+
+
 def view_table(view: Mapping[str, Any], judge: str | None) -> tuple[str, Table | None]:
     """Title and table of a view. A long one over several cells becomes a cross table of its main figure.
 
@@ -50,7 +68,7 @@ def view_table(view: Mapping[str, Any], judge: str | None) -> tuple[str, Table |
         title = f"{title}: {header[view['main']]}"
         header, rows = _crossed(header, rows, keys, view["main"], list(cells))
     if len(rows) > _LONGEST or len(header) > max(len(view["header"]), keys + _WIDEST):
-        return f"{view['title']}: {len(view['rows'])} rows, in the report and with --json", None
+        return _elsewhere(view), None
     return title, (header, [[_value(value, view["shaded"]) for value in row] for row in rows])
 
 

@@ -2,7 +2,7 @@
 import json
 
 from experiments.metrics.aggregate import share_of
-from experiments.tables import on_published, view_table
+from experiments.tables import on_published, view_table, view_tables
 from strategies.catalogue import REASONING
 
 FIVE = list(REASONING)
@@ -43,6 +43,13 @@ def test_a_long_breakdown_of_several_cells_becomes_a_cross_table_of_the_first_fi
 def test_a_breakdown_beyond_a_terminal_says_where_it_is():
     assert view_table(breakdown(9, 9), "lexical") == ("By task: 81 rows, in the report and with --json", None)
     assert view_table(breakdown(1, 65), "lexical")[1] is None
+
+
+def test_breakdowns_stand_in_the_terminal_until_its_room_is_used_and_other_views_always():
+    other = {**breakdown(1, 30), "name": "wins", "title": "Win rate"}
+    shown = list(view_tables([breakdown(2, 6), breakdown(2, 6), other, breakdown(1, 12), other], "lexical"))
+    assert [title for title, table in shown if table] == ["By task", "By task", "Win rate", "Win rate"]
+    assert shown[3] == ("By task: 12 rows, in the report and with --json", None)
 
 
 def test_many_cells_and_few_values_are_crossed_the_other_way():
