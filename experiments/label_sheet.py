@@ -15,7 +15,7 @@ from pathlib import Path
 
 from documents.errors import RunError
 from experiments.agreement import Item, Rater
-from experiments.benchmarks.rows import Row, read_rows
+from experiments.benchmarks.rows import Row, read_rows, read_text
 from experiments.judges import Graded
 from experiments.judges.grades import read_grade
 from experiments.judges.points import read_points
@@ -119,10 +119,7 @@ def _steps(said: str, count: int) -> tuple[int, ...] | None:
 
 def _sheet_rows(path: Path) -> Iterator[Row]:
     """The rows of a CSV file, whose line is that on which they begin. Cells may be parted by `;` or tabs too."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: cannot be read as text in UTF-8: {error}") from error
+    text = read_text(path)
     head = text.partition("\n")[0]
     csv.field_size_limit(_LONGEST)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))

@@ -218,7 +218,7 @@ def test_labels_that_do_not_fit_are_refused_with_file_and_line(judged, ragbed):
     ragbed.refuses(*labelled, says=["line 1", "no cell nor question"])
     path.write_text(text.replace("Correct", "").replace("Wrong", ""))
     ragbed.refuses(*labelled, says=["holds no label"])
-    ragbed.refuses("judge", judged.run, "--labels", judged.folder / "none.csv", says=["none.csv", "cannot be read"])
+    ragbed.refuses("judge", judged.run, "--labels", judged.folder / "none.csv", says=["none.csv: cannot be read: No such file"])
 
 
 def test_json_lines_are_labels_too(judged, ragbed):

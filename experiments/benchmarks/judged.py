@@ -7,7 +7,7 @@ from pathlib import Path
 from documents.errors import BenchmarkError
 from documents.types import Chunk, Document
 from experiments.benchmarks.material import passage
-from experiments.benchmarks.rows import Row, files_below, read_rows
+from experiments.benchmarks.rows import Row, files_below, read_rows, read_text
 from experiments.question import Gold, Question
 from experiments.scheme import Scheme
 
@@ -118,8 +118,4 @@ def _columns(file: Path) -> Iterator[tuple[str, str, int]]:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    try:
-        text = file.read_bytes().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BenchmarkError(f"{file}: cannot be read as text in UTF-8: {error}") from error
-    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+    return ((number, line) for number, line in enumerate(read_text(file).split("\n"), start=1) if line.strip())

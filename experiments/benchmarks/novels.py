@@ -10,7 +10,7 @@ from pathlib import Path
 
 from documents.errors import BenchmarkError
 from documents.types import Chunk, Document, digest
-from experiments.benchmarks.rows import read_json
+from experiments.benchmarks.rows import read_json, read_text
 
 TITLES = ("titles.json", "titles.csv")
 _BRACKETED = re.compile(r"\s*\[(\d+)\]\s*")
@@ -116,12 +116,8 @@ def language_of(text: str) -> str:
 
 def _paragraphs(file: Path) -> Iterator[tuple[int, str]]:
     """Number and text of each paragraph; a line without the next number goes on with the paragraph before it."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BenchmarkError(f"{file}: cannot be read as text in UTF-8: {error}") from error
     number, lines, form = 0, [""], None
-    for at, line in enumerate(text.split("\n"), start=1):
+    for at, line in enumerate(read_text(file).split("\n"), start=1):
         if form is None and line.strip():
             form = next((known for known in (_BRACKETED, _PLAIN) if known.match(line)), None)
             if form is None:

@@ -137,14 +137,28 @@ def read_json(file: Path) -> Any:
     """The content of a whole file of JSON.
 
     Raises:
-        BenchmarkError: it cannot be read as JSON in UTF-8.
+        BenchmarkError: it cannot be read as JSON.
     """
     try:
-        content = json.loads(file.read_bytes().decode("utf-8-sig"))
+        content = json.loads(read_text(file))
         json.dumps(content, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates, which nothing can store
-    except (OSError, ValueError, RecursionError) as error:
-        raise BenchmarkError(f"{file}: cannot be read as JSON in UTF-8: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BenchmarkError(f"{file}: cannot be read as JSON: {error}") from error
     return content
+
+
+def read_text(file: Path) -> str:
+    """The content of a text file in UTF-8, with or without a byte order mark.
+
+    Raises:
+        BenchmarkError: it cannot be read as such.
+    """
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise BenchmarkError(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BenchmarkError(f"{file}: cannot be read as text in UTF-8: {error}") from error
 
 
 def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", ".json")) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from documents.errors import BenchmarkError
 from documents.parse import parse_document
-from experiments.benchmarks.rows import read_json
+from experiments.benchmarks.rows import read_json, read_text
 
 _QUESTIONS = Path(__file__).with_name("novel_questions.json")
 _START = re.compile(r"\*\*\* ?START OF (?:THE|THIS) PROJECT GUTENBERG EBOOK.*?\*\*\*", re.DOTALL)
@@ -44,7 +44,7 @@ def read_novel(path: Path, before: Sequence[str] = ()) -> Told:
     Raises:
         BenchmarkError: it is no such file, there are no questions for it, or a quotation does not stand in it once.
     """
-    text = _text(path)
+    text = read_text(path)
     known = read_json(_QUESTIONS)
     title = next((novel for novel in known if novel["title"].lower() in text[:5000].lower()), None)
     if title is None:
@@ -67,18 +67,11 @@ def paragraphs_of(path: Path) -> list[str]:
         files = sorted(file for file in path.iterdir() if file.suffix in (".txt", *_PAGES))
         return [paragraph for file in files for paragraph in paragraphs_of(file)]
     if path.suffix not in _PAGES:
-        return _between_the_marks(path, _text(path))
+        return _between_the_marks(path, read_text(path))
     try:
         return _split(parse_document(path.read_bytes(), path.name).text("plain"))
     except OSError as error:
         raise BenchmarkError(f"{path}: {error.strerror}") from error
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BenchmarkError(f"{path}: cannot be read as text in UTF-8: {error}") from error
 
 
 def _between_the_marks(path: Path, text: str) -> list[str]:

@@ -99,7 +99,7 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         points=verdict.points, steps=verdict.steps, step_count=len(question.steps),
         reasoned=bool(reasoning_of(result, question.options)),
         subs=tuple(Sub(sub.outcome, sub.text, answer)
-                   for sub, answer in zip(result.subs, question.sub_answers, strict=False)),
+                   for sub, answer in zip(result.subs, question.sub_answers, strict=bool(result.subs))),
         cited=result.cited, invalid=result.invalid_citations,
         hits={passage.number: passage.holds for passage in result.evidence}, gold_total=result.gold_total,
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched)
