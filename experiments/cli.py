@@ -16,6 +16,7 @@ from experiments.commands.judge import judge
 from experiments.commands.list import list_
 from experiments.commands.models import pull
 from experiments.commands.report import report
+from experiments.commands.rescore import rescore
 from experiments.commands.run import run
 from experiments.commands.schema import schema
 from experiments.commands.search import search
@@ -31,7 +32,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, judge, convert, report, schema):
+for command in (demo, index, search, ask, run, judge, rescore, convert, report, schema):
     app.command()(command)
 app.command("list")(list_)
 models.command("pull")(pull)

@@ -1,6 +1,7 @@
 """A finished run is scored again from its records alone, with its journal empty and its benchmark removed."""
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -43,6 +44,35 @@ def test_the_other_scoring_is_had_without_asking_anybody(finished):
     assert {result.cell for result in published} == {cells[0].id}
     assert [result.scores["unified"] for result in published if result.outcome == "malformed"] == [None]
     assert aggregate(published, "as-published")["unified"]["n"] == 5
+
+
+def state(town):
+    return town.hashes(), (town.run / "summary.json").read_bytes(), (town.run / "config.yaml").read_bytes()
+
+
+def test_the_command_shows_what_differs_and_leaves_the_run_as_it_is(finished, town, ragbed):
+    before = state(town)
+    status, out, _ = ragbed("rescore", town.run)
+    assert status == 0
+    assert "No figure differs from the run's own." in out
+    status, out, err = ragbed("rescore", town.run, "--scoring", "as-published")
+    assert "town: as-published scoring, computed again, judge lexical" in out
+    assert "in the run (corrected)" in out
+    assert "the verdicts are those of the run" in err
+    found = json.loads(ragbed("rescore", town.run, "--scoring", "as-published", "--json")[1])
+    summary = json.loads(before[1])
+    assert [cell["id"] for cell in found["cells"]] == [cell["id"] for cell in summary["cells"]]
+    old, new = (rows[0]["metrics"]["unified"]["mean"] for rows in (summary["cells"], found["cells"]))
+    assert old != new
+    assert {"cell": found["cells"][0]["id"], "name": "direct", "metric": "unified", "before": old,
+            "now": new} in found["changed"]
+    assert state(town) == before
+
+
+def test_without_a_finished_run_there_is_nothing_to_score(ragbed, finished, town, tmp_path):
+    ragbed.refuses("rescore", tmp_path / "none", says=["holds no run"])
+    (town.run / "summary.json").unlink()
+    ragbed.refuses("rescore", town.run, says=["has not finished"])
 
 
 def test_results_without_traces_lack_nothing_else(finished):

@@ -1,0 +1,26 @@
+"""`ragbed rescore`."""
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import AsJson
+
+
+class ScoringName(StrEnum):
+    """How answers are scored."""
+
+    corrected = "corrected"
+    as_published = "as-published"
+
+
+def rescore(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+            scoring: Annotated[ScoringName | None, typer.Option(help="By default the run's own.")] = None,
+            json: AsJson = False) -> None:
+    """Score a run again from its records alone, and show which figures differ. The run stays as it is."""
+    from experiments.score_again import score_again
+
+    score_again(run, scoring.value if scoring else None, json)
