@@ -12,10 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.agreement import LABELS, Rater, agreements, kappa, kappas
-from experiments.judges import Graded
-from experiments.label_sheet import guarded, read_labels, write_sheet
 from experiments.record import Verdict
-from experiments.rejudge import Material
 
 DATA = Path(__file__).parent / "data"
 C, P, W = "Correct", "Partially Correct", "Wrong"
@@ -218,7 +215,8 @@ def test_labels_that_do_not_fit_are_refused_with_file_and_line(judged, ragbed):
     ragbed.refuses(*labelled, says=["line 1", "no cell nor question"])
     path.write_text(text.replace("Correct", "").replace("Wrong", ""))
     ragbed.refuses(*labelled, says=["holds no label"])
-    ragbed.refuses("judge", judged.run, "--labels", judged.folder / "none.csv", says=["none.csv: cannot be read: No such file"])
+    ragbed.refuses("judge", judged.run, "--labels", judged.folder / "none.csv",
+                   says=["none.csv: cannot be read: No such file"])
 
 
 def test_json_lines_are_labels_too(judged, ragbed):
@@ -240,40 +238,6 @@ def test_what_cannot_be_compared_is_refused_in_one_line(judged, serve, ragbed, t
     status, out, _ = ragbed("judge", judged.run)
     assert status == 0
     assert "alone has nobody to agree with; give --judge, --repeats or --labels" in out
-
-
-@pytest.mark.parametrize(("cell", "expected"), [
-    ("=1+1", "'=1+1"), ("+1", "'+1"), ("-1", "'-1"), ("@x", "'@x"), ("\tx", "'\tx"), ("'x", "''x"), ("a=1", "a=1"),
-    ("", "")])
-def test_no_cell_of_a_sheet_is_a_formula(cell, expected):
-    assert guarded(cell) == expected
-
-
-def test_sheets_of_steps_show_steps_and_reasoning_and_ids_that_look_like_formulas_are_read_back(tmp_path):
-    items = {("c", id): Graded("steps", "=who()", ("B",), "B", "-It was him.\nSure." * 20_000, ("He ran.", "He hid."))
-             for id in ("=1", "'=1", "-2", "plain")}
-    material, path = Material("steps", items, {}), tmp_path / "sheet.csv"
-    write_sheet(path, material)
-    usual = csv.field_size_limit(10**9)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.reader(file))
-    csv.field_size_limit(usual)
-    assert [row[1] for row in rows[1:]] == ["'=1", "''=1", "'-2", "plain"]
-    assert rows[1][2:4] == ["'=who()", "0. He ran.\n1. He hid."]
-    assert rows[1][4].startswith("'-It was him.")
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        csv.writer(file).writerows([rows[0], *([*row[:5], grade] for row, grade in
-                                               zip(rows[1:], ["0, 1", "none", "[1]", ""], strict=True))])
-    labelled = read_labels(path, material).verdicts
-    assert {item[1]: verdict.steps for item, verdict in labelled.items()} == {"=1": (0, 1), "'=1": (), "-2": (1,)}
-
-
-@pytest.mark.parametrize(("label", "points"), [(7, 7), ("10", 10), ("7/10", 7)])
-def test_points_are_labels(tmp_path, label, points):
-    material = Material("points", {("c", "q"): Graded("points", "?", ("a",), "b")}, {})
-    path = tmp_path / "labels.jsonl"
-    path.write_text(json.dumps({"cell": "c", "question": "q", "grade": label}))
-    assert read_labels(path, material).verdicts["c", "q"].points == points
 
 
 @pytest.mark.parametrize(("kind", "path", "condition", "reply", "shows"), [

@@ -1,0 +1,45 @@
+"""Sheets for people to grade: what stands in their cells, and labels that are read back."""
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from experiments.judges import Graded
+from experiments.label_sheet import guarded, read_labels, write_sheet
+from experiments.rejudge import Material
+
+
+@pytest.mark.parametrize(("cell", "expected"), [
+    ("=1+1", "'=1+1"), ("+1", "'+1"), ("-1", "'-1"), ("@x", "'@x"), ("\tx", "'\tx"), ("'x", "''x"), ("a=1", "a=1"),
+    ("", "")])
+def test_no_cell_of_a_sheet_is_a_formula(cell, expected):
+    assert guarded(cell) == expected
+
+
+def test_sheets_of_steps_show_steps_and_reasoning_and_ids_that_look_like_formulas_are_read_back(tmp_path):
+    items = {("c", id): Graded("steps", "=who()", ("B",), "B", "-It was him.\nSure." * 20_000, ("He ran.", "He hid."))
+             for id in ("=1", "'=1", "-2", "plain")}
+    material, path = Material("steps", items, {}), tmp_path / "sheet.csv"
+    write_sheet(path, material)
+    usual = csv.field_size_limit(10**9)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.reader(file))
+    csv.field_size_limit(usual)
+    assert [row[1] for row in rows[1:]] == ["'=1", "''=1", "'-2", "plain"]
+    assert rows[1][2:4] == ["'=who()", "0. He ran.\n1. He hid."]
+    assert rows[1][4].startswith("'-It was him.")
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file).writerows([rows[0], *([*row[:5], grade] for row, grade in
+                                               zip(rows[1:], ["0, 1", "none", "[1]", ""], strict=True))])
+    labelled = read_labels(path, material).verdicts
+    assert {item[1]: verdict.steps for item, verdict in labelled.items()} == {"=1": (0, 1), "'=1": (), "-2": (1,)}
+
+
+@pytest.mark.parametrize(("label", "points"), [(7, 7), ("10", 10), ("7/10", 7)])
+def test_points_are_labels(tmp_path, label, points):
+    material = Material("points", {("c", "q"): Graded("points", "?", ("a",), "b")}, {})
+    path = tmp_path / "labels.jsonl"
+    path.write_text(json.dumps({"cell": "c", "question": "q", "grade": label}))
+    assert read_labels(path, material).verdicts["c", "q"].points == points
