@@ -27,8 +27,6 @@ from retrieval.index import Index
 from retrieval.settings import IndexSettings
 from retrieval.types import Hit
 
-HERE = Path(__file__).parent
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -41,6 +39,8 @@ class Asked:
 
 def main() -> None:
     options = _options()
+    if not options.data:
+        sys.exit("name the folder of the raw data with --data or RAGBED_DATA")
     folder = Path(options.data) / "financebench"
     if not (folder / "pdfs").is_dir():
         sys.exit(f"{folder} holds no pdfs: name the data folder with --data or RAGBED_DATA")
@@ -57,7 +57,8 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", default=os.environ.get("RAGBED_DATA") or HERE.parent.parent / "shared" / "data")
+    parser.add_argument("--data", default=os.environ.get("RAGBED_DATA"),
+                        help="the folder of the raw data; else RAGBED_DATA names it")
     parser.add_argument("--chunker", help="its settings as JSON; the default of `ragbed index` if left out")
     parser.add_argument("--format", choices=["html", "plain"], action="append")
     parser.add_argument("--untitled", action="store_true", help="embed chunks without the document's title")

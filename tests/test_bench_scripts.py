@@ -1,5 +1,6 @@
 """The timing scripts run; what they measure is not tested, for a test must not depend on the machine's load."""
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,3 +28,10 @@ def test_scoring_times_every_record():
     assert report["records"] == 30
     for taken in (report["processor_seconds"], report["clock_seconds"]):
         assert taken["both"] >= taken["aggregating"] >= 0
+
+
+def test_the_raw_data_is_where_it_is_said_to_be():
+    asked = [sys.executable, BENCH / "financebench_pages.py"]
+    bare = {name: value for name, value in os.environ.items() if name != "RAGBED_DATA"}
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=120, env=bare)
+    assert (done.returncode, done.stderr) == (1, "name the folder of the raw data with --data or RAGBED_DATA\n")
