@@ -211,6 +211,19 @@ def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
     assert view.notes[1] == "Answers without a scored chain, which are left out: 1."
 
 
+def test_of_long_chains_only_the_patterns_that_occur_are_listed():
+    def scores(chain):
+        return {"chain_correct": float("w" not in chain), "lucky": float("w" in chain and chain.endswith("c")),
+                **{f"sub_em@{n}": float(one == "c") for n, one in enumerate(chain[:-1], 1)}}
+
+    chains = ["c" * 25, "w" + "c" * 24, "c" * 24 + "w", "c" * 25]
+    results = [result("a", f"q{n}", scores(chain)) for n, chain in enumerate(chains)]
+    view = VIEWS["chain"](material({"a": {}}, results, [question(f"q{n}") for n in range(4)], ("em",)))
+    assert [(row[0], row[1].replace(" ", "")[-3:], row[3], row[4]["mean"]) for row in view.rows] == [
+        ("24", "ccc", 4, 0.5), ("24", "ccw", 4, 0.25), ("24", "ccc", 4, 0.25), ("24", "son", 4, 0.5),
+        ("24", "ong", 4, 0.25)]
+
+
 def test_a_run_without_sub_questions_has_no_chains():
     assert VIEWS["chain"](choice_run()) is None
 

@@ -12,6 +12,7 @@ from experiments.views.apart import apart
 from experiments.views.types import Material, Value, View
 
 RIGHT, LUCKY = "right for the right reason", "lucky: right answer, a step wrong"
+_ALL_LISTED = 4  # steps up to which patterns that never occur have rows too: MRKE and MuSiQue have at most 4
 
 
 @apart
@@ -19,8 +20,9 @@ def chain(material: Material) -> View | None:
     """Shares of the 2^(N+1) patterns over the N sub-answers, in order, and the final answer, by exact match.
 
     A question is right for the right reason where all are correct, and lucky where the final answer is and a step
-    is not. Questions without a scored chain, such as those whose sub-questions were not asked, are left out and
-    counted. Of each version where there are two.
+    is not. Of more than four sub-questions only the patterns that occur are listed. Questions without a scored
+    chain, such as those whose sub-questions were not asked, are left out and counted. Of each version where there
+    are two.
     """
     patterns = {cell["id"]: Counter(map(_pattern, material.results[cell["id"]])) for cell in material.cells}
     hops = sorted({len(pattern) - 1 for found in patterns.values() for pattern in found if pattern})
@@ -39,13 +41,13 @@ def _pattern(result: Result) -> str:
 
 
 def _rows(material: Material, patterns: Mapping[str, Counter[str]], hops: int) -> list[tuple[Value, ...]]:
-    every = ["".join(letters) for letters in product("cw", repeat=hops + 1)]
-    right, wrong_somewhere = every[0], [one for one in every[1:] if one.endswith("c")]
-    groups = [(" ".join(one), [one]) for one in every] + [(RIGHT, [right]), (LUCKY, wrong_somewhere)]
-    rows: list[tuple[Value, ...]] = []
-    for words, members in groups:
-        for label, cell in material.labelled():
-            found = patterns[cell["id"]]
-            if n := sum(found[one] for one in every):
-                rows.append((str(hops), words, label, n, share_of(sum(found[one] for one in members), n)))
-    return rows
+    found = {cell: Counter({one: n for one, n in counts.items() if len(one) == hops + 1})
+             for cell, counts in patterns.items()}
+    every = sorted(set().union(*found.values()))
+    if hops <= _ALL_LISTED:
+        every = ["".join(letters) for letters in product("cw", repeat=hops + 1)]
+    wrong_somewhere = [one for one in every if one.endswith("c") and "w" in one]
+    groups = [(" ".join(one), [one]) for one in every] + [(RIGHT, ["c" * (hops + 1)]), (LUCKY, wrong_somewhere)]
+    totals = [(label, found[cell["id"]], found[cell["id"]].total()) for label, cell in material.labelled()]
+    return [(str(hops), words, label, n, share_of(sum(counts[one] for one in members), n))
+            for words, members in groups for label, counts, n in totals if n]
