@@ -1,10 +1,12 @@
 """A run that names a benchmark's kind and folder, and nothing else of it, shows that benchmark's columns."""
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 
 from experiments.benchmarks import BENCHMARKS
+from experiments.tables import run_table
 
 DATA = Path(__file__).parent / "data"
 
@@ -18,7 +20,11 @@ def test_name_and_folder_are_enough(ragbed, serve, tmp_path, kind):
                                       "benchmark": {"kind": kind, "path": str(DATA / kind)}}))
     status, out, err = ragbed("run", config)
     assert status == 0, err
-    table = out.split("\n\n")[0].replace("_", " ")
-    names = [name for column in BENCHMARKS[kind].scheme.columns for name in column.replace("_", " ").split(" / ")]
-    assert [name for name in names if name not in table] == []
-    assert "answered" in table
+    summary = json.loads((tmp_path / kind / "summary.json").read_text())
+    columns = list(BENCHMARKS[kind].scheme.columns)
+    assert summary["columns"] == columns
+    named = {name for column in columns for name in column.split(" / ")}
+    assert all(named <= set(cell["metrics"]) for cell in summary["cells"])
+    header = [cell.removesuffix(" (lexical)") for cell in run_table(summary["cells"], columns)[0]]
+    assert {column.replace("_", " ") for column in columns} <= set(header)
+    assert {"answered", *" ".join(header).split()} <= set(out.split())

@@ -11,9 +11,12 @@ from pydantic import TypeAdapter
 
 from documents.errors import BenchmarkError
 from documents.types import Document
-from experiments.benchmarks import BENCHMARKS
-from experiments.question import Question
+from experiments.benchmarks import BENCHMARKS, OwnQuestions
+from experiments.metrics.table import GROUPS, metric_named
+from experiments.published import published
+from experiments.question import Question, Step
 from experiments.store import question_json
+from experiments.views.catalogue import view_named
 
 DATA = Path(__file__).parent / "data"
 KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)
@@ -107,6 +110,20 @@ def test_scheme_and_name_are_the_settings(kind):
     assert benchmark.name.partition(":")[0] == kind
     about = BENCHMARKS[kind].about
     assert all(text.strip() for text in (about.paper, about.licence, about.size, about.get))
+
+
+@pytest.mark.parametrize("name", [*BENCHMARKS, "all of one's own"])
+def test_whatever_a_scheme_names_exists(name):
+    every = Question("q", "?", ("A",), True, options=(("A", "x"),), sub_answers=("x",), steps=(Step("x"),))
+    scheme = BENCHMARKS[name].scheme if name in BENCHMARKS else OwnQuestions(path="own").scheme_of([every])
+    assert set(scheme.groups) <= set(GROUPS)
+    computed = {metric.name for group in scheme.groups for metric in GROUPS[group].metrics}
+    named = [metric_named(name) for column in scheme.columns for name in column.split(" / ")]
+    assert {metric.name for metric in named} <= computed
+    assert all(map(view_named, scheme.views))
+    assert all(map(published, scheme.published))
+    assert (scheme.rubric is not None) == any(metric.judged for group in scheme.groups
+                                              for metric in GROUPS[group].metrics)
 
 
 def test_limit_and_filter_choose_in_order(kind):

@@ -10,6 +10,7 @@ import pytest
 
 from experiments.benchmarks import BENCHMARKS
 from experiments.settings import RunSettings
+from experiments.tables import run_table
 from strategies.catalogue import REASONING
 from strategies.reading import REFUSAL
 
@@ -69,8 +70,11 @@ def test_one_command_runs_five_strategies_and_prints_the_columns_of_the_paper(ra
     status, out, err = ragbed("run", kind, DATA / kind, "--model", f"{server.url}#m", "--reasoning", "all",
                               "--judge", f"{server.url}#judge", "--out", tmp_path)
     assert status == 0, err
-    assert set(" ".join(BENCHMARKS[kind].scheme.columns).replace("_", " ").split()) <= set(out.split())
     summary = json.loads((tmp_path / kind / "summary.json").read_text())
+    assert summary["columns"] == list(BENCHMARKS[kind].scheme.columns)
+    header, _ = run_table(summary["cells"], summary["columns"])
+    assert {column.replace("_", " ") for column in summary["columns"]} <= set(header)
+    assert set(" ".join(header).split()) <= set(out.split())
     assert {cell["reasoning"] for cell in summary["cells"]} == set(REASONING)
     conditions = BENCHMARKS[kind].about.settings["conditions"]
     assert {cell["condition"] for cell in summary["cells"]} == (

@@ -10,6 +10,8 @@ import pytest
 from documents.errors import SettingsError
 from experiments.benchmarks import BENCHMARKS
 from experiments.inventory import CONDITIONS, PERTURBATIONS, RULES
+from experiments.metrics.ranking import ranking
+from experiments.metrics.scored import Scored
 from experiments.targets import Part, settings_of
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
@@ -164,3 +166,11 @@ def test_pages_that_are_indexed_are_searched_unless_another_condition_is_named()
     assert settings_of("demo", None, {}, ALL).conditions == ["retrieved"]
     assert of("jsonl").conditions == ["retrieved"]
     assert of("jsonl", conditions=["closed-book"]).conditions == ["closed-book"]
+
+
+def test_families_of_metrics_are_listed_with_what_is_computed_of_them(ragbed):
+    rows = {row["name"]: row["is"] for row in json.loads(ragbed("list", "metrics", "--json")[1])["metrics"]}
+    computed = [name.split("@") for name in ranking(Scored("answered", True)) if "@" in name]
+    for family in ("recall", "ndcg"):
+        cuts = [cut for name, cut in computed if name == family]
+        assert rows[f"{family}@N"].endswith(f"; N is {' and '.join(cuts)}")

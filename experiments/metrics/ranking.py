@@ -75,7 +75,7 @@ def _items(new: tuple[int, ...], query: str) -> list[ScoredDoc]:
 
 
 RANKING = Group((
-    Metric("recall", "share of the gold among the first N chunks found", _OVER, cut=0),
-    Metric("ndcg", "normalised discounted cumulative gain of the first N chunks found", _OVER, cut=0),
+    Metric("recall", "share of the gold among the first N chunks found; N is 5 and 10", _OVER, cut=0),
+    Metric("ndcg", "normalised discounted cumulative gain of the first N chunks found; N is 10", _OVER, cut=0),
     Metric("mrr", "1 over the rank of the first gold item found", _OVER),
     Metric("map", "average precision over the gold items", _OVER)), ranking)
