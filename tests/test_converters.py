@@ -8,13 +8,13 @@ import pytest
 from documents.errors import BenchmarkError
 from experiments.benchmarks import BENCHMARKS
 from experiments.converters import CONVERTERS, Draw
-from experiments.converters.conversion import CREDITS, convert
+from experiments.converters.conversion import CREDITS, write_records
 from experiments.converters.novels import read_novel
 
 
 def made(folder, target, seed=0, limit=None, **sources):
     out = folder / f"{target}-{seed}-{limit}"
-    convert(target, CONVERTERS[target], {name: [path] for name, path in sources.items()}, Draw(seed, limit), out)
+    write_records(target, CONVERTERS[target], {name: [path] for name, path in sources.items()}, Draw(seed, limit), out)
     return out
 
 
@@ -187,7 +187,7 @@ def test_a_short_case_becomes_a_novel_of_a_page(tmp_path):
 def test_the_novels_hold_every_quotation_before_the_answer(data, tmp_path):
     novels = sorted((data / "novels").glob("*.txt"))
     sources = {"novel": novels}
-    convert("detectiveqa", CONVERTERS["detectiveqa"], sources, Draw(), tmp_path / "d")
+    write_records("detectiveqa", CONVERTERS["detectiveqa"], sources, Draw(), tmp_path / "d")
     questions = loaded("detectiveqa", tmp_path / "d").questions
     assert len(questions) == 12
     assert {question.about for question in questions} == {
@@ -203,7 +203,7 @@ def test_other_novels_may_come_before(data, tmp_path):
     novels = data / "novels"
     sources = {"novel": [novels / "gutenberg_863_mysterious_affair_at_styles.txt"],
                "before": [novels / "gutenberg_2852_hound_of_the_baskervilles.txt", novels / "murder_on_the_links"]}
-    convert("detectiveqa", CONVERTERS["detectiveqa"], sources, Draw(limit=1), tmp_path / "d")
+    write_records("detectiveqa", CONVERTERS["detectiveqa"], sources, Draw(limit=1), tmp_path / "d")
     (question,) = loaded("detectiveqa", tmp_path / "d").questions
     assert len(question.whole[0].content.split()) > 170_000
     assert min(step.depth for step in question.steps if step.depth is not None) > 0.6

@@ -77,7 +77,7 @@ def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-def convert(target: str, converter: Converter, sources: Sources, draw: Draw, out: Path) -> list[Path]:
+def write_records(target: str, converter: Converter, sources: Sources, draw: Draw, out: Path) -> list[Path]:
     """Write the converted records into a folder that is empty or not there yet, and what they are made of.
 
     Raises:

@@ -105,7 +105,7 @@ class _Pool:
         shown += islice(fresh, max(0, _CHUNKS - len(shown)))
         if item.more:  # they have no order of their own
             shown = self._draw.ranked(shown, lambda paragraph: paragraph.source, item.id, "order")
-        documents = [self._document(item, paragraph) for paragraph in shown]
+        documents = [self._document(paragraph) for paragraph in shown]
         return {
             "id": item.id, "query": item.query, "answer": item.answer,
             "documents": json.dumps(documents, ensure_ascii=False),
@@ -122,7 +122,7 @@ class _Pool:
             if one.paragraph.source not in own and not holds(normalize_answer(one.paragraph.text), answer):
                 yield one.paragraph
 
-    def _document(self, item: Item, paragraph: Paragraph) -> dict[str, Any]:
+    def _document(self, paragraph: Paragraph) -> dict[str, Any]:
         number = self._docids[paragraph.source]
         as_html = self._draw.percent("html", paragraph.source) < _HTML
         title, text = html.escape(paragraph.title, quote=False), html.escape(paragraph.text, quote=False)

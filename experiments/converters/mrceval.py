@@ -15,7 +15,7 @@ _NONE = "None of the above"
 _UNSAID = "The passage does not answer this question."
 
 
-def _pubmedqa(path: Path, draw: Draw) -> Iterator[Choice]:
+def _pubmedqa(path: Path) -> Iterator[Choice]:
     """Abstracts; the options are those of the paper."""
     whole = _object(path)
     for id in sorted(whole.fields):
@@ -28,7 +28,7 @@ def _pubmedqa(path: Path, draw: Draw) -> Iterator[Choice]:
         yield choice(f"pubmedqa-{id}", "domain", context, row.text("QUESTION"), decision, wrong)
 
 
-def _logicbench(path: Path, draw: Draw) -> Iterator[Choice]:
+def _logicbench(path: Path) -> Iterator[Choice]:
     """The multiple-choice items of a folder."""
     files = [file for file in files_below(path, (".json",)) if "MCQA" in file.parts]
     if not files:
@@ -53,7 +53,7 @@ def _object(file: Path) -> Row:
     return Row(file, 1, content)
 
 
-def _morehopqa(path: Path, draw: Draw) -> Iterator[Choice]:
+def _morehopqa(path: Path) -> Iterator[Choice]:
     """Wrong options are the answers of the earlier hops, as in the paper."""
     benchmark = MoreHopQa(path=str(path)).load()
     for question in benchmark.questions:
@@ -87,7 +87,7 @@ def _digits(text: str) -> bool:
     return any(map(str.isdigit, text))
 
 
-def _cosmosqa(path: Path, draw: Draw) -> Iterator[Choice]:
+def _cosmosqa(path: Path) -> Iterator[Choice]:
     """Everyday stories; the options are the dataset's."""
     for row in read_rows(path):
         options = [row.text(f"answer{place}") for place in range(4)]
@@ -109,16 +109,16 @@ def _clapnq(path: Path, draw: Draw) -> Iterator[Choice]:
                      row.text("input"), _UNSAID, draw.ranked(sentences, str, "clapnq", row.id("id")))
 
 
-_MAKERS: Mapping[str, Callable[[Path, Draw], Iterator[Choice]]] = {
-    "pubmedqa": _pubmedqa, "logicbench": _logicbench, "morehopqa": _morehopqa, "rgb": _rgb, "cosmosqa": _cosmosqa,
-    "clapnq": _clapnq}
+_MAKERS: Mapping[str, Callable[[Path], Iterator[Choice]]] = {
+    "pubmedqa": _pubmedqa, "logicbench": _logicbench, "morehopqa": _morehopqa, "cosmosqa": _cosmosqa}
+_DRAWING: Mapping[str, Callable[[Path, Draw], Iterator[Choice]]] = {"rgb": _rgb, "clapnq": _clapnq}
 
 
 def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:
     records: list[dict[str, Any]] = []
     for name, paths in sources.items():
         for path in paths:
-            made = list(_MAKERS[name](path, draw))
+            made = list(_MAKERS[name](path) if name in _MAKERS else _DRAWING[name](path, draw))
             records += [one.record(draw) for one in draw.limited(made, lambda one: one.id)]
     return {"mrceval.jsonl": json_lines(records)}
 
