@@ -15,6 +15,9 @@ from strategies.types import Rules, Usage
 LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
            "do not compare with published ones.")
 
+_SHORT = {"negatives": "for {} of {} questions fewer negatives could be had, down to {}",
+          "gold_at": "for {} of {} questions the position is beyond the end, so the gold stands last, down to {}"}
+
 
 def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
     """A line for each model whose weights are those of the small default model, whatever name it has here.
@@ -91,3 +94,21 @@ def on_dropped(perturbations: Iterable[str], questions: Collection[Question]) ->
         return []
     return [f"drop_gold: {without} of {len(questions)} questions do not say which chunks are gold: none of theirs is "
             "dropped, and they count as answerable or not as before."]
+
+
+def on_short(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
+    """For how many questions fewer negatives could be had, or the gold stands nearer, than a perturbation asks for.
+
+    Args:
+        perturbed: every result, with the perturbation of its cell.
+    """
+    asked: dict[str, set[str]] = {}
+    had: dict[tuple[str, str], dict[str, int]] = {}
+    for name, result in perturbed:
+        asked.setdefault(str(name), set()).add(result.question)
+        for kind, _, least in (note.partition(":") for note in result.notes):
+            if kind in _SHORT:
+                found, number = had.setdefault((str(name), kind), {}), int(least.split()[0])
+                found[result.question] = min(number, found.get(result.question, number))
+    return [f"{name}: {_SHORT[kind].format(len(found), len(asked[name]), min(found.values()))}."
+            for (name, kind), found in had.items()]

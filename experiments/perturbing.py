@@ -41,7 +41,8 @@ class Perturber:
 
         Negatives are, in this order: those of the benchmark, the question's own chunks that are not shown, and drawn
         ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the
-        question's own documents. Where fewer can be had than asked for, a note `negatives:3 of 5` says so.
+        question's own documents. Where fewer can be had than asked for, a note `negatives:3 of 5` says so, and where
+        there are too few chunks for the gold's position, `gold_at:3 of 5`, where it stands.
 
         Args:
             gold: as the chunks can be matched with it.
@@ -58,7 +59,11 @@ class Perturber:
         if len(negatives) < change.negatives:
             notes.append(f"negatives:{len(negatives)} of {change.negatives}")
         order = random.Random(f"{self._seed}:{question.id}:order")
-        return Changed(arranged(chunks, change, golden, negatives, order), tuple(notes))
+        after = arranged(chunks, change, golden, negatives, order)
+        first = next((at for at, chunk in enumerate(after, start=1) if chunk.id in golden), change.gold_at)
+        if first < change.gold_at:
+            notes.append(f"gold_at:{first} of {change.gold_at}")
+        return Changed(after, tuple(notes))
 
     def _golden(self, gold: Sequence[Gold], chunks: Sequence[Chunk]) -> set[str]:
         """Ids of the chunks that are gold at any level."""

@@ -10,7 +10,16 @@ from experiments.cells import Cell, combinations
 from experiments.manifest import known_models
 from experiments.metrics.aggregate import aggregate, outcomes
 from experiments.metrics.scored import may_refuse
-from experiments.notes import on_dropped, on_filled, on_judge, on_late_clues, on_models, on_rules, on_unjudged
+from experiments.notes import (
+    on_dropped,
+    on_filled,
+    on_judge,
+    on_late_clues,
+    on_models,
+    on_rules,
+    on_short,
+    on_unjudged,
+)
 from experiments.record import Result
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
@@ -40,6 +49,7 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
     return {"name": settings.name, "seed": settings.seed, "columns": list(scheme.columns), "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
             "notes": [*_cells_note(settings, cells), *on_dropped(settings.perturbations, questions.values()),
+                      *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
                       *on_late_clues(questions.values()),
                       *on_models(settings.models, known_models(folder.path)),
                       *on_judge(judge, judge_used), *on_filled(settings.filled, results),

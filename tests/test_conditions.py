@@ -194,11 +194,19 @@ def test_the_same_negatives_and_order_are_shown_to_every_strategy(ragbed, serve,
     assert all(len(next(iter(found))) == 6 for found in orders.values())
 
 
-def test_fewer_negatives_than_asked_for_are_said_in_each_record(ragbed, serve, town):
+def test_fewer_negatives_or_chunks_than_asked_for_are_said_in_each_record_and_once_of_the_run(ragbed, serve, town):
     town.write([town.row(number) for number in range(2)])
-    path = town.config(serve(lambda body: "<Answer>7</Answer>").url, perturbations="negatives@5")
-    assert ragbed("run", path)[0] == 0
-    assert [result["notes"] for result in results(town)] == [("negatives:2 of 5",)] * 2
+    path = town.config(serve(lambda body: "<Answer>7</Answer>").url, reasoning=["direct", "plan_and_solve"],
+                       perturbations=["none", "negatives@5", "gold_at@50", "gold_at@2"])
+    status, out, _ = ragbed("run", path, "--json")
+    assert status == 0
+    cells = {cell["id"]: cell["perturbation"] for cell in json.loads(out)["cells"]}
+    assert {(cells[result["cell"]], *result["notes"]) for result in results(town)} == {
+        (None,), ("negatives@5", "negatives:2 of 5"), ("gold_at@50", "gold_at:2 of 50"),
+        ("gold_at@2",)}
+    assert [note for note in json.loads(out)["notes"] if "@" in note] == [
+        "negatives@5: for 2 of 2 questions fewer negatives could be had, down to 2.",
+        "gold_at@50: for 2 of 2 questions the position is beyond the end, so the gold stands last, down to 2."]
 
 
 def test_a_table_stands_in_place_of_the_documents(ragbed, serve, town):
