@@ -161,7 +161,8 @@ def test_musique_keeps_its_chain_with_placeholders_and_its_gold(tmp_path):
     assert (question.tags["hops"], question.tags["type"]) == (("2",), ("bridge",))
     gold = {item.chunk for item in question.gold}
     assert [chunk.content for chunk in question.given if chunk.id in gold] == ["Hook\nHook 0.", "Stanley\nStanley 2."]
-    assert len(question.given) == 4
+    assert [chunk.content for chunk in question.given] == ["Hook\nHook 0.", "Hook\nHook 1.", "Stanley\nStanley 2.",
+                                                           "Oslo\nOslo 3."]
 
 
 CASE = {"id": 5, "question": "What was odd?", "answer": 1,
@@ -244,6 +245,7 @@ def test_the_limit_is_of_each_source_and_the_folder_says_what_it_is_made_of(tmp_
     (["mrke", "guess=b"], ["'guess' is none of them", "musique"]), (["mrke", "b"], ["'b': expected NAME=PATH"]),
     (["mrke", "musique=absent.jsonl"], ["absent.jsonl: no such file"]),
     (["mrke", "musique={list}"], ["list.json", "field id: expected text"]),
+    (["mrke", "musique={list}", "musique={list}"], ["list.json: given twice"]),
     (["mrceval", "pubmedqa={list}"], ["list.json: expected one JSON object"]),
     (["mrceval", "pubmedqa={object}"], ["object.json", "7.final_decision: expected text"]),
     (["mrceval", "cosmosqa={list}"], ["field answer0: expected text"]),

@@ -55,6 +55,12 @@ def test_passages_that_support_are_gold_where_the_record_names_them(load):
     assert [gold.chunk for gold in question.gold] == [question.given[0].id, question.given[2].id]
 
 
+def test_passages_that_share_a_title_are_told_apart_by_place(load):
+    passages = [["Marn", ["A town."]], ["Marn", ["A port."]], ["Marn", ["A lake."]]]
+    question, = load({**ROW, "context": passages, "supporting_facts": [2, 0]})
+    assert [gold.chunk for gold in question.gold] == [question.given[0].id, question.given[2].id]
+
+
 def test_an_original_is_a_question_of_its_own_that_shares_a_pair(load):
     for row in ({**ROW, "original": OLD}, {**ROW, **{f"original_{name}": value for name, value in OLD.items()}}):
         original, edited = both(load, row)
@@ -107,6 +113,7 @@ def test_questions_without_an_id_are_counted(load):
     ({"context": ["Fine.", ["Marn", [3]]]}, r"field context\[1\]: expected a text, \[title, \[sentence, ...\]\]"),
     ({"context": [{"title": "Marn"}]}, r"field context\[0\].text: expected text, found nothing"),
     ({"supporting_facts": ["Marn"]}, r"field supporting_facts: expected a list of \[title, sentence number\]"),
+    ({"supporting_facts": [2]}, "field supporting_facts: expected .*places in context from 0"),
     ({"version": "new"}, "field version: expected edited or original, found 'new'"),
     ({"original": {**OLD, "answer": None}}, "field original.answer: expected text, found nothing"),
     ({"original_question": "Where?"}, "field original_context: expected a list of passages, found nothing"),

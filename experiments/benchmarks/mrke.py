@@ -6,7 +6,8 @@ anonymous.4open.science/r/LLM_multihop_eval-055C. The licence is not stated; Hot
 4.0. Nothing of it is in this project.
 
 One record, made up. Passages may be texts, `[title, [sentence, ...]]` as in HotpotQA, or records with `title` and
-`text`; the unedited original may be left out, or stand in fields that begin with `original_`:
+`text`; the unedited original may be left out, or stand in fields that begin with `original_`. `supporting_facts`, where
+it is there, names passages by `[title, sentence number]`, or by place from 0, as records with equal titles need it:
 
     {"id": "orl-2", "context": ["The Orlo family founded the Tessel hotels.", "Tessel has its head office in Marn."],
      "question": "In which city is the head office of the hotels that the Orlo family founded?", "answer": "Marn",
@@ -121,8 +122,9 @@ def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
         asked, chain = chained(asked, answered)
         tags = {**tags, "chain": (chain,)}
     made = [passage(text, title) for title, text in _passages(row)]
-    supporting = _supporting(row)
-    gold = [gold_chunk(chunk) for document, chunk in made if document.title in supporting]
+    supporting = _supporting(row, len(made))
+    gold = [gold_chunk(chunk) for place, (document, chunk) in enumerate(made)
+            if place in supporting or document.title in supporting]
     return Question(
         id=id, text=row.text("question"), answers=(row.text("answer"),), answerable=True,
         gold=tuple(dict.fromkeys(gold)), given=tuple(chunk for _, chunk in made), sub_questions=asked,
@@ -158,12 +160,14 @@ def _passage(row: Row, field: str, item: Any) -> tuple[str, str]:
     return row.fail(field, "a text, [title, [sentence, ...]], or a record with title and text", item)
 
 
-def _supporting(row: Row) -> set[str]:
-    """Titles of the supporting passages, where the record names them as HotpotQA does."""
+def _supporting(row: Row, passages: int) -> set[str | int]:
+    """The supporting passages, where the record names them: by title, as HotpotQA does, or by place from 0."""
     facts = row.fields.get("supporting_facts") or []
+    if isinstance(facts, list) and all(type(fact) is int and 0 <= fact < passages for fact in facts):
+        return set(facts)
     if not isinstance(facts, list) or not all(isinstance(fact, list) and fact and isinstance(fact[0], str)
                                               for fact in facts):
-        row.fail("supporting_facts", "a list of [title, sentence number]", facts)
+        row.fail("supporting_facts", "a list of [title, sentence number], or of places in context from 0", facts)
     return {fact[0] for fact in facts}
 
 

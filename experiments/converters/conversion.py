@@ -81,13 +81,14 @@ def write_records(target: str, converter: Converter, sources: Sources, draw: Dra
     """Write the converted records into a folder that is empty or not there yet, and what they are made of.
 
     Raises:
-        SettingsError: a source is not known, or there is something in the folder.
+        SettingsError: a source is not known or given twice, or there is something in the folder.
         BenchmarkError: a source cannot be read, or does not fit.
     """
     unknown = [name for name in sources if name not in converter.sources]
     if unknown or not sources:
         raise SettingsError(f"{target} is made of NAME=PATH with the names {', '.join(converter.sources)}"
                             + (f"; {unknown[0]!r} is none of them" if unknown else ""))
+    _check_distinct(path for paths in sources.values() for path in paths)
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise SettingsError(f"{out}: something is there already; give a new folder")
@@ -98,6 +99,14 @@ def write_records(target: str, converter: Converter, sources: Sources, draw: Dra
     except OSError as error:
         raise SettingsError(f"{error.filename}: {error.strerror}") from error
     return [out / name for name in files]
+
+
+def _check_distinct(paths: Iterable[Path]) -> None:
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise SettingsError(f"{path}: given twice; its questions would be counted twice")
+        seen.add(path.resolve())
 
 
 def _credits(target: str, converter: Converter, sources: Sources, draw: Draw) -> str:

@@ -19,17 +19,15 @@ def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:
 
 
 def _record(question: Question) -> dict[str, Any]:
-    """A record whose `#1` stands, as in MuSiQue, for the answer to the first sub-question."""
+    """A record whose `#1` stands, as in MuSiQue, for the answer to the first sub-question.
+
+    Its supporting passages are named by place: others may share their titles.
+    """
     gold = {item.chunk for item in question.gold}
-    titles = {_titled(chunk)["title"] for chunk in question.given if chunk.id in gold}
-    passages = [_titled(chunk) for chunk in question.given]
-    for chunk, passage in zip(question.given, passages, strict=True):
-        if chunk.id not in gold and passage["title"] in titles:
-            passage["title"] += " (another passage)"  # a record names its supporting passages by title
-    return {"id": question.id, "context": passages, "question": question.text, "answer": question.answers[0],
-            "sub_questions": list(question.sub_questions), "sub_answers": list(question.sub_answers),
-            "hops": len(question.sub_questions), "type": "bridge",
-            "supporting_facts": [[title, 0] for title in sorted(titles)]}
+    return {"id": question.id, "context": [_titled(chunk) for chunk in question.given], "question": question.text,
+            "answer": question.answers[0], "sub_questions": list(question.sub_questions),
+            "sub_answers": list(question.sub_answers), "hops": len(question.sub_questions), "type": "bridge",
+            "supporting_facts": [place for place, chunk in enumerate(question.given) if chunk.id in gold]}
 
 
 def _titled(chunk: Chunk) -> dict[str, str]:
