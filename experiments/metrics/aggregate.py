@@ -73,16 +73,14 @@ def aggregate(rows: Sequence[Row], scoring: Scoring = "corrected", seed: int = 0
     """
     import numpy as np
 
-    own = sorted({name for row in rows for name in row.scores}, key=_place)
-    names = [*own, *(among(name, group.together) for group in GROUPS.values() for name in group.together
-                     if set(group.together) <= set(own))]
+    names = names_of(rows)
     splits = [_columns([row for row in rows if row.answerable == kind], names) for kind in (True, False)]
     first, second = (Totals(v.sum(axis=0, keepdims=True), m.sum(axis=0, keepdims=True)) for v, m in splits)
     sizes = {name: (int(first.counts[0, at]), int(second.counts[0, at])) for at, name in enumerate(names)}
     rng = np.random.default_rng(seed)
-    points = _figures(means_of((first, second), names, sizes, scoring, refusing))
+    points = figures_of(means_of((first, second), names, sizes, scoring, refusing))
     first, second = (resampled(v, m, rng, resamples) for v, m in splits)
-    spread = _figures(means_of((first, second), names, sizes, scoring, refusing))
+    spread = figures_of(means_of((first, second), names, sizes, scoring, refusing))
     return {name: _estimate(name, float(points[name].values[0]), spread[name].values, sizes[points[name].basis])
             for name in sorted(points, key=_place)}
 
@@ -91,7 +89,14 @@ def _place(name: str) -> tuple[int, int, str]:
     return _PLACES.get(family_of(name), len(_PLACES)), cut_of(name), name
 
 
-def _figures(means: Means) -> dict[str, Derived]:
+def names_of(rows: Iterable[Row]) -> list[str]:
+    """What figures rest on: the metrics of the questions, and (`among`) several together."""
+    own = sorted({name for row in rows for name in row.scores}, key=_place)
+    return [*own, *(among(name, group.together) for group in GROUPS.values() for name in group.together
+                    if set(group.together) <= set(own))]
+
+
+def figures_of(means: Means) -> dict[str, Derived]:
     """Every metric of the set: its pooled mean, or what a group makes of it."""
     figures = {name: Derived(values, name) for name, values in means.pooled.items() if "&" not in name}
     for group in GROUPS.values():
@@ -103,15 +108,15 @@ def _columns(rows: Iterable[Row], names: Sequence[str]) -> tuple[Floats, Floats]
     """Scores (questions by metrics, 0 where there is none) and a mask of the same shape that says where one is."""
     import numpy as np
 
-    listed = [[_score(row, name) for name in names] for row in rows]
+    listed = [[score_of(row, name) for name in names] for row in rows]
     table = np.array(listed, dtype=np.float64).reshape(len(listed), len(names))
     table = table[np.lexsort(table.T[::-1])] if names else table
     mask = np.isfinite(table)
     return np.where(mask, table, 0.0), mask.astype(np.float64)
 
 
-def _score(row: Row, name: str) -> float:
-    """The row's score, nan where it has none, or lacks another that the name has with it."""
+def score_of(row: Row, name: str) -> float:
+    """The row's score by a name of `names_of`; nan where it has none, or lacks another that the name has with it."""
     scores = [row.scores.get(part) for part in name.split("&")]
     return math.nan if None in scores or scores[0] is None else scores[0]
 
