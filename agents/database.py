@@ -27,21 +27,33 @@ class Database:
     Args:
         path: the file; made where absent.
         schema: `CREATE TABLE IF NOT EXISTS` statements.
+        version: of the schema; stored in the file.
 
     Raises:
-        RunError: the file cannot be opened or written, or is not a database.
+        RunError: the file cannot be opened or written, is not a database, or has a newer schema, and is as it was.
     """
 
-    def __init__(self, path: Path, schema: Iterable[str]) -> None:
+    def __init__(self, path: Path, schema: Iterable[str], version: int = 0) -> None:
         self.path = path
         self._commit: asyncio.Future[None] | None = None
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+            self._hold_to(version)
             for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", _TEXTS, *schema):
                 self._connection.execute(statement)
             self._known = {row[0] for row in self._connection.execute("SELECT hash FROM texts")}
         except sqlite3.Error as error:
             raise RunError(f"{path}: {error}") from error
+
+    def _hold_to(self, version: int) -> None:
+        """Stamp the file with the version; one without a stamp is new, or as old as the first version."""
+        (stamped,), = self._connection.execute("PRAGMA user_version")
+        if stamped > version:
+            self._connection.close()
+            raise RunError(f"{self.path}: was written by a newer ragbed, in format {stamped}; this one reads formats "
+                           f"up to {version}: upgrade ragbed to open it")
+        if stamped < version:
+            self._connection.execute(f"PRAGMA user_version={version:d}")
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, those not yet committed included."""

@@ -20,6 +20,7 @@ from experiments.question import Question
 from experiments.record import Record, Result, Timing
 from retrieval.files import write_atomically
 
+VERSION = 1  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
@@ -27,6 +28,9 @@ _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT 
 _QUESTION = TypeAdapter(Question)
 _IN_ORDER = " FROM records r JOIN questions q ON q.id = r.question ORDER BY q.place, r.place"
 _RESULTS = "SELECT r.result" + _IN_ORDER
+# Cells first, so that the key (cell, question) finds the rows: a scan would read every trace.
+_OF_QUESTION = ("SELECT result, timing FROM records WHERE cell IN (SELECT DISTINCT cell FROM records) AND question = ?"
+                " ORDER BY place")
 _WITHOUT_TRACES = "SELECT json_set(r.result, '$.trace', json('[]'))" + _IN_ORDER
 
 
@@ -37,7 +41,7 @@ class RunFolder:
         lock: held until the folder is closed; None for reading.
 
     Raises:
-        RunError: the folder cannot be made or its database cannot be opened.
+        RunError: the folder cannot be made or its database cannot be opened, or it is of a newer ragbed.
     """
 
     def __init__(self, path: Path, lock: Connection | None = None) -> None:
@@ -47,7 +51,8 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"{path}: cannot make the run folder: {error.strerror}") from error
-        self.database = Database(path / "records.sqlite", (*JOURNAL_SCHEMA, _RECORDS, _QUESTIONS, _PINS))
+        self.database = Database(path / "records.sqlite", (*JOURNAL_SCHEMA, _RECORDS, _QUESTIONS, _PINS),
+                                 VERSION)
 
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
@@ -143,6 +148,20 @@ class RunFolder:
         rows = self.database.read("SELECT content FROM questions ORDER BY place")
         questions = [_QUESTION.validate_json(row[0]) for row in rows]
         return {question.id: question for question in questions}
+
+    def question_ids(self) -> list[str]:
+        """The ids of the run's questions, in order."""
+        return [id for (id,) in self.database.read("SELECT id FROM questions ORDER BY place")]
+
+    def question(self, id: str) -> Question:
+        """One of the run's questions, without its chunks."""
+        (content,), = self.database.read("SELECT content FROM questions WHERE id = ?", (id,))
+        return _QUESTION.validate_json(content)
+
+    def records_of(self, question: str) -> Iterator[Record]:
+        """The records of one question, by cell in the run's order."""
+        for result, timing in self.database.read(_OF_QUESTION, (question,)):
+            yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
 
     def results_hash(self) -> str:
         """One hash over the results of all records."""
