@@ -10,7 +10,7 @@ from experiments.commands.options import DEFAULT_MODEL, AsJson, Asked, IndexFold
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
-    from agents.types import Answer, Step
+    from agents.types import Answer
     from retrieval.index import Index
 
 
@@ -26,7 +26,9 @@ def ask(question: Asked, index: IndexFolder,
     """Answer one question from an index, cited or refused. Exit status 1: neither, for the reason that is shown."""
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
-    from experiments.display import print_json
+    from experiments.display import print_json, say
+    from experiments.passages import place
+    from experiments.terminal.trace import show_steps, step_row
     from strategies import catalogue
 
     catalogue.reasoning(reasoning)
@@ -37,10 +39,11 @@ def ask(question: Asked, index: IndexFolder,
     answer, opened = asyncio.run(_ask(settings, question))
     row = answer_row(answer, opened, model)
     if json:
-        print_json({**row, "trace": [_step_row(step) for step in answer.trace]} if trace else row)
+        print_json({**row, "trace": [step_row(step) for step in answer.trace]} if trace else row)
     else:
         if trace:
-            _show_trace(answer, {passage["number"]: passage for passage in row["evidence"]})
+            show_steps(answer.trace, {passage["number"]: place(passage) for passage in row["evidence"]})
+            say("== answer")
         _show(row)
     if answer.outcome not in ("answered", "refused"):
         raise typer.Exit(1)
@@ -86,18 +89,6 @@ def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
             "notes": on_models([model])}
 
 
-def _step_row(step: Step) -> dict[str, Any]:
-    """One step as `ask --trace --json` prints it."""
-    from dataclasses import asdict
-
-    from agents.types import SearchStep
-
-    if isinstance(step, SearchStep):
-        return {"kind": "search", **asdict(step)}
-    messages = [{"role": message.role, "content": message.content} for message in step.messages]
-    return {"kind": "generate", **asdict(step), "messages": messages}
-
-
 def _show(row: dict[str, Any]) -> None:
     from experiments.display import note, say
     from experiments.passages import place
@@ -112,22 +103,3 @@ def _show(row: dict[str, Any]) -> None:
          f"{usage['completion_tokens']} tokens, {row['seconds']} s")
     for text in row["notes"]:
         note(text)
-
-
-def _show_trace(answer: Answer, evidence: dict[int, dict[str, Any]]) -> None:
-    from agents.types import SearchStep
-    from experiments.display import say
-    from experiments.passages import place
-
-    for count, step in enumerate(answer.trace, 1):
-        if isinstance(step, SearchStep):
-            ended = f" failed: {step.failure.message}" if step.failure else f" found {list(step.found)}"
-            say(f"== step {count}: search {step.query!r}{ended}")
-            for number in step.found:
-                say(f"   [{number}] {place(evidence[number])}")
-            continue
-        say(f"== step {count}: {step.purpose}, {len(step.messages)} messages, documents shown {list(step.shown)}")
-        for message in step.messages:
-            say(f"-- {message.role}\n{message.content}")
-        say(f"-- reply ({step.finish_reason or step.failure})\n{step.text}")
-    say("== answer")

@@ -1,0 +1,81 @@
+"""The steps of an answer in the terminal: of one that was just given, and of one that a run keeps."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from agents.types import GenerateStep, SearchStep, Step
+from experiments.display import say
+from experiments.record import StoredMessage, StoredStep
+from strategies.types import Message
+
+LONGEST = 20_000  # characters of a reply that a terminal shows; --json has all
+
+
+def restored(step: StoredStep, text: Callable[[str], str]) -> Step:
+    """The step as it was before it was stored.
+
+    Args:
+        text: a text by its hash.
+    """
+    if step.kind == "search":
+        return SearchStep(step.query or "", step.found, step.failure)
+    return GenerateStep(step.purpose or "", step.key or "", tuple(_message(one, text) for one in step.messages),
+                        step.shown, step.text, step.reasoning, step.finish_reason, step.usage, step.failure)
+
+
+def _message(message: StoredMessage, text: Callable[[str], str]) -> Message:
+    parts = tuple(map(text, message.parts))
+    return Message("system" if message.role == "system" else "assistant" if message.role == "assistant" else "user",
+                   parts)
+
+
+def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
+    """The step as JSON shows it.
+
+    Args:
+        prompts: whether with the messages as sent, or their number alone.
+    """
+    if isinstance(step, SearchStep):
+        return {"kind": "search", **asdict(step)}
+    messages = [{"role": message.role, "content": message.content} for message in step.messages]
+    return {"kind": "generate", **asdict(step), "messages": messages if prompts else len(messages)}
+
+
+def show_steps(steps: Sequence[Step], places: Mapping[int, str], prompts: bool = True) -> None:
+    """The steps, one below the other.
+
+    Args:
+        places: where the passage of each number comes from.
+        prompts: whether with the messages as sent.
+    """
+    for count, step in enumerate(steps, 1):
+        if isinstance(step, SearchStep):
+            _show_search(count, step, places)
+        else:
+            _show_call(count, step, prompts)
+
+
+def _show_search(count: int, step: SearchStep, places: Mapping[int, str]) -> None:
+    ended = f" failed: {step.failure.message}" if step.failure else f" found {list(step.found)}"
+    say(f"== step {count}: search {step.query!r}{ended}")
+    for number in step.found:
+        say(f"   [{number}] {places[number]}")
+
+
+def _show_call(count: int, step: GenerateStep, prompts: bool) -> None:
+    say(f"== step {count}: {step.purpose}, {len(step.messages)} messages, documents shown {list(step.shown)}")
+    if prompts:
+        for message in step.messages:
+            say(f"-- {message.role}\n{message.content}")
+    if step.reasoning:
+        say(f"-- reasoning\n{cut(step.reasoning)}")
+    said = step.finish_reason or (f"{step.failure.kind}: {step.failure.message}" if step.failure else "no word why")
+    say(f"-- reply ({said})\n{cut(step.text)}")
+
+
+def cut(text: str) -> str:
+    """The text as far as a terminal shows it."""
+    more = len(text) - LONGEST
+    return text if more <= 0 else f"{text[:LONGEST]}… ({more} more characters, with --json)"
