@@ -2,7 +2,8 @@
 
 A form that declares the answer (`Answer: B`) goes before a label that stands alone or begins the text, that before
 labels named in passing (`option B`), and all of them before an option's own text. Two options named by forms of one
-kind are no answer, but of two declarations the last counts.
+kind are no answer, but of two declarations the last counts. What an answer denies in English, Korean or Chinese it
+does not name.
 """
 from __future__ import annotations
 
@@ -38,11 +39,15 @@ _BEFORE_RIGHT = r"(?:^|[.,:;!?] |(?<![a-z])(?:that|think|believe|so|and|but|only
 _RIGHT = (r" is (?:the )?(?:(?:most|best|only) )?(?:correct|right|true|best|answer|likely|appropriate|suitable)"
           r"(?![a-z])")
 _ENDING = r"(?:번|입니다|이다|이에요|예요|项|項)?"
-_NEGATION = re.compile(r"(?<![a-z])(?:not|never|neither|nor|cannot|except|eliminate|rules? out)(?![a-z])|n't(?![a-z])",
-                       re.IGNORECASE)
-_DISMISSED = re.compile(r"[)\]}'\"]{0,3} (?:(?:is|are|was|can|could|does|would|seems|looks)(?: also| clearly)? ?"
-                        r"(?:not|n't|incorrect|wrong|false|ruled|eliminated|out)|cannot|isn't|can't|doesn't)",
-                        re.IGNORECASE)
+_NEGATION = re.compile(r"(?<![a-z])(?:not|never|neither|nor|cannot|except|eliminate|rules? out)(?![a-z])|n't(?![a-z])"
+                       r"|[不非未没沒别別勿][会會能应應该該可是要选選择擇取(\[{<'\" ]{0,8}\Z", re.IGNORECASE)
+_DISMISSED = re.compile(r"[)\]}'\"]{0,3}(?: (?:(?:is|are|was|can|could|does|would|seems|looks)(?: also| clearly)? ?"
+                        r"(?:not|n't|incorrect|wrong|false|ruled|eliminated|out)|cannot|isn't|can't|doesn't)"
+                        r"| ?번?[이가은는도]? ?(?:아[니닌닙님]|틀[렸리린림립]|오답)"
+                        r"| ?[项項]?(?:[是并並肯定]{0,2}[不错錯]|被?排除))", re.IGNORECASE)
+_YES = r"(?:yes|right|correct|true|正确|正確|[对對]|맞음|맞[다습])"
+_NO = r"(?:no|not|wrong|incorrect|false|不正确|不正確|不[对對]|[错錯]|틀림|틀[렸립린])"
+_YES_OR_NO = re.compile(f"{_YES}|{_NO}", re.IGNORECASE)
 _WORD_GOES_ON = re.compile(r"[+#]|'[^\W\d_]|[-–./&]\w|,\d|%")
 _WORD = re.compile(r" ([^\W\d_]+)")
 _ARTICLES = frozenset("ai")
@@ -53,6 +58,7 @@ _ANSWERING = frozenset(
     ("the", "my", "final", "correct", "answer", "option", "choice", "is", "정답", "정답은", "답", "答案", "答案是"))
 _LONGEST_MARKS = 20  # characters around an option's text
 _LONGEST_ASIDE = 400  # characters of a text in which `(B)` alone names an option
+_LONGEST_END = 20_000  # characters that are read from each end of a longer text
 
 
 def read_choice(text: str, options: Options) -> str | None:
@@ -60,7 +66,8 @@ def read_choice(text: str, options: Options) -> str | None:
 
     Read are the label alone, also in brackets, emphasis or tags, in lower case and in full width; `Answer: B` and
     what says so in English, Korean and Chinese; `B. text`; `option B`; and an option's own text. `A` and `I` as words
-    of a sentence are no labels. Takes linear time.
+    of a sentence are no labels. Takes linear time; of a final answer of more than 40,000 characters the first and the
+    last 20,000 are read.
 
     Args:
         options: label and text of each.
@@ -68,12 +75,12 @@ def read_choice(text: str, options: Options) -> str | None:
     if not options:
         return None
     forms = _forms(tuple(label for label, _ in options))
-    said = _tidy(strip_citations(read_answer(text)[0]))
+    said = _tidy(strip_citations(_ends(read_answer(text)[0])))
     whole = forms.label(said.strip(" .,:;!()[]{}<>'\"。、"))
     if whole is not None:
         return whole
     for found in (forms.declared(said, options), forms.alone(said), _with_own_text(said, options),
-                  forms.begun(said, options), forms.in_passing(said, options)):
+                  forms.one_by_one(said, options), forms.begun(said, options), forms.in_passing(said, options)):
         if found:
             return _only(found)
     return by_text(said, options)
@@ -89,8 +96,13 @@ def is_only_choice(text: str, options: Options) -> bool:
 
 def _tidy(text: str) -> str:
     """Full width folded, markup gone, `\\boxed` as words, single spaces and line ends."""
-    bare = _MARKUP.sub("", _BOXED.sub(" answer: ", plain(text)))
+    bare = _MARKUP.sub("", _BOXED.sub(" answer: ", _ends(plain(text))))  # one character may become eighteen
     return _LINE_MARK.sub("", _LINES.sub("\n", _SPACES.sub(" ", bare)).strip())
+
+
+def _ends(text: str) -> str:
+    """The text, or what is read of a long one."""
+    return text if len(text) <= 2 * _LONGEST_END else f"{text[:_LONGEST_END]}\n{text[-_LONGEST_END:]}"
 
 
 def _only(found: Iterable[str | None]) -> str | None:
@@ -132,6 +144,7 @@ class _Forms:
     declares: re.Pattern[str]
     following: re.Pattern[str]
     line: re.Pattern[str]
+    judged: re.Pattern[str]
     begins: re.Pattern[str]
     names: re.Pattern[str]
     concludes: re.Pattern[str]
@@ -156,6 +169,12 @@ class _Forms:
     def alone(self, said: str) -> set[str | None]:
         """Labels that are a line of their own."""
         return {self.label(found["label"]) for found in self.line.finditer(said)}
+
+    def one_by_one(self, said: str, options: Options) -> set[str | None]:
+        """Labels that are said to be right, where each is said to be right or wrong; None where all are wrong."""
+        found = [] if any(_YES_OR_NO.fullmatch(text.strip()) for _, text in options) else [
+            *self.judged.finditer(said)]
+        return {self.label(one["label"]) for one in found if one["yes"]} or ({None} if found else set())
 
     def begun(self, said: str, options: Options) -> set[str | None]:
         """The labels with which lines begin, where the first line does so."""
@@ -208,13 +227,17 @@ def _forms(labels: tuple[str, ...]) -> _Forms:
 
     return _Forms(
         labels=known, declares=of(f"{_DECLARES}{_OPEN}{one}"),
-        following=of(rf"{_CLOSE}(?:,? ?(?:or|and|및|또는|或|和)|[,/&]) ?{_OPEN}{one}{_CLOSE}"
+        following=of(rf"{_CLOSE}(?:,? ?(?:or|and|및|또는|或|和)|[,/&])? ?{_OPEN}{one}{_CLOSE}"
                      r"(?:$|[.,;!/&]|or\b|and\b)"),
         line=of(rf"^{_OPEN}{one}{_CLOSE}{_ENDING}[.,:;!。]?{_CLOSE}$"),
+        judged=of(rf"(?:^|(?<=[.,;!?] )){_OPEN}{one}(?:[)\]}}]?[.:]|[)\]}}]| [-–=]) ?(?:(?P<yes>{_YES})|{_NO})"
+                  rf"(?= ?(?:[.,;:!。]|$|(?:because|since|as)\b|[(\[]?{any_}[)\].:]))"),
         begins=of(rf"^[(\[{{<'\"]{{0,3}}{one}(?:[)\]}}>'\"]{{1,3}}[.:]?|[.:、,;](?=[^!-~]|$)|(?= [-–] ))"),
         names=of(_NAMES + _OPEN + one),
         concludes=of(rf"(?i:{_CONCLUDES}){_OPEN}{one}(?={_CLOSE}[.!]?{_CLOSE}$)", False),
-        contrasts=of(rf"(?i:(?<![a-z])not ){_OPEN}{any_}{_CLOSE}(?:,?(?i: but (?:rather |it is )?)|[.;] ){_OPEN}{one}"
-                     rf"(?={_CLOSE}(?:[.!]?{_CLOSE}$|,?(?i: since| because)))", False),
+        contrasts=of(rf"(?:(?i:(?<![a-z])not ){_OPEN}{any_}{_CLOSE}(?:,?(?i: but (?:rather |it is )?)|[.;] )"
+                     rf"|不是{_OPEN}{any_}{_CLOSE},? ?而?(?:应该|應該|应|應)?是"
+                     rf"|{any_}{_CLOSE}번?[이가]? ?아니[라고],? ?)"
+                     rf"{_OPEN}{one}(?={_CLOSE}(?:{_ENDING}[.!。]?{_CLOSE}$|,?(?i: since| because)))", False),
         right=of(rf"(?i:{_BEFORE_RIGHT})[(\[]?{one}[)\]]?(?i:{_RIGHT})", False),
         bracketed=of(rf"[(\[{{]{one}[)\]}}]", False))

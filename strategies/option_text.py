@@ -10,8 +10,10 @@ from strategies.reading import fold
 _LONGEST_RATIO, _LONGEST_WORDS, _LONGEST_CHARACTERS = 3, 10, 100
 _CLAUSE_ENDS = re.compile(r"[,.;:!。、](?:\s|$)|\n")
 _DENIES = re.compile(r"(?<![a-z])(?:not|never|neither|nor|cannot|except)(?![a-z])|n't(?![a-z])|아니|않|不|没|非")
+_WRONG = r"(?:(?<![a-z])(?:wrong|incorrect|false|eliminated|ruled out)(?![a-z])|错|錯|틀[렸리린림립]|오답)"
 EDGE = "0-9A-Za-z\u00c0-\u024f\u0370-\u052f"
 _MASK = "\x00"
+_CALLS_WRONG = re.compile(rf"{_WRONG}[^.,;:!。、\n{_MASK}]*{_MASK}|{_MASK}[^.,;:!。、\n{_MASK}]*{_WRONG}")
 
 
 def plain(text: str) -> str:
@@ -22,8 +24,8 @@ def plain(text: str) -> str:
 def by_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
     """The label of the one option that the text equals, begins with as a clause, or, being short, holds.
 
-    Short is at most three times the option's length, or ten words. A text that denies something names no option by
-    holding it.
+    Short is at most three times the option's length, or ten words. A text that denies something, or calls the option
+    wrong, names no option by holding it.
     """
     spaced = _light(said)
     lights = [(label, _light(text)) for label, text in options]
@@ -56,7 +58,7 @@ def _held(said: str, options: Sequence[tuple[str, str]]) -> list[str]:
         if short and pattern is not None and pattern.search(said):
             said = pattern.sub(_MASK, said)
             found += [label for label, other in options if other == text]
-    return [] if _DENIES.search(said) else found
+    return [] if _DENIES.search(said) or _CALLS_WRONG.search(said) else found
 
 
 def _standing(text: str) -> re.Pattern[str] | None:

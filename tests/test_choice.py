@@ -70,6 +70,40 @@ def test_other_forms(text, label):
     assert read_choice(text, PLACES) == label
 
 
+@pytest.mark.parametrize(("text", "label"), [
+    ("정답은 B가 아니라 A입니다", "A"), ("B번이 아니라, (A)이다.", "A"), ("不是B，而是A。", "A"),
+    ("答案不是B，是A", "A"), ("不选A，选B", "B"), ("选B，不选A", "B"), ("应该选B而不是A", "B"), ("没错，选B", "B"),
+    ("B非常合适，选B", "B"),
+    ("排除A，选B", "B"), ("A: no. B: yes", "B"), ("A: No\nB: Yes\nC: No\nD: No", "B"), ("A: wrong; (B): right.", "B"),
+    ("A - no\nB - yes", "B"), ("A. True story, so to say.", "A"), ("It is Italy, the others are wrong.", "B"),
+    ("(B) (B)", "B")])
+def test_what_is_denied_beside_the_answer_is_not_the_answer(text, label):
+    assert read_choice(text, PLACES) == label
+
+
+@pytest.mark.parametrize("text", [
+    "不选B", "我不选 B", "不应该选(B)", "不能选B。", "不是B", "答案不是B", "B不对", "B是错的", "B项并不正确",
+    "选项B被排除",
+    "답은 B가 아니다", "정답은 B가 아닙니다.", "보기 B는 아니다", "B는 틀렸다", "정답은 B번이 아님", "A: no. B: no",
+    "A: yes. B: yes", "B: no", "(A) (B)", "(A)(B)", "Answer: A B", "Italy is wrong", "Italy is the wrong answer",
+    "Italy is ruled out.", "The wrong answer is Italy", "Italy는 오답이다"])
+def test_what_is_denied_or_stands_beside_another_is_no_choice(text):
+    assert read_choice(text, PLACES) is None
+
+
+def test_yes_and_no_as_options_are_not_said_of_the_labels():
+    assert read_choice("B: no", (("A", "yes"), ("B", "no"))) == "B"
+    assert read_choice("A: no", (("A", "yes"), ("B", "no"))) is None
+
+
+def test_of_a_long_answer_both_ends_are_read_in_no_time():
+    begun = time.perf_counter()
+    assert read_choice("Answer: B\n" + "\ufdfa" * 340_000, PLACES) == "B"
+    assert read_choice("\ufdfa" * 340_000 + "\nAnswer: B", PLACES) == "B"
+    assert read_choice("x " * 20_000 + "\nAnswer: B\n" + "x " * 20_000, PLACES) is None
+    assert time.perf_counter() - begun < 1
+
+
 @pytest.mark.parametrize("text", [
     "", " ", "E", "Spain", "A man walked in", "a man", "The answer is a man", "The answer is A man who came",
     "A or B", "A and B", "B, C", "A\nB", "Answer: A or B", "Answer: A, B", "Answer: A/B", "(A) and (B)",
@@ -127,7 +161,8 @@ def test_other_labels_than_letters():
     "answer ", "answer is ", "(", "B ", "A ", "B\n", "x", " ", "\n ", "answer" + " x" * 9, "\\boxed{", "B.", "option ",
     "option A is not ", "Italy ", "A) ", "answer: A, ", "answer: A or ", "answer (A) ", "A. France\n", "is B\n", "(B)",
     "<answer>", "'", "[ ", "[1", "答案", "(A) is ", "New York ", "not ",
-    "option A or ", "not A. ", "answer: A France "])
+    "option A or ", "not A. ", "answer: A France ", "A: no. ", "(A) (B) ", "不选", "B가 아니라 ", "不是A", "B项",
+    "A 번"])
 def test_100_kb_of_anything_take_no_time(piece):
     text = piece * (100_000 // len(piece))
     begun = time.perf_counter()
