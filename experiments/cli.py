@@ -20,6 +20,7 @@ from experiments.commands.rescore import rescore
 from experiments.commands.run import run
 from experiments.commands.schema import schema
 from experiments.commands.search import search
+from experiments.commands.show import show
 
 app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 models = typer.Typer(no_args_is_help=True, help="Local models.")
@@ -32,7 +33,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, judge, rescore, convert, report, schema):
+for command in (demo, index, search, ask, run, judge, rescore, convert, report, show, schema):
     app.command()(command)
 app.command("list")(list_)
 models.command("pull")(pull)

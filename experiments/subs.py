@@ -59,6 +59,11 @@ def with_references(text: str, answers: Sequence[str]) -> str:
     return REFERENCE.sub(one, text)
 
 
+def with_gold(subs: Sequence[StoredSub], question: Question) -> list[tuple[StoredSub, str | None]]:
+    """Each sub-question of a record with its gold answer, None where none is known."""
+    return list(zip(subs, [*question.sub_answers, *[None] * len(subs)], strict=False))
+
+
 async def _ask(player: CellPlayer, question: Question, answer: Answer, database: Database) -> Subs:
     known: list[str] = []
     stored: list[StoredSub] = []

@@ -58,7 +58,7 @@ def test_a_run_of_format_1_opens_with_all_that_it_holds(old):
     assert [question.answers for question in questions.values()] == [("111 people",), ("0 people",), ("222 people",)]
     assert [(record.result.outcome, record.result.usage.calls) for record in records] == [
         ("refused", 1), ("refused", 4), ("answered", 1), ("answered", 4), ("malformed", 1), ("malformed", 4)]
-    assert [record.result.scores["unified"] for record in records[::2]] == [0.0, 0.0, 0.0]
+    assert [record.result.scores["unified"] for record in records[::2]] == [-1.0, 0.0, 0.0]
     prompt = "".join(folder.database.text(part) for part in records[0].result.trace[-1].messages[-1].parts)
     assert "How many people live in town 1?" in prompt
     assert folder.results_hash() == json.loads((old / "summary.json").read_text())["results"]

@@ -1,0 +1,95 @@
+"""One question and what the cells of a run made of it, in the terminal."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from experiments.display import price, print_records, say
+from experiments.passages import place
+from experiments.question import Question
+from experiments.record import Record, Result, StoredPassage, Verdict
+from experiments.subs import with_gold
+from experiments.terminal.trace import cut, restored, show_steps
+
+Text = Callable[[str], str]
+
+
+def show_answers(title: str, question: Question, cells: Sequence[tuple[str, Record | None]], text: Text,
+                 prompts: bool) -> None:
+    """The question with its gold, then each cell: figures, and the steps that led to them.
+
+    Args:
+        cells: labels and records; None where there is no record yet.
+        text: a text by its hash.
+        prompts: whether with the prompts as sent.
+    """
+    print_records([(title, list(_asked(question)))])
+    for label, record in cells:
+        say("")
+        if record is None:
+            print_records([(label, [("outcome", "not asked yet")])])
+            continue
+        print_records([(label, list(_answered(record, question)))])
+        places = {passage.number: _placed(passage) for passage in record.result.evidence}
+        show_steps([restored(step, text) for step in record.result.trace], places, prompts)
+        for number, sub in enumerate(record.result.subs, 1):
+            if sub.trace:
+                say(f"sub-question {number}:")
+                show_steps([restored(step, text) for step in sub.trace], places, prompts)
+
+
+def _asked(question: Question) -> Iterator[tuple[str, str]]:
+    yield "question", cut(question.text)
+    for label, option in question.options:
+        yield "option", f"{label}. {option}"
+    yield "gold", " | ".join(question.answers) or "none is known"
+    if not question.answerable:
+        yield "", "unanswerable: a refusal is right"
+    for number, (sub, answer) in enumerate(zip(question.sub_questions, question.sub_answers, strict=False), 1):
+        yield f"hop {number}", f"{sub} {answer}"
+    for number, step in enumerate(question.steps, 1):
+        yield f"step {number}", cut(step.text)
+    if question.tags:
+        yield "tags", ", ".join(f"{name}={'+'.join(values)}" for name, values in question.tags.items())
+
+
+def _answered(record: Record, question: Question) -> Iterator[tuple[str, str]]:
+    result, timing = record.result, record.timing
+    yield "outcome", result.outcome + (f": {result.failure.message}" if result.failure else "")
+    yield "answer", cut(result.text) or "none"
+    yield from _cited(result)
+    yield "gold shown", "none is known" if result.gold_in_view is None else \
+        ", ".join(f"[{one.number}]" for one in result.evidence if one.gold) or f"none of {result.gold_total}"
+    scores = [f"{name} {value:g}" for name, value in result.scores.items() if value is not None]
+    yield "scores", ", ".join(scores) or "none applies"
+    if result.verdict is not None:
+        yield "verdict", _verdict(result.verdict)
+    for number, (sub, gold) in enumerate(with_gold(result.subs, question), 1):
+        yield f"sub {number}", (f"{sub.question} {sub.outcome}: {cut(sub.text) or 'nothing'}"
+                                f"{'' if gold is None else f' (gold: {gold})'}")
+    if result.notes:
+        yield "notes", ", ".join(result.notes)
+    usage = result.usage + result.sub_usage
+    yield "used", (f"{usage.calls} calls, {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
+                   f"{price(usage.price)}; {timing.attempts} requests in {timing.seconds} s")
+
+
+def _cited(result: Result) -> Iterator[tuple[str, str]]:
+    by_number = {passage.number: passage for passage in result.evidence}
+    for number in result.cited:
+        yield "cites", f"[{number}] {_placed(by_number[number])}"
+    if result.invalid_citations:
+        yield "", f"cited but never shown: {list(result.invalid_citations)}"
+
+
+def _placed(passage: StoredPassage) -> str:
+    """Where a passage comes from, and whether it is gold."""
+    gold = f" (gold {passage.gold})" if passage.gold else ""
+    return place({"document": passage.source, "pages": passage.pages}) + gold
+
+
+def _verdict(verdict: Verdict) -> str:
+    said = [f"{verdict.grade}" if verdict.grade else "",
+            "" if verdict.points is None else f"{verdict.points} of 10 points",
+            "" if verdict.steps is None else f"holds the steps {[one + 1 for one in verdict.steps]}",
+            verdict.error_type or "", verdict.note]
+    return f"{', '.join(one for one in said if one) or 'nothing'} (by {verdict.judge})"

@@ -1,0 +1,120 @@
+"""`ragbed show`: one question of a run in the terminal."""
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from documents.errors import RunError
+from experiments.finding import cells_named, question_named
+
+IDS = ["alpha-1", "alpha-10", "beta-2", "#4"]
+
+
+def test_a_question_is_named_by_its_id_the_beginning_of_one_or_its_number():
+    assert question_named(IDS, "alpha-1") == 0  # an id, though another begins so too
+    assert question_named(IDS, "b") == 2
+    assert question_named(IDS, "#2") == 1
+    assert question_named(IDS, "#4") == 3  # its id, which is also its number
+    with pytest.raises(RunError, match="2 questions begin with 'al', such as alpha-1, alpha-10; give more"):
+        question_named(IDS, "al")
+    with pytest.raises(RunError, match="no question 'beta-3' among the 4 of the run; the nearest: beta-2"):
+        question_named(IDS, "beta-3")
+    for name in ("#0", "#5"):
+        with pytest.raises(RunError, match="the run has 4, from #1 to #4"):
+            question_named(IDS, name)
+    with pytest.raises(RunError, match="the first: alpha-1"):
+        question_named(IDS, "")
+
+
+def test_a_cell_is_named_by_its_label_its_id_or_parts_of_the_label():
+    known = {"a1": "direct · given", "b2": "direct · full", "c3": "plan · given"}
+    assert cells_named(known, None) == known
+    assert list(cells_named(known, "direct · full")) == ["b2"]
+    assert list(cells_named(known, "c3")) == ["c3"]
+    assert list(cells_named(known, "direct")) == ["a1", "b2"]
+    assert list(cells_named(known, "given·plan")) == ["c3"]
+    with pytest.raises(RunError, match="no cell 'dir'; there are: direct · given, "):
+        cells_named(known, "dir")
+
+
+@pytest.fixture
+def finished(serve, town, ragbed) -> Path:
+    status, _, err = ragbed("run", town.config(serve(town.reply).url, reasoning=["direct", "least_to_most"]))
+    assert status == 0, err
+    return Path(town.run)
+
+
+def test_a_question_is_shown_with_what_every_cell_made_of_it(finished, ragbed):
+    status, out, _ = ragbed("show", finished, "refusal-0")
+    assert status == 0
+    asked, direct, least = out.split("\n\n")
+    assert "question 2 of 6: refusal-0" in asked
+    assert "How many people live in town 0?" in asked
+    assert "unanswerable: a refusal is right" in asked
+    lines = [" ".join(line.split()) for line in direct.splitlines()]
+    assert lines[:5] == ["direct", "outcome answered", "answer 0 people [1]", "cites [1] town/0-0 (gold chunk)",
+                         "gold shown [1]"]
+    assert "== step 2: answer, 2 messages, documents shown [1, 2]" in lines
+    assert "<Answer>0 people [1]</Answer>" in lines
+    assert least.count("== step") == 5
+    assert "-- user" not in out
+
+
+def test_prompts_are_shown_as_sent_where_they_are_asked_for(finished, ragbed):
+    out = ragbed("show", finished, "#2", "--cell", "direct", "--prompts")[1]
+    assert out.count("-- user\nDocuments:\n\n[1]\n<table>") == 1
+    assert "least_to_most" not in out
+    cells = json.loads(ragbed("show", finished, "#2", "--cell", "direct", "--prompts", "--json")[1])["cells"]
+    (search, call), = [cell["trace"] for cell in cells]
+    assert search["found"] == [1, 2]
+    assert call["messages"][1]["content"].startswith("Documents:\n\n[1]\n<table>")
+
+
+def test_json_has_the_question_its_gold_and_each_cell(finished, ragbed):
+    shown = json.loads(ragbed("show", finished, "refusal", "--json")[1])
+    assert (shown["number"], shown["of"], shown["question"]["answers"]) == (2, 6, ["0 people"])
+    direct, least = shown["cells"]
+    assert [cell["name"] for cell in (direct, least)] == ["direct", "least_to_most"]
+    assert direct["citations"][0]["place"] == "town/0-0"
+    assert direct["citations"][0]["gold"] == "chunk"
+    assert direct["evidence"][1]["text"] == "The mayor of town 1 is Ada."
+    assert direct["scores"]["unified"] == 0.0
+    assert [step.get("messages") for step in least["trace"]] == [None, 2, 2, 4, 6]
+
+
+def test_an_unfinished_run_is_shown_as_far_as_it_is(finished, town, ragbed):
+    from experiments.store import RunFolder
+
+    folder = RunFolder.existing(finished)
+    folder.reopen()
+    folder.database.put("DELETE FROM records WHERE question = 'refusal-0' AND place = 1", ())
+    folder.close()
+    direct, least = json.loads(ragbed("show", finished, "refusal-0", "--json")[1])["cells"]
+    assert (direct["name"], direct["outcome"]) == ("direct", "answered")
+    assert (least["name"], least["outcome"]) == ("least_to_most", None)
+    assert "not asked yet" in ragbed("show", finished, "refusal-0")[1]
+    shutil.rmtree(town.crest)  # the cells are known by their ids only
+    names = [cell["name"] for cell in json.loads(ragbed("show", finished, "refusal-0", "--json")[1])["cells"]]
+    assert len(names) == 2
+    assert direct["cell"] in names
+
+
+def test_hostile_answers_do_nothing_to_the_terminal(serve, town, ragbed):
+    hostile = "<Answer>\x1b[2J\u202e [red]x[/red] <script>" + "y" * 1_000_000 + "</Answer>"
+    assert ragbed("run", town.config(serve(lambda body: hostile).url), "--limit", 1)[0] == 0
+    status, out, _ = ragbed("show", town.folder / "runs" / "town-limit-1", "#1")
+    assert status == 0
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert "\\x1b[2J\\x202e [red]x[/red] <script>yyy" in out
+    assert "more characters, with --json" in out
+    assert len(out) < 100_000
+
+
+def test_what_is_not_there_is_refused_in_one_line(finished, ragbed, tmp_path):
+    ragbed.refuses("show", tmp_path / "none", "#1", says=["holds no run"])
+    ragbed.refuses("show", finished, "town", says=["no question 'town' among the 6", "#1 to #6"])
+    ragbed.refuses("show", finished, "#1", "--cell", "plan", says=["no cell 'plan'", "direct, least_to_most"])
