@@ -113,46 +113,6 @@ def test_without_an_original_or_with_it_alone_there_is_no_order_ablation():
     assert VIEWS["order"](order_run(["shuffle", "separators_off"])) is None
 
 
-def detective_run(conditions):
-    """Answers and shares of steps in three conditions; what is None was not judged."""
-    full = [(1, 0.5), (1, 0.2), (0, 0.9), (0, 0.5), (1, 0.4), (1, None)]
-    closed = [(0, 0.9), (1, 0.4), (0, 0.1), (1, 0.0), (1, 0.4), (1, 0.3)]
-    evidence = [(1, 0.9), (1, 0.9), (1, 0.9), (1, 0.9), (1, 0.9), (0, 0.9)]
-    answers = {"full": full, "closed-book": closed, "evidence": evidence}
-    cells = {name: {"condition": name, "rules": "closed-book" if name == "closed-book" else "choice"}
-             for name in conditions}
-    results = [result(name, f"q{n}", {"accuracy": float(right), "reasoning_score": share or 0.0},
-                      "none" if share is None else [])
-               for name in conditions for n, (right, share) in enumerate(answers[name])]
-    return material(cells, results, [question(f"q{n}") for n in range(6)], ("accuracy", "reasoning_score"))
-
-
-def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_out():
-    view = VIEWS["wins"](detective_run(["closed-book", "full"]))
-    # 1.5 to 0.9 wins; 1.2 to 1.4 loses; both wrong; 0.5 to 1.0 loses; 1.4 to 1.4 ties; 1.0 to 1.3 loses
-    assert view.rows == (("full against closed-book", "answers and reasoning", "direct", 6, 1, 3, 1, 1,
-                          share_of(1, 4)),)
-    assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."
-
-
-def test_evidence_against_the_full_context_compares_answers_alone():
-    view = VIEWS["wins"](detective_run(["closed-book", "full", "evidence"]))
-    assert [row[:2] for row in view.rows] == [
-        ("evidence against full", "answers alone"), ("evidence against closed-book", "answers and reasoning"),
-        ("full against closed-book", "answers and reasoning")]
-    assert view.rows[0][3:] == (6, 2, 1, 3, 0, share_of(2, 3))
-
-
-def test_one_condition_alone_has_no_win_rate():
-    assert VIEWS["wins"](detective_run(["full"])) is None
-
-
-def test_only_cells_that_are_otherwise_equal_are_compared():
-    run = detective_run(["closed-book", "full"])
-    other = Material([run.cells[0], {**run.cells[1], "model": "other"}], run.results, run.questions, run.columns)
-    assert VIEWS["wins"](other) is None
-
-
 def test_the_heat_map_counts_steps_by_depth_and_length():
     steps = (Step("a", 0.0), Step("b", 0.55), Step("inference"), Step("c", 1.0))
     questions = [replace(question(f"q{n}", steps), length=length) for n, length in enumerate((40_000, 60_000, 60_000))]
@@ -185,7 +145,7 @@ def test_a_reply_without_reasoning_holds_no_step_though_nobody_judged_it():
 
 
 def test_without_steps_whose_place_is_known_there_is_no_heat_map():
-    assert VIEWS["depth"](detective_run(["full"])) is None
+    assert VIEWS["depth"](choice_run()) is None
 
 
 def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
@@ -290,7 +250,7 @@ def test_an_unknown_view_is_refused_with_the_known_ones(name):
 
 
 def test_a_cell_is_called_by_what_differs_and_closed_books_rules_go_without_saying():
-    run = detective_run(["full", "closed-book"])
+    run = material({"full": {}, "closed-book": {"condition": "closed-book", "rules": "closed-book"}}, [], [], ())
     assert [label for label, _ in run.labelled()] == ["full", "closed-book"]
     assert [label for label, _ in order_run([None, "shuffle"]).labelled()] == ["no perturbation", "shuffle"]
     twice = Material([run.cells[0], {**run.cells[0], "id": "z"}], run.results, run.questions, run.columns)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from experiments.benchmarks.subtasks import TASKS
 from experiments.question import Question
 from experiments.record import Result
 from experiments.views.apart import VERSIONS, apart
@@ -11,9 +12,8 @@ from experiments.views.types import Material, Value, View
 
 ALL = "all"
 _ORDERS = {
-    "task": ("Context", "Knowledge", "Reasoning"),
-    "subtask": ("entity", "relation", "event", "counterfactual", "unanswerable", "inconsistent", "commonsense",
-                "world", "domain", "logical", "arithmetic", "multi-hop", "temporal"),  # MRCEval, Table 1
+    "task": tuple(dict.fromkeys(TASKS.values())),
+    "subtask": tuple(TASKS),
     "difficulty_type": ("SimpleQA", "ComplexQA"),
     "version": VERSIONS}
 

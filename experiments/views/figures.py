@@ -27,11 +27,8 @@ def figures(material: Material, cell: Mapping[str, Any], results: Sequence[Resul
 
 
 def change(material: Material, pairs: Sequence[tuple[Result, Result]], metric: str) -> Estimate | None:
-    """The mean of the second's score less the first's, over the pairs that have both, with a bootstrap interval.
-
-    Of `unified` it is the mean of the two splits' means, as the score itself is.
-    """
-    name = metric if metric == "unified" else "change"  # a share's interval is none for differences
-    rows = [_Change(first.answerable, {name: after - before}) for first, second in pairs
+    """The mean of the second's score less the first's, over the pairs that have both, with a bootstrap interval."""
+    # Not under the metric's own name: a share's interval is none for differences.
+    rows = [_Change(first.answerable, {"change": after - before}) for first, second in pairs
             if (before := first.scores.get(metric)) is not None and (after := second.scores.get(metric)) is not None]
-    return aggregate(rows, material.scoring, material.seed)[name] if rows else None
+    return aggregate(rows, material.scoring, material.seed)["change"] if rows else None

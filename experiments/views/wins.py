@@ -26,16 +26,17 @@ def wins(material: Material) -> View | None:
     Evidence against the full context compares answers alone: evidence tells a reasoning what to hold.
     """
     rows: list[tuple[Value, ...]] = []
-    unjudged = 0
+    unjudged: set[tuple[str, str]] = set()
     for first, second in _pairs([cell for cell in material.cells if "accuracy" in cell["metrics"]]):
         reasoning = {first["condition"], second["condition"]} != {"evidence", "full"}
         answers = _answers(material, first, second)
         endings = Counter(_ending(*pair, reasoning) for pair in answers)
-        unjudged += reasoning and sum(bool(one.scores.get("unjudged")) for pair in answers for one in pair)
+        unjudged.update((one.cell, one.question) for pair in answers for one in pair
+                        if reasoning and one.scores.get("unjudged"))
         rows.append(_row(material, first, second, reasoning, len(answers), endings))
     if not rows:
         return None
-    notes = [f"Reasonings that were not judged, and count as holding no step: {unjudged}."] if unjudged else []
+    notes = [f"Reasonings that were not judged, and count as holding no step: {len(unjudged)}."] if unjudged else []
     return View("wins", "Win rate between conditions", ("conditions", "compared", "cell", "n", *_HEADER), tuple(rows),
                 3, 8, ("The win rate is over wins and losses. Ties, and questions that both answer wrongly, stand "
                        "beside it.", *notes))
