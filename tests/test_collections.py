@@ -120,6 +120,8 @@ def test_a_trec_collection_may_stand_in_several_places(collection):
 @pytest.mark.parametrize(("files", "complaint"), [
     ({"qrels__test_dot_tsv": "query-id\tcorpus-id\tscore\n1\t4983\n"}, "test.tsv, line 2: expected query, document"),
     ({"qrels__test_dot_tsv": "1\t4983\t1\n2\t7912\tyes\n"}, "test.tsv, line 2: expected query, document and relevance"),
+    ({"qrels__test_dot_tsv": "1\t4983\t1\n2\t7912\t" + "9" * 5000}, "test.tsv, line 2: expected query, document and"),
+    ({"qrels__test_dot_tsv": "2\t7912\t" + "9" * 5000}, "test.tsv, line 1: expected query, document and relevance"),
     ({"qrels__test_dot_tsv": "77\t4983\t1\n"}, "the query 77 is judged, and no topic or query has that id"),
     ({"qrels__test_dot_tsv": "query-id\tcorpus-id\tscore\n"}, "test.tsv: no judgement in it"),
     ({"corpus_dot_jsonl": '{"_id": "a", "text": "x"}\n{"_id": "a", "text": "y"}\n'},

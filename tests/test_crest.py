@@ -137,8 +137,11 @@ def test_a_folder_alternates_the_splits_whatever_the_files_are(tmp_path):
 @pytest.mark.parametrize(("changes", "complaint"), [
     ({"query": None}, "line 1, field query: expected text, found nothing"),
     ({"answer": 5}, "field answer: expected text, found 5"),
-    ({"documents": "[{"}, "field documents: expected JSON text of a list of documents, found '[{'"),
-    ({"documents": "{}"}, "field documents: expected a list of documents, found {}"),
+    ({"documents": "[{"}, r"field documents: expected JSON text of a list of documents \(Expecting .*\), found '\[\{'"),
+    ({"documents": "[" * 100_000}, r"field documents: expected JSON .* \(nested beyond reason\), found '\[\["),
+    ({"documents": '["\\ud83d"]'}, r"field documents: expected JSON .* surrogates not allowed\), found"),
+    ({"meta": '{"language": "en", "language": "ko"}'}, "field meta: expected JSON .*the key 'language' is given twice"),
+    ({"documents": "{}"}, "field documents: expected a list of documents, found \\{\\}"),
     ({"documents": [3]}, r"field documents\[0\]: expected a dictionary"),
     ({"documents": [{**DOCUMENTS[0], "type": "pdf"}]}, r"field documents\[0\].type: expected 'html' or 'text', found"),
     ({"documents": [{**DOCUMENTS[0], "docid": "40"}]}, r"field documents\[0\].docid: expected a whole number"),
@@ -146,11 +149,11 @@ def test_a_folder_alternates_the_splits_whatever_the_files_are(tmp_path):
     ({"citation_ids": "[41]"}, r"field citation_ids: expected docids out of \[40, 12\], found 41"),
     ({"meta": "{}"}, "field meta.language: expected text, found nothing"),
     ({"reasoning_type": [3]}, "field reasoning_type: expected a list of texts"),
+    ({"reasoning_type": json.loads("[" * 900 + "]" * 900)}, "field reasoning_type: expected a list of texts"),
     ({"id": 1.5}, "field id: expected text, a whole number or null, found 1.5"),
     ({"options": [1]}, "field options: expected a list of texts"),
 ])
 def test_a_record_that_does_not_fit_says_where(one, changes, complaint):
-    complaint = complaint.replace("'[{'", r"'\[{'").replace("{}", r"\{\}")
     with pytest.raises(BenchmarkError, match=rf"non_refusal\.jsonl.*{complaint}"):
         one(**changes)
 

@@ -6,6 +6,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import DetectiveQa
+from experiments.benchmarks.novels import key
 from experiments.notes import on_late_clues
 
 FIXTURE = Path(__file__).parent / "data" / "detectiveqa"
@@ -93,6 +94,8 @@ def test_only_the_novels_of_chosen_questions_are_read(tmp_path, load):
     ("1\tIda lit it.\r\n2\tOil.\r\n", ["Ida lit it.", "Oil."]),
     ("\ufeff[1] Ida [2] lit it.\n[2]\n[3] A key.\n[1] is not a number here.\n",
      ["Ida [2] lit it.", "A key. [1] is not a number here."]),
+    ("[1] Ida lit it.\n[2] Oil.\n[" + "9" * 5000 + "] a key.\n[3] A key.\n",
+     ["Ida lit it.", "Oil. [" + "9" * 5000 + "] a key.", "A key."]),
 ])
 def test_paragraphs_are_numbered_in_several_ways_and_may_run_over_lines(load, text, paragraphs):
     question, = load({**ASKED, "answer_position": 4, "clue_position": [1, -1]}, text=f"{text}[4] End.\n"
@@ -106,6 +109,18 @@ def test_paragraphs_are_numbered_in_several_ways_and_may_run_over_lines(load, te
     ("7-The Lamp.txt", "The Lamp"), ("novel_007.txt", ""), ("7.txt", "")])
 def test_title_and_author_come_from_the_name_of_the_text_file(load, name, about):
     assert load(name=name)[0].about == about
+
+
+def test_an_id_is_the_same_number_however_long_and_with_zeros_before_it(tmp_path, load):
+    id = "9" * 5000
+    load()
+    for given in (id, f"00{id}"):
+        (tmp_path / "7.json").write_text(json.dumps({"novel_id": given, "questions": [ASKED]}))
+        with pytest.raises(BenchmarkError, match=r"of novel 0*9+ in en, .* found none"):
+            DetectiveQa(path=str(tmp_path)).load()
+    assert key("novel_007") == key("7") == "7"
+    assert key(f"00{id}") == id
+    assert key("000") == "0"
 
 
 def test_title_and_author_may_come_from_a_table(tmp_path, load):

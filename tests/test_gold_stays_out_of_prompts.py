@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from experiments.benchmarks import BENCHMARKS
-from experiments.benchmarks.rows import files_below, read_rows
+from experiments.benchmarks.files import files_below
+from experiments.benchmarks.rows import read_rows
 from experiments.question import Gold, Step
 from strategies.catalogue import REASONING
 

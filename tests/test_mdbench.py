@@ -53,10 +53,11 @@ def test_as_published_shows_both_as_they_are(load):
 
 def test_a_heading_counts_only_where_it_has_the_next_number(load):
     text = ("Document 1: The clerk wrote:\n\nDocument 7: the deed.\n\nDocument 2: The deed burned.\n"
-            "See Document 3: it is a copy.\nDocument 3: A copy.")
+            "See Document 3: it is a copy.\nDocument 3: A copy.\nDocument " + "9" * 5000 + ": none")
     question, = load({**ROW, "documents": text})
     assert [chunk.content for chunk in question.given] == [
-        "The clerk wrote:\n\nDocument 7: the deed.", "The deed burned.\nSee Document 3: it is a copy.", "A copy."]
+        "The clerk wrote:\n\nDocument 7: the deed.", "The deed burned.\nSee Document 3: it is a copy.",
+        "A copy.\nDocument " + "9" * 5000 + ": none"]
 
 
 def test_no_documents_are_shown_where_the_record_has_none(load):
@@ -74,6 +75,8 @@ def test_no_documents_are_shown_where_the_record_has_none(load):
     ("{'a': 'never closed}", "{'a': 'never closed}"),
     ("{" * 5000 + "}" * 5000, "{" * 5000 + "}" * 5000),
     ("{'a': '\x00'}", "{'a': '\x00'}"),
+    ("{'a': '\\ud83d'}", "{'a': '\\ud83d'}"),
+    ("{'a': 0x" + "f" * 9000 + "}", "{'a': 0x" + "f" * 9000 + "}"),
     ("A set of {braces}", "A set of {braces}"),
 ])
 def test_a_dictionary_gives_its_texts_in_order_and_anything_else_stays(document, text):
@@ -117,6 +120,7 @@ def test_a_generation_log_is_a_raw_record(tmp_path):
     ({"documents": "Aster Point was lit in 1871."}, "field documents: expected text that begins with 'Document 1: '"),
     ({"documents": "Introduction\n\nDocument 1: x"}, "field documents: expected text that begins with 'Document 1: '"),
     ({"characteristic_breakdown": {"multi-hop": 2}}, "field characteristic_breakdown.temporal: expected a whole"),
+    ({"characteristic_breakdown": "[" * 100_000}, r"field characteristic_breakdown: .*\(nested beyond reason\), found"),
     ({"validity_scalar": "5"}, "field validity_scalar: expected a whole number, found '5'"),
     ({"example_id": 1.5}, "field example_id: expected text, a whole number or null"),
 ])

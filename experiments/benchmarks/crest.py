@@ -17,7 +17,7 @@ One row, of the published shape and made up (`documents`, `citation_ids` and `me
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -202,12 +202,10 @@ def _tags(row: Row, split: Split) -> dict[str, tuple[str, ...]]:
     return tags
 
 
-def _flat(row: Row, value: Any) -> Iterable[str]:
+def _flat(row: Row, value: Any) -> list[str]:
     """The texts of a list, or of a list of lists."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from _flat(row, item)
-    else:
+    items = value if isinstance(value, list) else [value]
+    texts = [text for item in items for text in (item if isinstance(item, list) else [item])]
+    if not all(isinstance(text, str) for text in texts):
         row.fail("reasoning_type", "a list of texts, or a list of lists of texts", value)
+    return texts

@@ -20,6 +20,7 @@ from typing import Literal
 
 from documents.types import Chunk, Document, Page
 from experiments.benchmarks.about import About
+from experiments.benchmarks.files import local
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.loading import Loaded, RecordFiles, gathered
 from experiments.benchmarks.rows import Row
@@ -63,7 +64,7 @@ class FinanceBench(RecordFiles):
 
     def _pdfs(self) -> Path | None:
         if self.corpus is not None:
-            return Path(self.corpus).expanduser()
+            return local(self.corpus)
         beside = fetched(self.path) / "pdfs"
         return beside if beside.is_dir() else None
 

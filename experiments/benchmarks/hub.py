@@ -4,6 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from documents.errors import BenchmarkError
+from experiments.benchmarks.files import local
 
 _PREFIX = "hub:"
 
@@ -17,10 +18,10 @@ def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
         also: patterns of further files, such as `*.txt`.
 
     Raises:
-        BenchmarkError: the dataset is neither in the cache nor can it be fetched.
+        BenchmarkError: it is no path, or the dataset is neither in the cache nor can it be fetched.
     """
     if not path.startswith(_PREFIX):
-        return Path(path).expanduser()
+        return local(path)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 

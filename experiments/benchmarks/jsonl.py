@@ -32,6 +32,7 @@ from documents.errors import BenchmarkError
 from documents.types import digest
 from experiments.benchmarks.about import About
 from experiments.benchmarks.chained import chained
+from experiments.benchmarks.files import local
 from experiments.benchmarks.material import lettered
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
@@ -95,7 +96,7 @@ class OwnQuestions(Selection):
         Raises:
             BenchmarkError: the file cannot be read, or a line does not fit.
         """
-        path = Path(self.path).expanduser()
+        path = local(self.path)
         return self.select(Benchmark(path.stem, read_questions(path), corpus=self.corpus))
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:

@@ -1,17 +1,20 @@
 """Judged documents: what BEIR folders and TREC test collections share, qrels, topics and a corpus of passages."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from documents.errors import BenchmarkError
 from documents.types import Chunk, Document
+from experiments.benchmarks.files import files_below
 from experiments.benchmarks.material import passage
-from experiments.benchmarks.rows import Row, files_below, read_rows, read_text
+from experiments.benchmarks.rows import Row, read_rows, read_text
 from experiments.question import Gold, Question
 from experiments.scheme import Scheme
 
 Qrels = dict[str, dict[str, int]]
+_RELEVANCE = re.compile(r"-?\d{1,9}")
 RECORDS = (".jsonl", ".json", ".parquet")
 RANKING = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "mrr"))
 
@@ -110,9 +113,9 @@ def _columns(file: Path) -> Iterator[tuple[str, str, int]]:
     for number, line in _lines(file):
         columns = line.split("\t") if "\t" in line else line.split()
         relevance = columns[-1].strip()
-        if len(columns) in (3, 4) and relevance.removeprefix("-").isdecimal():
+        if len(columns) in (3, 4) and _RELEVANCE.fullmatch(relevance):
             yield columns[0].strip(), columns[-2].strip(), int(relevance)
-        elif number > 1:
+        elif number > 1 or relevance.lstrip("-")[:1].isdecimal():  # else the header
             raise BenchmarkError(f"{file}, line {number}: expected query, document and relevance in three columns, or "
                                  f"in TREC's four, found {line[:60]!r}")
 

@@ -34,7 +34,7 @@ from experiments.scheme import Scheme
 
 CHARACTERISTICS = ("multi-hop", "temporal", "numeric", "information_aggregation", "soft_reasoning")
 _VALID = 4
-_HEADER = re.compile(r"^Document (\d+): ", re.MULTILINE)
+_HEADER = re.compile(r"^Document (\d{1,9}): ", re.MULTILINE)
 # What the generation log calls the fields of a record.
 _IN_LOGS = {
     "Resultant Generated Question": "question", "Resultant Generated Answer": "ground_truth",

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from documents.errors import BenchmarkError
 from documents.types import Chunk, Document, digest
+from experiments.benchmarks.files import files_in
 from experiments.benchmarks.rows import read_json, read_text
 
 TITLES = ("titles.json", "titles.csv")
-_BRACKETED = re.compile(r"\s*\[(\d+)\]\s*")
-_PLAIN = re.compile(r"\s*(\d+)(?:[.:、)]\s*|\s+)")
+_BRACKETED = re.compile(r"\s*\[(\d{1,9})\]\s*")
+_PLAIN = re.compile(r"\s*(\d{1,9})(?:[.:、)]\s*|\s+)")
 _LANGUAGE = re.compile(r"(?<![a-z])(en|english|zh|cn|chinese)(?![a-z])", re.IGNORECASE)
 _CJK = re.compile(r"[\u3400-\u9fff]")
 
@@ -56,7 +57,7 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[str, list[Path]] = {}
-        for file in sorted(folder.rglob("*.txt")):
+        for file in files_in(folder, (".txt",)):
             self._files.setdefault(key(file.stem), []).append(file)
         self._read: dict[Path, Novel] = {}
         self._titles: dict[Path, dict[str, str]] = {}
@@ -100,7 +101,7 @@ class Shelf:
 def key(name: str) -> str:
     """What a file name or an id says of the novel: its first number, else what stands before the first dash."""
     number = re.search(r"\d+", name)
-    return str(int(number[0])) if number else name.split("-")[0].strip()
+    return number[0].lstrip("0") or "0" if number else name.split("-")[0].strip()
 
 
 def language_named(path: str) -> str | None:

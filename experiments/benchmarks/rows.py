@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from documents.errors import BenchmarkError
+from experiments.benchmarks.files import local
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,9 @@ class Row:
         value = self.fields.get(field)
         if isinstance(value, str):
             try:
-                value = json.loads(value)
-            except ValueError:
-                self.fail(field, f"JSON text of {expected}", value)
+                value = parsed(value)
+            except ValueError as error:
+                self.fail(field, f"JSON text of {expected} ({error})", value)
         return value if isinstance(value, kind) else self.fail(field, expected, value)
 
 
@@ -104,7 +105,7 @@ def read_rows(file: Path) -> Iterator[Row]:
     Raises:
         BenchmarkError: the file cannot be read, or holds something other than JSON objects.
     """
-    if not file.is_file():
+    if not local(file).is_file():
         raise BenchmarkError(f"{file}: no such file")
     if file.suffix == ".parquet":
         return _parquet(file)
@@ -118,8 +119,8 @@ def _is_lines(file: Path) -> bool:
     if not first.lstrip().startswith(b"{"):
         return not first.lstrip().startswith(b"[")
     try:
-        json.loads(first)
-    except (ValueError, RecursionError):
+        parsed(first.decode("utf-8"))
+    except ValueError:
         return False
     return True
 
@@ -140,11 +141,32 @@ def read_json(file: Path) -> Any:
         BenchmarkError: it cannot be read as JSON.
     """
     try:
-        content = json.loads(read_text(file))
-        json.dumps(content, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates, which nothing can store
-    except (ValueError, RecursionError) as error:
+        return parsed(read_text(file))
+    except ValueError as error:
         raise BenchmarkError(f"{file}: cannot be read as JSON: {error}") from error
-    return content
+
+
+def parsed(text: str) -> Any:
+    """What JSON text says.
+
+    Raises:
+        ValueError: it is no JSON, gives a key twice, or holds what nothing can store: lone surrogates.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_distinct)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates
+    except RecursionError:
+        raise ValueError("nested beyond reason") from None
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A record of the pairs; else the later value of a key would win without a word."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is given twice")
+    return record
 
 
 def read_text(file: Path) -> str:
@@ -154,26 +176,11 @@ def read_text(file: Path) -> str:
         BenchmarkError: it cannot be read as such.
     """
     try:
-        return file.read_text(encoding="utf-8-sig")
+        return local(file).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise BenchmarkError(f"{file}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise BenchmarkError(f"{file}: cannot be read as text in UTF-8: {error}") from error
-
-
-def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", ".json")) -> list[Path]:
-    """The file itself, or the files with these suffixes anywhere below a folder, in order of name.
-
-    Raises:
-        BenchmarkError: there is none.
-    """
-    if path.is_file():
-        return [path]
-    found = sorted(file for file in path.rglob("*") if file.suffix in suffixes and file.is_file())
-    if not found:
-        raise BenchmarkError(f"{path}: " + (f"no {', '.join(suffixes)} file in it" if path.is_dir()
-                                            else "no such file or folder"))
-    return found
 
 
 def _json_lines(file: Path) -> Iterator[Row]:
@@ -186,9 +193,8 @@ def _json_lines(file: Path) -> Iterator[Row]:
 
 def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
-        record = json.loads(line.decode("utf-8"))
-        json.dumps(record, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates, which nothing can store
-    except (ValueError, RecursionError) as error:
+        record = parsed(line.decode("utf-8"))
+    except ValueError as error:
         raise BenchmarkError(f"{where}: expected one JSON object in UTF-8: {error}") from error
     if not isinstance(record, dict):
         raise BenchmarkError(f"{where}: expected one JSON object, found {_short(record)}")
@@ -204,7 +210,7 @@ def _parquet(file: Path) -> Iterator[Row]:
             rows = (row for batch in table.iter_batches(batch_size=64) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
                 yield Row(file, number, row)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # the last two of bytes, of dates
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BenchmarkError(f"{file}: cannot be read as Parquet: {reason}") from error
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from documents.errors import BenchmarkError
+from experiments.benchmarks.files import files_in
 
 Split = Literal["non_refusal", "refusal"]
 SPLITS: tuple[Split, ...] = ("non_refusal", "refusal")
@@ -29,9 +30,9 @@ def files_of_splits(path: Path) -> dict[Split, list[Path]]:
             raise BenchmarkError(f"{path}: expected a .parquet or .jsonl file with refusal or non_refusal in its name")
         return {split: [path]}
     found: dict[Split, list[Path]] = {}
-    for file in sorted(path.rglob("*")):
+    for file in files_in(path, _SUFFIXES):
         split = _split(file.relative_to(path).as_posix())
-        if split is not None and file.suffix in _SUFFIXES and file.is_file():
+        if split is not None:
             found.setdefault(split, []).append(file)
     missing = [split for split in SPLITS if split not in found]
     if missing:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from experiments.benchmarks.about import About
+from experiments.benchmarks.files import files_below, files_in, local
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.judged import RANKING, RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
-from experiments.benchmarks.rows import files_below
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark
 
@@ -57,9 +57,9 @@ class Trec(Selection):
         folder = path if path.is_dir() else path.parent
         qrels = part(path, "qrels", (*_TEXT, ".qrels", *RECORDS))[0] if path.is_dir() else path
         questions = judged_questions(read_qrels(qrels), read_topics(self._topics(folder)), qrels)
-        place = folder / "corpus" if self.corpus is None else Path(self.corpus).expanduser()
+        place = folder / "corpus" if self.corpus is None else local(self.corpus)
         name = f"trec:{folder.name}"
-        if place.is_dir() and not any(file.suffix in RECORDS for file in place.rglob("*")):
+        if place.is_dir() and not files_in(place, RECORDS):
             return self.select(Benchmark(name, questions, corpus=str(place)))
         files = part(folder, "corpus") if self.corpus is None else files_below(place, RECORDS)
         documents, shared = read_corpus(files)
@@ -67,6 +67,6 @@ class Trec(Selection):
 
     def _topics(self, folder: Path) -> list[Path]:
         if self.topics is not None:
-            return [Path(self.topics).expanduser()]
+            return [local(self.topics)]
         named = [folder / f"topics{suffix}" for suffix in (*_TEXT, *RECORDS)]
         return [file for file in named if file.is_file()][:1] or part(folder, "queries", (*RECORDS, *_TEXT))

@@ -21,6 +21,7 @@ def unwrapped(document: str) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that Python does not know
             texts = list(_texts(ast.parse(document, mode="eval").body))
+        "".join(texts).encode("utf-8")  # refuses lone surrogates, which nothing can store
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return document
     return "\n\n".join(text for text in texts if text.strip()) or document

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from documents.errors import BenchmarkError
+from experiments.benchmarks.files import files_below
 from experiments.benchmarks.morehopqa import MoreHopQa
-from experiments.benchmarks.rows import Row, files_below, read_json, read_rows
+from experiments.benchmarks.rows import Row, read_json, read_rows
 from experiments.converters.choices import Choice, choice
 from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
 

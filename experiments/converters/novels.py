@@ -9,6 +9,7 @@ from typing import Any
 
 from documents.errors import BenchmarkError
 from documents.parse import parse_document
+from experiments.benchmarks.files import files_in
 from experiments.benchmarks.rows import read_json, read_text
 
 _QUESTIONS = Path(__file__).with_name("novel_questions.json")
@@ -64,8 +65,7 @@ def paragraphs_of(path: Path) -> list[str]:
         BenchmarkError: it is none of these.
     """
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.suffix in (".txt", *_PAGES))
-        return [paragraph for file in files for paragraph in paragraphs_of(file)]
+        return [paragraph for file in files_in(path, (".txt", *_PAGES)) for paragraph in paragraphs_of(file)]
     if path.suffix not in _PAGES:
         return _between_the_marks(path, read_text(path))
     try:
