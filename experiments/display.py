@@ -45,14 +45,15 @@ def print_json(value: Any) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    """A table; cells are shown as they are, never as markup."""
+    """A table; cells are shown as they are, never as markup, those of the first column up to a third of the width."""
+    output = console()
     table = Table(title=title and escape(title), title_justify="left", box=None, padding=(0, 2, 0, 0),
                   header_style="bold")
     for place, name in enumerate(header):
-        table.add_column(escape(name), no_wrap=place == 0)
+        table.add_column(escape(name), no_wrap=place == 0, max_width=None if place else output.width // 3)
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))
-    console().print(table)
+    output.print(table)
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:

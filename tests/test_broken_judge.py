@@ -65,6 +65,7 @@ def test_a_broken_judge_loses_no_question(serve, town, ragbed, rubric, broken):
     words = " ".join(out.split())
     assert f"{due} of {due} answers are unjudged: {note} ({due}). They count 0 in the judge's figures" in words
     assert " unjudged " in out.splitlines()[1]
+    assert (town.run / "report.html").read_text().count(" answers are unjudged: ") == 1
     results = [record["result"] for record in town.records()]
     assert [result["outcome"] for result in results] == ["answered"] * asked
     verdicts = [result["verdict"] for result in results if result["verdict"] is not None]

@@ -209,13 +209,6 @@ def test_the_caption_says_what_counts(run: Run, tmp_path: Path, scoring: str, wo
     assert words in " ".join(page.select_one("table.cells caption").text.split())
 
 
-def test_answers_without_a_grade_are_counted_with_their_reason(run: Run) -> None:
-    run.record("draft", "q2", "x", (), verdict=Verdict(judge="m", grade=None, note="call failed: http_500"))
-    said = verdicts(table([cell("direct")]), [record.result for record in run.records])
-    assert "1 of 3 answers are unjudged: call failed: http_500 (1). They count 0 in the judge's figures, whatever " \
-           "they say; as published, some means leave them out." in said
-
-
 def test_every_form_of_citation_is_linked_and_nothing_else() -> None:
     html = linked(bounded("a [ 1 ] b [1;2] c [1-2] d [3,] e [12345]", 100), {1: "p1", 2: "p2"})
     assert html.count('<a class="cite"') == 5

@@ -1,6 +1,7 @@
 """What the terminal and the summary show of a benchmark's breakdowns and of the paper's tables."""
 import json
 
+from experiments.display import print_table
 from experiments.metrics.aggregate import share_of
 from experiments.tables import on_published, view_table, view_tables
 from strategies.catalogue import REASONING
@@ -56,6 +57,14 @@ def test_many_cells_and_few_values_are_crossed_the_other_way():
     title, (header, rows) = view_table(breakdown(9, 2), "lexical")
     assert (title, header) == ("By task: accuracy", ["cell", "t0, n 10", "t1, n 10"])
     assert rows[8] == ["c8", "0.80 [0.49, 0.94]", "0.80 [0.49, 0.94]"]
+
+
+def test_a_long_value_of_a_tag_leaves_room_for_the_figures(capsys):
+    rows = [["x" * 140, "c", 10, share_of(1, 10), share_of(0, 10)], ["y", "c", 10, share_of(2, 10), share_of(0, 10)]]
+    print_table(*view_table(view(rows), "lexical")[1])
+    first, second = capsys.readouterr().out.splitlines()[1:]
+    assert first.split() == ["x" * 49 + "…", "10", "0.10", "[0.02,", "0.40]", "0.00", "[0.00,", "0.28]"]
+    assert second.split()[:3] == ["y", "10", "0.20"]
 
 
 def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():

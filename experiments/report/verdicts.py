@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from experiments.notes import on_unjudged
 from experiments.record import Result
 from experiments.report.cells import Cell, Figure, Table, metric_of
 
@@ -12,9 +11,8 @@ FAILED = ("malformed", "too_long", "budget", "timeout", "error")
 
 
 def verdicts(table: Table, results: Sequence[Result]) -> list[str]:
-    """Sentences about quality, what was not judged, refusals, failures and cost, in this order."""
+    """Sentences about quality, refusals, failures and cost, in this order."""
     sentences = [sentence for column in _quality_columns(table) for sentence in _quality(table, column)]
-    sentences += on_unjudged(result.verdict for result in results)
     sentences += _refusals(results)
     sentences += _failures(table)
     sentences += _cost(table.cells)
