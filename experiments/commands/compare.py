@@ -1,0 +1,32 @@
+"""`ragbed compare`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import AsJson
+
+
+def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished run's folder: the baseline.")],
+            second: Annotated[Path | None, typer.Argument(
+                metavar="[B]", help="Another run's, whose cells are compared with A's. Without, the cells of A are "
+                                    "compared with its first.")] = None,
+            metric: Annotated[list[str] | None, typer.Option(
+                "--metric", help="See `ragbed list metrics`; may be given again. By default the first column of the "
+                                 "run's table.")] = None,
+            cell: Annotated[list[str] | None, typer.Option(
+                "--cell", help="Only this cell: what its row is called, its id, or a factor's value such as `direct`; "
+                               "may be given again.")] = None,
+            baseline: Annotated[str | None, typer.Option(
+                "--baseline", help="The cell of A that all are compared with, named as for --cell.")] = None,
+            fail_if: Annotated[list[str] | None, typer.Option(
+                "--fail-if", metavar="EXPR", help="Exit status 1 where it holds of any cell, such as 'unified < "
+                                                  "baseline - 0.02'; may be given again.")] = None,
+            flips: Annotated[bool, typer.Option("--flips", help="List the questions whose score differs.")] = False,
+            json: AsJson = False) -> None:
+    """Compare two runs, or the cells of one, question by question: which differences are real."""
+    from experiments.comparing.show import show
+
+    show((first, second), metric or [], cell or [], baseline, fail_if or [], flips, json)

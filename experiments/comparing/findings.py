@@ -1,0 +1,143 @@
+"""Two runs, or the cells of one, compared by the metrics that are wanted."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from documents.errors import RunError, SettingsError
+from experiments.comparing.matching import Match, between, differing, within
+from experiments.comparing.side import Answered, Side
+from experiments.metrics import METRICS, metric_named
+from experiments.metrics.metric import family_of
+from experiments.metrics.scored import may_refuse
+from experiments.question import Question
+from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cell against its baseline by one metric, with the pairs that it is of."""
+
+    match: Match
+    comparison: Comparison
+    pairs: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was compared, by metric and then by cell, and what a reader has to know of it.
+
+    Attributes:
+        second: the run of the cells; `first`, that of the baselines, where there is one run.
+    """
+
+    first: Side
+    second: Side
+    found: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    def answers(self, match: Match) -> tuple[Mapping[str, Answered], Mapping[str, Answered]]:
+        """Those of the baseline, and of the cell."""
+        return (self.first.answers.get(self.first.cells[match.baseline]["id"], {}),
+                self.second.answers.get(self.second.cells[match.cell]["id"], {}))
+
+
+def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
+         baseline: str | None = None) -> Findings:
+    """Compare; p is corrected over everything that is found here.
+
+    Args:
+        second: None to compare the cells of the first with each other.
+        metrics: without, those of the first column of the benchmark's table.
+
+    Raises:
+        SettingsError: a metric or cell is unknown, or there is nothing to compare.
+        RunError: the runs are scored differently, or share no question.
+    """
+    other = second or first
+    matches = between(first, second, cells, baseline) if second else within(first, cells, baseline)
+    if first.scoring != other.scoring:
+        raise RunError(f"{first.path} has {first.scoring} scoring and {other.path} {other.scoring}: their figures do "
+                       "not compare; run one of them again with the other's")
+    names = list(dict.fromkeys(metrics)) or other.columns[0].split(" / ")
+    for name in names:
+        _check(name, first, other)
+    questions = _shared(first, other)
+    grouped = clusters(questions.values())
+    pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]
+    results = compare([made for _, made in pairs], first.seed)
+    found = tuple(Finding(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
+    clustered = any(one.pairs.clustered for one in found)
+    notes = [*_on_runs(first, second, names, questions), *_on_cells(first, second, matches, cells, baseline),
+             *([grouped.note] if grouped.note else []), *_on_clusters(clustered), *_on_many(len(found))]
+    return Findings(first, other, found, tuple(notes))
+
+
+def _check(name: str, first: Side, second: Side) -> None:
+    metric_named(name)
+    if not {*first.metrics} & {*second.metrics} & {name}:
+        known = [one for one in second.metrics if one in first.metrics]
+        raise SettingsError(f"{name} is no metric of both; there are: {', '.join(known) or 'none'}")
+
+
+def _shared(first: Side, second: Side) -> dict[str, Question]:
+    """The questions that are the same in both, not by their id alone."""
+    shared = {name: question for name, question in second.questions.items()
+              if name in first.questions and _asked(question) == _asked(first.questions[name])}
+    if not shared:
+        raise RunError(f"{first.path} and {second.path} share no question; compare runs over the same benchmark")
+    return shared
+
+
+def _asked(question: Question) -> tuple[object, ...]:
+    return question.text, question.answers, question.options
+
+
+def _pairs(first: Side, second: Side, match: Match, metric: str, questions: Mapping[str, Question],
+           grouped: Mapping[str, str]) -> Pairs:
+    rows = first.cells[match.baseline], second.cells[match.cell]
+    sides = [{name: answered for name, answered in run.answers.get(row["id"], {}).items() if name in questions}
+             for run, row in zip((first, second), rows, strict=True)]
+    refusing = all(may_refuse(row["rules"]) for row in rows)
+    return pairs_of(metric, sides[0], sides[1], grouped, first.scoring, refusing)
+
+
+def _on_runs(first: Side, second: Side | None, metrics: Sequence[str], shared: Mapping[str, Question]) -> Iterator[str]:
+    if second is None:
+        return
+    if first.results == second.results:
+        yield "Both runs hold the same results."
+    apart = [f"{name} ({_named(first, name)} against {_named(second, name)})" for name in differing(first, second)]
+    if apart:
+        yield f"The runs differ in {', '.join(apart)}."
+    judged = any(known.judged for name in metrics if (known := METRICS.get(family_of(name))))
+    if judged and first.judge != second.judge:
+        yield f"The first run is judged by {first.judge or 'nobody'}, the second by {second.judge or 'nobody'}."
+    alone = len(first.questions.keys() ^ second.questions.keys())
+    other = len(first.questions.keys() & second.questions.keys()) - len(shared)
+    if alone or other:
+        yield (f"{len(shared)} questions are in both runs; left out are {alone} that one of them has alone"
+               + (f", and {other} that differ under the same id." if other else "."))
+
+
+def _named(run: Side, factor: str) -> str:
+    return " / ".join(dict.fromkeys(str(row.get(factor) or "none") for row in run.cells.values()))
+
+
+def _on_cells(first: Side, second: Side | None, matches: Sequence[Match], cells: Sequence[str],
+              baseline: str | None) -> Iterator[str]:
+    if second is None or cells or baseline:
+        return
+    alone = len(first.cells) + len(second.cells) - len({match.baseline for match in matches}) - len(matches)
+    if alone:
+        yield f"Cells without their like in the other run: {alone}."
+
+
+def _on_clusters(clustered: bool) -> Iterator[str]:
+    if clustered:
+        yield "Questions over one document are not independent: they are drawn, and swapped between cells, together."
+
+
+def _on_many(tests: int) -> Iterator[str]:
+    if tests > 1:
+        yield f"p (Holm) is corrected for {tests} comparisons, all that are shown."

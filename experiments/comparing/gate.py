@@ -1,0 +1,45 @@
+"""Conditions on which `ragbed compare` ends with exit status 1, such as `unified < baseline - 0.02`."""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from documents.errors import RunError, SettingsError
+from experiments.metrics import metric_named
+from experiments.statistics import Comparison
+
+_FORM = re.compile(r"\s*(?P<metric>[a-z0-9_]+(?:@[0-9]+)?)\s*(?P<sign>[<>])\s*baseline\s*"
+                   r"(?:(?P<more>[+-])\s*(?P<number>[0-9]{1,6}(?:\.[0-9]{1,9})?)\s*)?", re.ASCII)
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A metric below (`<`) or above (`>`) the baseline's, to which `offset` is added."""
+
+    text: str
+    metric: str
+    below: bool
+    offset: float
+
+    @classmethod
+    def parse(cls, text: str) -> Gate:
+        """The condition; SettingsError where the text is of another form, or the metric is none."""
+        found = _FORM.fullmatch(text)
+        if found is None:
+            raise SettingsError(f"--fail-if {text!r}: expected METRIC < baseline, or >, and + or - a number after it, "
+                                "such as 'unified < baseline - 0.02'")
+        metric_named(found["metric"])
+        offset = float(found["number"] or 0) * (-1 if found["more"] == "-" else 1)
+        return cls(text.strip(), found["metric"], found["sign"] == "<", offset)
+
+    def holds(self, comparison: Comparison) -> bool:
+        """Whether it holds of the means over the pairs.
+
+        Raises:
+            RunError: they have none; what cannot be checked has not passed.
+        """
+        if comparison.first is None or comparison.second is None:
+            raise RunError(f"--fail-if {self.text!r} cannot be checked: no question of both cells has {self.metric}")
+        beyond = round(comparison.second - comparison.first - self.offset, _DIGITS)
+        return beyond < 0 if self.below else beyond > 0

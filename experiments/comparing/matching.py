@@ -1,0 +1,105 @@
+"""Which cells are compared with which."""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from documents.errors import SettingsError
+from experiments.cells import FACTORS
+from experiments.comparing.side import Side
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A cell, and the baseline that it is compared with, by what they are called in their runs."""
+
+    baseline: str
+    cell: str
+
+
+def within(run: Side, wanted: Sequence[str], baseline: str | None) -> list[Match]:
+    """The cells of one run against its baseline: the named one, or the first of those that are wanted.
+
+    Raises:
+        SettingsError: there is nothing to compare, or a name fits no cell.
+    """
+    chosen = _chosen(run, wanted)
+    against = _one(run, baseline) if baseline else chosen[0] if len(chosen) > 1 else next(iter(run.cells))
+    matches = [Match(against, label) for label in chosen if label != against]
+    if not matches:
+        raise SettingsError(f"{run.path}: there is no second cell to compare {against!r} with; give another run's "
+                            "folder too" + (", or another --cell" if len(run.cells) > 1 else ""))
+    return matches
+
+
+def between(first: Side, second: Side, wanted: Sequence[str], baseline: str | None) -> list[Match]:
+    """The cells of the second run against their like in the first, or against the first's named one.
+
+    Cells are alike that agree in every factor but those in which the two runs have no value in common.
+
+    Raises:
+        SettingsError: no cell has its like, a cell has several, or a name fits no cell.
+    """
+    chosen = _chosen(second, wanted)
+    if baseline:
+        against = _one(first, baseline)
+        return [Match(against, label) for label in chosen]
+    if len(first.cells) == len(second.cells) == 1:
+        return [Match(next(iter(first.cells)), chosen[0])]
+    apart = differing(first, second)
+    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for label, row in first.cells.items():
+        alike[_key(row, apart)].append(label)
+    matches = []
+    for label in chosen:
+        found = alike.get(_key(second.cells[label], apart), [])
+        if len(found) > 1:
+            raise SettingsError(f"{label!r} of {second.path} could be compared with {' and '.join(map(repr, found))} "
+                                f"of {first.path}; choose one with --baseline")
+        matches += [Match(one, label) for one in found]
+    if not matches:
+        raise SettingsError(f"no cell of {second.path} has its like in {first.path}; choose one with --baseline, out "
+                            f"of: {', '.join(first.cells)}")
+    return matches
+
+
+def differing(first: Side, second: Side) -> list[str]:
+    """The factors in which the two runs have no value in common."""
+    return [name for name in FACTORS if not _values(first, name) & _values(second, name)]
+
+
+def _values(run: Side, name: str) -> set[str]:
+    return {str(row.get(name)) for row in run.cells.values()}
+
+
+def _key(row: Row, apart: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(row.get(name)) for name in FACTORS if name not in apart)
+
+
+def _chosen(run: Side, wanted: Sequence[str]) -> list[str]:
+    """The cells that any of the names fits, in the run's order; without names, all."""
+    if not wanted:
+        return list(run.cells)
+    found = {label for name in wanted for label in _fitting(run, name)}
+    return [label for label in run.cells if label in found]
+
+
+def _one(run: Side, name: str) -> str:
+    found = _fitting(run, name)
+    if len(found) > 1:
+        raise SettingsError(f"{name!r} fits several cells of {run.path}; choose one of: {', '.join(found)}")
+    return found[0]
+
+
+def _fitting(run: Side, name: str) -> list[str]:
+    """The cell of that label or id, or those with that value of a factor, such as `direct`."""
+    exact = [label for label, row in run.cells.items() if name in (label, row["id"])]
+    found = exact or [label for label, row in run.cells.items()
+                      if name in [str(row[factor]) for factor in FACTORS if row.get(factor) is not None]]
+    if not found:
+        raise SettingsError(f"no cell of {run.path} is called {name!r}; there are: {', '.join(run.cells)}")
+    return found

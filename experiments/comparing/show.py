@@ -1,0 +1,115 @@
+"""`ragbed compare` at work: reads the runs, shows what differs, and says whether a gate fails."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from experiments.comparing.findings import Finding, Findings, find
+from experiments.comparing.flips import flips
+from experiments.comparing.gate import Gate
+from experiments.comparing.side import read_side
+from experiments.comparing.words import difference, effect, probability, verdict
+from experiments.display import note, print_json, print_table, say
+from experiments.metrics import shown_name
+
+
+def show(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str], baseline: str | None,
+         gates: Sequence[str], with_flips: bool, json: bool) -> None:
+    """Compare and show. Exit status 1 where a gate fails.
+
+    Raises:
+        UserError: what the user can mend.
+    """
+    conditions = [Gate.parse(text) for text in gates]
+    first, second = read_side(paths[0]), paths[1] and read_side(paths[1])
+    own = metrics or (second or first).columns[0].split(" / ")
+    findings = find(first, second or None, [*own, *(gate.metric for gate in conditions)], cells, baseline)
+    failed = [(gate, one) for gate in conditions for one in findings.found
+              if one.comparison.metric == gate.metric and gate.holds(one.comparison)]
+    if json:
+        print_json(_as_json(findings, failed, with_flips))
+    else:
+        _show(findings, with_flips)
+    for gate, one in failed:
+        note(f"fails: {gate.text}: {one.match.cell} has {one.comparison.second:.4f}, its baseline "
+             f"{one.comparison.first:.4f}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _as_json(findings: Findings, failed: Sequence[tuple[Gate, Finding]], with_flips: bool) -> dict[str, Any]:
+    rows = [{**_cells(findings, one), **asdict(one.comparison), "verdict": verdict(one.comparison),
+             **({"flips": [asdict(flip) for flip in flips(findings, one)]} if with_flips else {})}
+            for one in findings.found]
+    return {"first": str(findings.first.path), "second": str(findings.second.path), "scoring": findings.first.scoring,
+            "comparisons": rows, "notes": list(findings.notes),
+            "failed": [{"condition": gate.text, **_cells(findings, one)} for gate, one in failed]}
+
+
+def _cells(findings: Findings, one: Finding) -> dict[str, Any]:
+    first, second = findings.first.cells[one.match.baseline], findings.second.cells[one.match.cell]
+    return {"baseline": {"id": first["id"], "name": one.match.baseline},
+            "cell": {"id": second["id"], "name": one.match.cell}}
+
+
+def _show(findings: Findings, with_flips: bool) -> None:
+    for metric, group in groupby(findings.found, key=lambda one: one.comparison.metric):
+        found = list(group)
+        print_table(*_table(found), title=f"{_heading(findings)}: {shown_name(metric, findings.second.judge)}")
+        for one in found:
+            say(f"{one.match.cell} against {one.match.baseline}: {verdict(one.comparison)}.")
+        say("")
+        if with_flips:
+            _show_flips(findings, found)
+    for text in findings.notes:
+        say(text)
+
+
+def _heading(findings: Findings) -> str:
+    if findings.first is findings.second:
+        return f"{findings.first.name}: {findings.first.scoring} scoring"
+    names = [findings.first.name, findings.second.name]
+    names = names if names[0] != names[1] else [str(findings.first.path), str(findings.second.path)]
+    return f"{names[1]} against {names[0]}: {findings.first.scoring} scoring"
+
+
+def _table(found: Sequence[Finding]) -> tuple[list[str], list[list[str]]]:
+    lonely = any(one.comparison.unpaired for one in found)
+    header = ["cell", "baseline", "n", *(["unpaired"] if lonely else []), "baseline's", "cell's",
+              "difference [95 %]", "up", "down", "effect", "test", "p", "p (Holm)"]
+    return header, [_row(one, lonely) for one in found]
+
+
+def _row(one: Finding, lonely: bool) -> list[str]:
+    made = one.comparison
+    figures = [_figure(made.first), _figure(made.second), difference(made), _count(made.gained), _count(made.lost)]
+    return [one.match.cell, one.match.baseline, str(made.n), *([str(made.unpaired)] if lonely else []), *figures,
+            effect(made), made.test, probability(made.p), probability(made.p_holm)]
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _show_flips(findings: Findings, found: Sequence[Finding]) -> None:
+    rows = list(_flip_rows(findings, found))
+    if rows:
+        print_table(["question", "cell", "baseline's", "cell's"], rows,
+                    title=f"Questions whose {found[0].comparison.metric} differs")
+        say("")
+
+
+def _flip_rows(findings: Findings, found: Sequence[Finding]) -> Iterator[list[str]]:
+    for one in found:
+        for flip in flips(findings, one):
+            yield [flip.question, one.match.cell, f"{flip.first:g} {flip.first_outcome}",
+                   f"{flip.second:g} {flip.second_outcome}"]

@@ -1,0 +1,76 @@
+"""One of the two runs that are compared: its cells, and the scores of their questions."""
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from agents.types import Outcome
+from documents.errors import RunError
+from experiments.cells import labels
+from experiments.metrics import Scoring
+from experiments.question import Question
+from experiments.store import RunFolder
+
+# Of a record that may hold a long trace only what is compared is read.
+_SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"
+           " ORDER BY cell, question")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question in one cell, as it was scored."""
+
+    answerable: bool
+    outcome: Outcome
+    scores: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A finished run.
+
+    Attributes:
+        cells: the rows of its summary, by what they are called.
+        answers: by cell's id, then by question.
+        columns: the metrics of its benchmark's table, in order.
+        results: the hash over all its results.
+    """
+
+    path: Path
+    name: str
+    cells: Mapping[str, Mapping[str, Any]]
+    answers: Mapping[str, Mapping[str, Answered]]
+    questions: Mapping[str, Question]
+    columns: tuple[str, ...]
+    scoring: Scoring
+    judge: str | None
+    seed: int
+    results: str
+
+    @property
+    def metrics(self) -> list[str]:
+        """Every metric that a cell has."""
+        return list(dict.fromkeys(name for row in self.cells.values() for name in row["metrics"]))
+
+
+def read_side(path: Path) -> Side:
+    """The run of a folder; RunError where there is none, or it has not finished."""
+    folder = RunFolder.existing(path)
+    try:
+        summary = folder.summary()
+        answers: dict[str, dict[str, Answered]] = defaultdict(dict)
+        for cell, question, stored in folder.database.read(_SCORES):
+            answerable, outcome, scores = json.loads(stored)
+            answers[cell][question] = Answered(bool(answerable), cast(Outcome, outcome), scores)
+        questions = folder.questions()
+    finally:
+        folder.close()
+    rows = summary["cells"]
+    if not rows:
+        raise RunError(f"{path}: the run has no cells; nothing can be compared")
+    return Side(path, summary["name"], dict(zip(labels(rows), rows, strict=True)), answers, questions,
+                tuple(summary["columns"]), rows[0]["scoring"], rows[0]["judge"], summary["seed"], summary["results"])

@@ -1,0 +1,47 @@
+"""What a comparison says, in words that claim no more than its test."""
+from __future__ import annotations
+
+from experiments.statistics import Comparison
+
+
+def verdict(comparison: Comparison) -> str:
+    """Whether there is a difference, and what could have been found where there is none."""
+    if comparison.n == 0:
+        return "nothing to compare: no question of both cells has it"
+    if comparison.difference is None:
+        return "nothing to compare: it has no finite value"
+    if comparison.real:
+        return f"{'higher' if comparison.difference > 0 else 'lower'} by {abs(comparison.difference):.2f}"
+    if not (comparison.gained or comparison.lost) and comparison.difference == 0 and comparison.gained is not None:
+        return f"the same score on {_questions(comparison.n)}"
+    return f"no difference that {_questions(comparison.n)} can show{_least(comparison)}"
+
+
+def _least(comparison: Comparison) -> str:
+    if comparison.smallest is None or comparison.smallest > 1:
+        return "; they are too few to show any"
+    return f"; the smallest they could: {comparison.smallest:.2f}"
+
+
+def _questions(n: int) -> str:
+    return "1 question" if n == 1 else f"{n} questions"
+
+
+def difference(comparison: Comparison) -> str:
+    """The difference with its interval."""
+    if comparison.difference is None:
+        return "-"
+    interval = "" if comparison.low is None else f" [{comparison.low:+.2f}, {comparison.high:+.2f}]"
+    return f"{comparison.difference:+.2f}{interval}"
+
+
+def probability(p: float | None) -> str:
+    """A p with three decimals; what is smaller is said to be."""
+    return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def effect(comparison: Comparison) -> str:
+    """The odds of the flips, or d_z."""
+    if comparison.odds is not None:
+        return f"odds {comparison.odds:.2f}"
+    return "-" if comparison.dz is None else f"d_z {comparison.dz:+.2f}"

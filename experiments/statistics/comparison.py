@@ -1,0 +1,118 @@
+"""The comparison of two cells by one metric: difference, interval, test, effect size, and what could be found."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from experiments.statistics.intervals import Interval, bootstrap, of_shares
+from experiments.statistics.pairs import Pairs
+from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
+from experiments.statistics.testing import holm, mcnemar, permutation
+
+Test = Literal["McNemar", "permutation"]
+_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two cells by one metric, over the questions that both have. Figures are None where there is none.
+
+    Attributes:
+        n: pairs; `clusters` of them that are independent: fewer where questions share documents.
+        unpaired: questions that the metric applies to in one cell alone.
+        first, second: the metric over the pairs; `difference` is the second less the first, `low` and `high` its 95 %
+            interval.
+        gained, lost: pairs whose score is higher in the second cell, and lower; None for a metric of sets.
+        p: of the test; `p_holm` after Holm's correction over all that are shown together.
+        odds: gained / lost, for scores of 0 and 1, where any is lost.
+        dz: Cohen's d_z, the mean difference over the standard deviation of the differences, for other scores.
+        smallest: the difference that would be detected, by as much as these pairs vary.
+    """
+
+    metric: str
+    n: int
+    clusters: int
+    unpaired: int
+    first: float | None
+    second: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    gained: int | None
+    lost: int | None
+    test: Test
+    p: float | None
+    p_holm: float | None
+    odds: float | None
+    dz: float | None
+    smallest: float | None
+
+    @property
+    def real(self) -> bool:
+        """Whether the difference is one at the level of 0.05, after the correction."""
+        return self.p_holm is not None and self.p_holm < ALPHA
+
+
+def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
+    """The comparisons that are shown together, in the order of the pairs, p corrected for their number.
+
+    Scores of 0 and 1 have McNemar's test and the interval of Bonett and Price, where no two questions share a
+    document; all else has the permutation test and the bootstrap's interval, by documents where questions share them.
+    """
+    made = [_compare(pairs, seed, len(all_pairs)) for pairs in all_pairs]
+    return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
+
+
+def _compare(pairs: Pairs, seed: int, comparisons: int) -> Comparison:
+    first, second = pairs.observed() if pairs.n else (math.nan, math.nan)
+    gained, lost = _flips(pairs)
+    exact = pairs.share and not pairs.clustered
+    found = _Found()
+    if math.isfinite(second - first):
+        found = _of_shares(gained or 0, lost or 0, pairs.n, comparisons) if exact else \
+            _of_figures(pairs, seed, comparisons)
+    return Comparison(
+        metric=pairs.metric, n=pairs.n, clusters=len(pairs.units.sums), unpaired=pairs.unpaired,
+        first=_rounded(first), second=_rounded(second), difference=_rounded(second - first),
+        low=_rounded(found.interval.low), high=_rounded(found.interval.high), gained=gained, lost=lost,
+        test="McNemar" if exact else "permutation", p=_rounded(found.p), p_holm=None,
+        odds=_rounded(gained / lost) if pairs.share and gained is not None and lost else None, dz=_dz(pairs),
+        smallest=_rounded(found.smallest))
+
+
+class _Found(NamedTuple):
+    interval: Interval = Interval(None, None)
+    p: float | None = None
+    smallest: float | None = None
+
+
+def _of_shares(gained: int, lost: int, n: int, comparisons: int) -> _Found:
+    return _Found(of_shares(gained, lost, n), mcnemar(gained, lost),
+                  smallest_share(n, (gained + lost) / n, comparisons))
+
+
+def _of_figures(pairs: Pairs, seed: int, comparisons: int) -> _Found:
+    interval, error = bootstrap(pairs, seed)
+    smallest = smallest_by_error(error, len(pairs.units.sums) - 1, comparisons) if error else None
+    return _Found(interval, permutation(pairs, seed), smallest)
+
+
+def _flips(pairs: Pairs) -> tuple[int | None, int | None]:
+    if pairs.scores is None:
+        return None, None
+    change = pairs.scores[:, 1] - pairs.scores[:, 0]
+    return int((change > 0).sum()), int((change < 0).sum())
+
+
+def _dz(pairs: Pairs) -> float | None:
+    if pairs.scores is None or pairs.share or pairs.n < 2:
+        return None
+    change = pairs.scores[:, 1] - pairs.scores[:, 0]
+    deviation = float(change.std(ddof=1))
+    return _rounded(float(change.mean()) / deviation) if deviation else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return round(value, _DIGITS) if value is not None and math.isfinite(value) else None

@@ -1,0 +1,146 @@
+"""Pairs: one metric of two cells over the questions that both have, as the sums that figures are made of."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from experiments.metrics import METRICS
+from experiments.metrics.aggregate import Row, figures_of, names_of, score_of
+from experiments.metrics.means import Totals, means_of
+from experiments.metrics.metric import family_of
+from experiments.metrics.scored import Scoring
+
+if TYPE_CHECKING:
+    from experiments.metrics.means import Floats
+
+_BY_SPLIT = "unified"  # whose figure is of two splits: a question must be in the same one in both cells
+
+
+class Units(NamedTuple):
+    """What is drawn and swapped as a whole: a question, or all questions over one document.
+
+    Arrays of units by splits (answerable, unanswerable) by sides (first and second cell) by names: sums of the
+    scores, and numbers of the questions that have one.
+    """
+
+    sums: Floats
+    counts: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The pairs of one metric.
+
+    Attributes:
+        names: what the metric's figure is made of; of a metric that questions have, itself.
+        questions: ids of the pairs, in order.
+        scores: of each pair, pairs by sides; None for a metric that no single question has.
+        unpaired: questions that the metric applies to in one cell alone.
+        refusing: whether the rules of both cells offer a refusal.
+    """
+
+    metric: str
+    names: tuple[str, ...]
+    questions: tuple[str, ...]
+    units: Units
+    scores: Floats | None
+    unpaired: int = 0
+    scoring: Scoring = "corrected"
+    refusing: bool = True
+
+    @property
+    def n(self) -> int:
+        return len(self.questions)
+
+    @property
+    def share(self) -> bool:
+        """Whether every question has 0 or 1."""
+        known = METRICS.get(family_of(self.metric))
+        return known is not None and known.share and self.scores is not None
+
+    @property
+    def clustered(self) -> bool:
+        """Whether any two questions share a document."""
+        return len(self.units.sums) < self.n
+
+    def figures(self, sums: Floats, counts: Floats) -> tuple[Floats, Floats]:
+        """The metric of both cells for each draw; nan where it has none.
+
+        Args:
+            sums: draws by splits by sides by names; `counts` likewise.
+        """
+        first, second = (self._figure(sums[:, :, side], counts[:, :, side]) for side in (0, 1))
+        return first, second
+
+    def observed(self) -> tuple[float, float]:
+        """The metric of both cells over the pairs."""
+        first, second = self.figures(self.units.sums.sum(axis=0)[None], self.units.counts.sum(axis=0)[None])
+        return float(first[0]), float(second[0])
+
+    def _figure(self, sums: Floats, counts: Floats) -> Floats:
+        import numpy as np
+
+        total = self.units.counts.sum(axis=0)[:, 0]
+        sizes = {name: (int(total[0, at]), int(total[1, at])) for at, name in enumerate(self.names)}
+        splits = Totals(sums[:, 0], counts[:, 0]), Totals(sums[:, 1], counts[:, 1])
+        figures = figures_of(means_of(splits, self.names, sizes, self.scoring, self.refusing))
+        return figures[self.metric].values if self.metric in figures else np.full(len(sums), math.nan)
+
+
+def pairs_of(metric: str, first: Mapping[str, Row], second: Mapping[str, Row], clusters: Mapping[str, str],
+             scoring: Scoring = "corrected", refusing: bool = True) -> Pairs:
+    """The pairs of two cells' questions by id.
+
+    A question whose gold one of the cells dropped is no pair of `unified`: what is right of it differs.
+
+    Args:
+        clusters: by question; see `experiments.statistics.clusters`.
+    """
+    import numpy as np
+
+    rows = [*first.values(), *second.values()]
+    of_set = not any(metric in row.scores for row in rows)
+    names = tuple(names_of(rows)) if of_set else (metric,)
+    basis = _basis(metric, names, rows, scoring, refusing) if of_set else metric
+    both = sorted(name for name in first.keys() & second.keys() if _pair(metric, basis, first[name], second[name]))
+    either = {name for cell in (first, second) for name, row in cell.items() if not math.isnan(score_of(row, basis))}
+    units = _units([(first[name], second[name]) for name in both], [clusters.get(name, name) for name in both], names)
+    scores = np.array([[score_of(cell[name], basis) for cell in (first, second)] for name in both]).reshape(-1, 2)
+    return Pairs(metric, names, tuple(both), units, None if of_set else scores, len(either) - len(both), scoring,
+                 refusing)
+
+
+def _basis(metric: str, names: Sequence[str], rows: Sequence[Row], scoring: Scoring, refusing: bool) -> str:
+    """The name whose questions a metric of a set is over."""
+    import numpy as np
+
+    table = np.array([[score_of(row, name) for name in names] for row in rows]).reshape(len(rows), len(names))
+    total = Totals(np.nansum(table, axis=0)[None], (~np.isnan(table)).sum(axis=0)[None].astype(np.float64))
+    nothing = Totals(np.zeros_like(total.sums), np.zeros_like(total.counts))
+    sizes = {name: (int(total.counts[0, at]), 0) for at, name in enumerate(names)}
+    figure = figures_of(means_of((total, nothing), names, sizes, scoring, refusing)).get(metric)
+    return metric if figure is None else figure.basis
+
+
+def _pair(metric: str, basis: str, first: Row, second: Row) -> bool:
+    if metric == _BY_SPLIT and first.answerable != second.answerable:
+        return False
+    return not math.isnan(score_of(first, basis)) and not math.isnan(score_of(second, basis))
+
+
+def _units(pairs: Sequence[tuple[Row, Row]], clusters: Sequence[str], names: Sequence[str]) -> Units:
+    """The sums of each cluster, in the order of the clusters' names."""
+    import numpy as np
+
+    places = {name: place for place, name in enumerate(sorted(set(clusters)))}
+    sums = np.zeros((len(places), 2, 2, len(names)))
+    counts = np.zeros_like(sums)
+    for cluster, pair in zip(clusters, pairs, strict=True):
+        for side, row in enumerate(pair):
+            scores = np.array([score_of(row, name) for name in names])
+            at = places[cluster], 0 if row.answerable else 1, side
+            sums[at] += np.nan_to_num(scores)
+            counts[at] += ~np.isnan(scores)
+    return Units(sums, counts)

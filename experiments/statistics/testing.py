@@ -1,0 +1,93 @@
+"""Paired tests of two cells, and the correction for how many are shown."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from experiments.statistics.pairs import Pairs
+
+if TYPE_CHECKING:
+    from experiments.metrics.means import Floats
+
+SWAPS = 9_999
+_EXACT = 13  # units that differ, up to which all ways to swap them are tried: fewer than SWAPS
+_CLOSE = 1e-10  # of two figures that are equal but for the order of their sums
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """The two-sided p of McNemar's exact test (1947): of the pairs that differ, as many would be gained as lost.
+
+    Args:
+        gained: pairs that are 0 in the first cell and 1 in the second; `lost` the other way round.
+    """
+    from scipy.stats import binomtest
+
+    return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
+
+
+def permutation(pairs: Pairs, seed: int = 0, swaps: int = SWAPS) -> float | None:
+    """The two-sided p of the paired permutation test: swapping the cells within any pair changes nothing.
+
+    The statistic is the difference of the two cells' figures, of a set-level metric too. All questions over one
+    document are swapped together. Where few pairs differ every way is tried; else the p of so many drawn ones is
+    (as extreme + 1) / (drawn + 1), which is never 0 (Phipson and Smyth, 2010).
+
+    Returns:
+        None where the difference is not finite.
+    """
+    import numpy as np
+
+    first, second = pairs.observed()
+    observed = abs(second - first)
+    if not math.isfinite(observed):
+        return None
+    sums, counts = (values[:, :, 1] - values[:, :, 0] for values in pairs.units)
+    differs = (np.abs(sums) + np.abs(counts)).any(axis=(1, 2))
+    units = int(differs.sum())
+    if not units:
+        return 1.0
+    drawn = _all_ways(units) if units <= _EXACT else \
+        np.random.default_rng(seed).integers(0, 2, size=(swaps, units), dtype=np.uint8).astype(np.float64)
+    swapped = abs(_swapped(pairs, drawn, sums[differs], counts[differs]))
+    extreme = int(np.sum(~(swapped < observed - _CLOSE)))  # what has no figure counts as extreme
+    return extreme / len(drawn) if units <= _EXACT else (extreme + 1) / (swaps + 1)
+
+
+def holm(values: Sequence[float | None]) -> list[float | None]:
+    """p after Holm's correction ("A simple sequentially rejective multiple test procedure", 1979), in the same order.
+
+    The smallest is multiplied by the number of tests, the next by one less, and so on; none falls below the one
+    before it. None is no test.
+    """
+    tests = sorted((p, place) for place, p in enumerate(values) if p is not None)
+    corrected: list[float | None] = [None] * len(values)
+    highest = 0.0
+    for rank, (p, place) in enumerate(tests):
+        highest = max(highest, min(1.0, p * (len(tests) - rank)))
+        corrected[place] = highest
+    return corrected
+
+
+def _all_ways(units: int) -> Floats:
+    import numpy as np
+
+    return ((np.arange(2**units)[:, None] >> np.arange(units)) & 1).astype(np.float64)
+
+
+def _swapped(pairs: Pairs, drawn: Floats, sums: Floats, counts: Floats) -> Floats:
+    """The difference of the figures for each way to swap the units.
+
+    Args:
+        drawn: ways by units, 1 where swapped.
+        sums: units by splits by names, the second cell's less the first's; `counts` likewise.
+    """
+    import numpy as np
+
+    moved = []
+    for total, change in zip(pairs.units, (sums, counts), strict=True):
+        shift = (drawn @ change.reshape(len(change), -1)).reshape(-1, *change.shape[1:])
+        both = total.sum(axis=0)
+        moved.append(np.stack([both[:, 0] + shift, both[:, 1] - shift], axis=2))
+    first, second = pairs.figures(moved[0], moved[1])
+    return second - first
