@@ -18,7 +18,16 @@ _WINDOW = 0.005  # seconds: many replies of one moment share one commit, and non
 # Not WITHOUT ROWID, which is for small rows: texts in the key's own tree make every insertion three times as dear.
 _TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)"
 
-text_hash = lru_cache(maxsize=512)(digest)  # the parts of prompts repeat, and are the same objects
+
+def storable(text: str) -> str:
+    """The text with question marks for half surrogate pairs, which have no UTF-8 form: hostile PDF or model output."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+@lru_cache(maxsize=512)  # the parts of prompts repeat, and are the same objects
+def text_hash(text: str) -> str:
+    """The hash of a text as it is stored."""
+    return digest(storable(text))
 
 
 class Database:
@@ -70,9 +79,7 @@ class Database:
         key = text_hash(content)
         if key not in self._known:
             self._known.add(key)
-            # a lone surrogate (hostile PDF or model output) has no UTF-8 form, which SQLite needs
-            stored = content.encode("utf-8", "replace").decode("utf-8")
-            self.put("INSERT OR IGNORE INTO texts VALUES (?, ?)", (key, stored))
+            self.put("INSERT OR IGNORE INTO texts VALUES (?, ?)", (key, storable(content)))
         return key
 
     def text(self, key: str) -> str:

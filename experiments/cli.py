@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from experiments.commands.ask import ask
+from experiments.commands.compare import compare
 from experiments.commands.convert import convert
 from experiments.commands.demo import demo
 from experiments.commands.index import index
@@ -21,6 +22,7 @@ from experiments.commands.run import run
 from experiments.commands.schema import schema
 from experiments.commands.search import search
 from experiments.commands.show import show
+from experiments.commands.verify import verify
 
 app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 models = typer.Typer(no_args_is_help=True, help="Local models.")
@@ -33,7 +35,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, judge, rescore, convert, report, show, schema):
+for command in (demo, index, search, ask, run, judge, rescore, compare, convert, report, show, verify, schema):
     app.command()(command)
 app.command("list")(list_)
 models.command("pull")(pull)

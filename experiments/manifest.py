@@ -34,9 +34,10 @@ _OWN_FILES = ("summary.json", "report.html", "records.sqlite-wal", "records.sqli
               "manifest.json", "config.yaml")
 
 
-class _Made(BaseModel):
-    """What of an earlier manifest has to be the same for a run to go on."""
+class Made(BaseModel):
+    """What a run was made of, by its manifest. All but `settings` has to be the same for the run to go on."""
 
+    settings: str
     benchmark: dict[str, str | int]
     prompts: str
     judge_prompt: str
@@ -138,7 +139,7 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
         return False
     if known != config and (difference := _difference(known, config)):
         raise RunError(_other_run(folder.path, f"other settings: {difference}"))
-    made = _manifest_of(folder.path)
+    made = manifest_of(folder.path)
     if made.benchmark.get("hash") != manifest["benchmark"]["hash"]:
         raise RunError(_other_run(folder.path, "other questions: the benchmark's files have changed"))
     if (made.prompts, made.judge_prompt) != (manifest["prompts"], manifest["judge_prompt"]):
@@ -154,19 +155,25 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
 def known_models(path: Path) -> dict[str, str]:
     """The identities of the models that a run's manifest names; empty where there is none."""
     try:
-        return _Made.model_validate_json((path / "manifest.json").read_bytes()).models
+        return Made.model_validate_json((path / "manifest.json").read_bytes()).models
     except (OSError, ValidationError):
         return {}
 
 
 def _manifest(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Exemplar, ...],
               known: Mapping[str, str]) -> dict[str, Any]:
-    questions = digest(*map(_content, benchmark.questions))
     return {"settings": digest(settings.resolved()),
-            "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": questions},
+            "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions),
+                          "hash": questions_hash(benchmark),
+                          "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
             "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
             "exemplars": exemplars_hash(exemplars), "models": _models(settings, known),
             "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
+
+
+def questions_hash(benchmark: Benchmark) -> str:
+    """One hash over the questions and all that they bring."""
+    return digest(*map(_content, benchmark.questions))
 
 
 def _content(question: Question) -> str:
@@ -197,9 +204,10 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _manifest_of(path: Path) -> _Made:
+def manifest_of(path: Path) -> Made:
+    """What the manifest of a run's folder says; RunError where it is missing or damaged."""
     try:
-        return _Made.model_validate_json((path / "manifest.json").read_bytes())
+        return Made.model_validate_json((path / "manifest.json").read_bytes())
     except (OSError, ValidationError) as error:
         raise RunError(f"{path}: manifest.json is missing or damaged; use --fresh to begin anew") from error
 

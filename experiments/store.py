@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from agents.database import Database
 from agents.journal import SCHEMA as JOURNAL_SCHEMA
 from documents.errors import RunError
+from documents.types import digest
 from experiments.question import Question
 from experiments.record import Record, Result, Timing
 from retrieval.files import write_atomically
@@ -162,6 +163,15 @@ class RunFolder:
         """The records of one question, by cell in the run's order."""
         for result, timing in self.database.read(_OF_QUESTION, (question,)):
             yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
+
+    def altered(self) -> list[tuple[str, str]]:
+        """The (cell, question) pairs whose result is no longer the one that was hashed when it was kept."""
+        rows = self.database.read("SELECT cell, question, hash, result FROM records")
+        return [(cell, question) for cell, question, hash, result in rows if _hash(result) != hash]
+
+    def stored_questions(self) -> str:
+        """One hash over the run's questions as they are kept."""
+        return digest(*(content for (content,) in self.database.read("SELECT content FROM questions ORDER BY place")))
 
     def results_hash(self) -> str:
         """One hash over the results of all records."""

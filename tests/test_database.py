@@ -9,6 +9,7 @@ import pytest
 
 from agents.database import Database
 from documents.errors import RunError
+from documents.types import digest
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS numbers (value INTEGER)",)
 
@@ -63,8 +64,8 @@ def test_a_text_comes_back_as_it_was_from_another_opening_too(tmp_path, text):
 def test_half_a_surrogate_pair_is_kept_as_a_question_mark(tmp_path):
     database = Database(tmp_path / "d", ())
     one, other = database.put_text("a\ud83d"), database.put_text("a\ud83e")
-    assert one != other
-    assert database.text(one) == database.text(other) == "a?"
+    assert one == other == digest("a?")
+    assert database.text(one) == "a?"
     database.close()
 
 

@@ -1,0 +1,189 @@
+"""Whether a finished run is what it says: its figures computed again from its records, and its hashes taken again."""
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from documents.errors import RunError, UserError
+from documents.types import digest
+from experiments.cells import FACTORS, Cell
+from experiments.exemplars import exemplars_hash, read_exemplars
+from experiments.judges.brief import prompts_hash as judge_prompts_hash
+from experiments.manifest import Made, manifest_of, questions_hash
+from experiments.rescore import rescore
+from experiments.settings import RunSettings
+from experiments.store import RunFolder
+from experiments.summary import summarise
+from strategies.prompting import prompts_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was compared.
+
+    Attributes:
+        detail: what was compared, or why it could not be.
+        differences: each with both sides; none where all agrees.
+        checked: False where what it is compared with is not here.
+    """
+
+    name: str
+    detail: str
+    differences: tuple[str, ...] = ()
+    checked: bool = True
+
+    @property
+    def agrees(self) -> bool:
+        return not self.differences
+
+
+def verify(folder: RunFolder, settings: RunSettings) -> list[Check]:
+    """Every check of a finished run, in the order in which they build upon each other.
+
+    Raises:
+        RunError: the run has not finished, or its summary or manifest cannot be read.
+    """
+    summary = folder.summary()
+    cells, made = _cells(folder, summary), manifest_of(folder.path)
+    kept = [_kept(folder), _expected(folder, cells), _results(folder, summary)]
+    if kept[1].agrees and _readable(folder):
+        kept += [_scores(folder, cells, settings), _figures(folder, cells, settings, summary)]
+    else:
+        kept.append(Check("figures", "", ("cannot be computed from these records",)))
+    return [*kept, _texts(folder), *_hashes(folder, settings, made)]
+
+
+def _cells(folder: RunFolder, summary: Mapping[str, Any]) -> list[Cell]:
+    try:
+        return [Cell(**{name: row[name] for name in FACTORS}) for row in summary["cells"]]
+    except (KeyError, TypeError) as error:
+        raise RunError(f"{folder.path / 'summary.json'}: damaged; give the same `ragbed run` command to write it "
+                       "again") from error
+
+
+def _kept(folder: RunFolder) -> Check:
+    altered = [f"{question} in cell {cell}: altered since it was kept" for cell, question in folder.altered()]
+    return Check("records", f"{len(folder.done())} records against the hashes that they were kept with", tuple(altered))
+
+
+def _expected(folder: RunFolder, cells: Sequence[Cell]) -> Check:
+    """A record for every question in every cell, and no other."""
+    wanted = {(cell.id, question) for cell in cells for question in folder.question_ids()}
+    done = folder.done()
+    wrong = [f"{question} in cell {cell}: {said}" for pairs, said in (
+        (wanted - done, "no record"), (done - wanted, "a record, and no such question or cell")
+    ) for cell, question in sorted(pairs)]
+    return Check("completeness", f"{len(cells)} cells of {len(folder.question_ids())} questions", tuple(wrong))
+
+
+def _results(folder: RunFolder, summary: Mapping[str, Any]) -> Check:
+    return _hash("results", "the hash over all results against summary.json", summary.get("results"),
+                 folder.results_hash())
+
+
+def _readable(folder: RunFolder) -> bool:
+    try:
+        for _ in folder.results():
+            pass
+    except ValidationError:
+        return False
+    return True
+
+
+def _scores(folder: RunFolder, cells: Sequence[Cell], settings: RunSettings) -> Check:
+    """What is stored of each answer, scored again."""
+    scheme = settings.benchmark.scheme_of(folder.questions().values())
+    again = rescore(folder, cells, scheme, settings.scoring)
+    wrong, count = [], 0
+    for stored, scored in zip(folder.results(), again, strict=True):
+        count += len(scored.scores)
+        wrong += [f"{stored.question} in cell {stored.cell}: {text}"
+                  for text in differences(stored.scores, scored.scores, "", "in the record", "scored again")]
+    return Check("scores", f"{count} scores of answers against the same answers scored again", tuple(wrong))
+
+
+def _figures(folder: RunFolder, cells: Sequence[Cell], settings: RunSettings, summary: Mapping[str, Any]) -> Check:
+    scheme = settings.benchmark.scheme_of(folder.questions().values())
+    shown = next((row.get("exemplars", 0) for row in summary["cells"]), 0)
+    again = json.loads(json.dumps(summarise(settings, scheme, cells, folder, shown)))
+    return Check("figures", f"{_leaves(again)} values of summary.json against the records",
+                 tuple(differences(summary, again, "", "in summary.json", "from the records")))
+
+
+def _leaves(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 1 if inner is None else sum(map(_leaves, inner))
+
+
+def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator[str]:
+    """Where two JSON values differ, each place with both sides. Numbers may differ in the last digits.
+
+    Args:
+        named, again: what the sides are called.
+    """
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys([*old, *new]):
+            yield from differences(old.get(key), new.get(key), f"{at}.{key}".lstrip("."), named, again)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from differences(one, other, f"{at}[{place}]", named, again)
+    elif not _equal(old, new):
+        yield f"{at}: {_short(old)} {named}, {_short(new)} {again}"
+
+
+def _equal(old: Any, new: Any) -> bool:
+    if isinstance(old, float) and isinstance(new, float):
+        return math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)  # another processor rounds otherwise
+    return bool(old == new)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _texts(folder: RunFolder) -> Check:
+    """Prompts and evidence."""
+    rows = folder.database.read("SELECT hash, content FROM texts")
+    wrong = [f"text {key}: altered since it was kept" for key, text in rows if digest(text) != key]
+    return Check("texts", f"{len(rows)} prompt parts and passages against their hashes", tuple(wrong))
+
+
+def _hashes(folder: RunFolder, settings: RunSettings, made: Made) -> Iterator[Check]:
+    """What the manifest says that the run was made of."""
+    yield _hash("settings", "config.yaml against the manifest", made.settings, digest(folder.config() or ""))
+    if "stored" in made.benchmark:
+        yield _hash("questions", "the run's questions against the manifest", made.benchmark["stored"],
+                    folder.stored_questions())
+    else:
+        yield Check("questions", "the manifest is of an older ragbed and has no hash of them", checked=False)
+    yield _benchmark(settings, made)
+    yield _hash("prompts", "the prompts of this ragbed against the manifest", made.prompts, prompts_hash())
+    yield _hash("judge prompts", "those of this ragbed against the manifest", made.judge_prompt, judge_prompts_hash())
+    yield _exemplars(settings, made)
+
+
+def _benchmark(settings: RunSettings, made: Made) -> Check:
+    try:
+        found = questions_hash(settings.benchmark.load())
+    except UserError as error:
+        return Check("benchmark", f"its files cannot be read here: {error}", checked=False)
+    return _hash("benchmark", "its files against the manifest", made.benchmark.get("hash"), found)
+
+
+def _exemplars(settings: RunSettings, made: Made) -> Check:
+    try:
+        found = exemplars_hash(read_exemplars(settings.exemplars))
+    except UserError as error:
+        return Check("exemplars", f"their file cannot be read here: {error}", checked=False)
+    return _hash("exemplars", "their file against the manifest", made.exemplars, found)
+
+
+def _hash(name: str, detail: str, said: Any, found: Any) -> Check:
+    wrong = () if said == found else (f"the hash is {_short(said)} there, {_short(found)} here",)
+    return Check(name, detail, wrong)
