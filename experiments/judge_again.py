@@ -11,7 +11,7 @@ from typing import Any
 from agents.types import Cost
 from experiments.agreement import Agreement, Rater, agreements
 from experiments.display import Bars, note, price, print_json, print_table, say
-from experiments.label_sheet import read_labels, write_sheet
+from experiments.label_sheet import raters_of, write_sheet
 from experiments.lock import hold
 from experiments.notes import LEXICAL, unjudged
 from experiments.rejudge import Material, judges_named, material_of, rejudge
@@ -32,7 +32,7 @@ def judge_again(path: Path, names: Sequence[str], repeats: int, labels: Sequence
         opened.callback(folder.close)
         settings = read_settings(path / "config.yaml")
         material = material_of(folder, settings)
-        people = [read_labels(file, material) for file in labels]
+        people = raters_of(labels, material)
         if sheet is not None:
             write_sheet(sheet, material)
             note(f"sheet: {len(material.graded)} answers to grade in {sheet}")
@@ -59,8 +59,12 @@ def _judged(folder: RunFolder, settings: RunSettings, material: Material, names:
         return recorded, Cost()
     judges = judges_named(names, settings)
     opened.callback(hold(folder.path).close)
-    with Bars() as bars:
-        judged, spent = asyncio.run(rejudge(folder, settings, material, judges, repeats, bars))
+    try:
+        with Bars() as bars:
+            judged, spent = asyncio.run(rejudge(folder, settings, material, judges, repeats, bars))
+    except KeyboardInterrupt:
+        note("interrupted; what was judged is kept in the run's journal, and the same command continues")
+        raise
     return recorded + judged, spent
 
 

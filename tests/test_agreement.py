@@ -4,6 +4,10 @@ from __future__ import annotations
 import csv
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +149,23 @@ def test_another_judge_is_compared_with_the_runs_own_and_a_second_time_costs_not
     assert "0 calls sent and 5 from the journal" in err
     assert (judged.hashes(), (judged.run / "summary.json").read_bytes()) == before
     assert len(judged.records()) == 6
+
+
+def test_an_interrupt_says_that_what_was_judged_is_kept(judged, serve, ragbed):
+    other = serve(lambda _: {"text": "Grade: Correct", "delay": 0.1})
+    args = ("judge", judged.run, "--judge", f"{other.url}#slow", "--repeats", "5")
+    child = subprocess.Popen([sys.executable, "-m", "experiments.cli", *map(str, args)], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True)
+    while len(other.requests) < 9:
+        assert child.poll() is None
+        time.sleep(0.005)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=10)
+    assert (child.returncode, "Traceback" in err) == (130, False)
+    assert err.splitlines()[-1] == (
+        "interrupted; what was judged is kept in the run's journal, and the same command continues")
+    assert ragbed(*args)[0] == 0
+    assert len(other.requests) <= 25 + 4  # all that had been answered, four being asked at once
 
 
 def test_repeats_are_calls_of_their_own_and_the_first_is_the_runs(judged, serve, ragbed, town):
