@@ -68,6 +68,9 @@ RECORDS = {
     "trec": Records("corpus.jsonl", ("_id", "text")),
 }
 WRONG = (3.5, {"some": None}, [{"some": None}])
+SAID = [(kind, field) for kind, records in RECORDS.items() for field in records.required
+        if field.rpartition("/")[2] in ("question", "query", "input", "answer", "ground_truth", "sub_questions")
+        and (kind, field) != ("clapnq", "output/0/answer")]  # where a blank one says that there is none
 BROKEN = [(kind, field) for kind, records in RECORDS.items() for field in records.required]
 
 
@@ -191,6 +194,21 @@ def test_a_missing_or_mistyped_field_says_file_line_field_and_what_was_expected(
         named = re.search(rf"{re.escape(str(file))}, line 1, field (\S+): expected .+, found ", said)
         assert named, said
         assert str(last) in named[1] or str(above[-1]) in named[1], said
+
+
+@pytest.mark.parametrize(("kind", "field"), SAID)
+def test_a_question_or_answer_that_is_blank_is_refused(tmp_path, kind, field):
+    shutil.copytree(DATA / kind, tmp_path / kind)
+    file = tmp_path / kind / RECORDS[kind].file
+    records = _records(file.read_text(encoding="utf-8"))
+    *above, last = (int(part) if part.isdigit() else part for part in field.split("/"))
+    inside = records[0]
+    for part in above:
+        inside = inside[part]
+    inside[last] = [" "] * len(inside[last]) if isinstance(inside[last], list) else " "
+    file.write_text(json.dumps(records) if file.suffix == ".json" else "\n".join(map(json.dumps, records)))
+    with pytest.raises(BenchmarkError, match=rf", line 1, field \S*{last}\S*: expected .+, found .*' *'"):
+        settings(kind, path=str(tmp_path / kind)).load()
 
 
 def _records(content):

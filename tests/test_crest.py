@@ -152,6 +152,7 @@ def test_a_folder_alternates_the_splits_whatever_the_files_are(tmp_path):
     ({"reasoning_type": json.loads("[" * 900 + "]" * 900)}, "field reasoning_type: expected a list of texts"),
     ({"id": 1.5}, "field id: expected text, a whole number or null, found 1.5"),
     ({"options": [1]}, "field options: expected a list of texts"),
+    ({"options": [str(place) for place in range(27)]}, "field options: expected at most 26 texts, found 27"),
 ])
 def test_a_record_that_does_not_fit_says_where(one, changes, complaint):
     with pytest.raises(BenchmarkError, match=rf"non_refusal\.jsonl.*{complaint}"):

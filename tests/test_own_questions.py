@@ -66,6 +66,23 @@ def test_blank_lines_a_byte_order_mark_and_korean_are_fine(write):
     ({"question": "?", "answer": "c", "options": ["a", "b"]},
      "field answer: expected one of A, B, or the text of one, found 'c'"),
     ({"question": "?", "steps": "one"}, "field steps: expected a valid list"),
+    ({"question": "  "}, "field question: expected text that is not blank, found '  '"),
+    ({"question": "?", "answers": ["a", ""]}, r"field answers\.1: expected text that is not blank, found ''"),
+    ({"question": "?", "sub_questions": ["a", " "]}, r"field sub_questions\.1: expected text that is not blank"),
+    ({"question": "?", "sub_questions": ["a"], "sub_answers": [""]}, r"field sub_answers\.0: expected text that is"),
+    ({"question": "?", "steps": [""]}, r"field steps\.0: expected text that is not blank"),
+    ({"question": "?", "answer": float("nan")}, "field answer: expected a number, found nan"),
+    ({"question": "?", "answers": [float("inf")]}, r"field answers\.0: expected a number, found inf"),
+    ({"question": "?", "answers": ["a", "b"], "options": ["a", "b"]},
+     "field answers: expected other words for the option A, found 'b'"),
+    ({"question": "?", "answer": "B", "options": {"A": "B", "B": "A"}}, "field answer: expected one of A, B, or the"),
+    ({"question": "?", "options": [str(place) for place in range(27)]}, "field options: expected at most 26 texts, or"),
+    ({"question": "?", "options": ["one"]}, "field options: expected two texts or more, none of them blank"),
+    ({"question": "?", "options": ["one", " "]}, "field options: expected two texts or more, none of them blank"),
+    ({"question": "?", "options": ["one", "one "]}, "field options: expected labels that .* texts that differ"),
+    ({"question": "?", "options": {"b": "x", "B": "y"}}, "field options: expected labels that differ in more than"),
+    ({"question": "?", "options": {"": "x", "B": "y"}}, "field options: expected labels of 1 to 20 letters and digits"),
+    ({"question": "?", "options": {"A\nB": "x", "B": "y"}}, "field options: expected labels of 1 to 20 letters and"),
 ])
 def test_a_line_that_does_not_fit_says_where_and_what(write, record, complaint):
     with pytest.raises(BenchmarkError, match=complaint) as caught:
@@ -73,7 +90,22 @@ def test_a_line_that_does_not_fit_says_where_and_what(write, record, complaint):
     assert "\n" not in str(caught.value)
 
 
+def test_an_option_goes_by_its_label_or_its_text_and_labels_may_be_words(write):
+    options = {"1": "red", "Yes": "green", "가": "blue"}
+    for said in ("Yes", "green", " green "):
+        question, = OwnQuestions(path=write({"question": "?", "answer": said, "options": options})).load().questions
+        assert question.answers[:2] == ("Yes", "green")
+    assert question.options == (("1", "red"), ("Yes", "green"), ("가", "blue"))
+
+
+def test_an_unanswerable_question_may_say_what_the_answer_would_be(write):
+    question, = OwnQuestions(path=write({"question": "?", "answer": "x", "answerable": False})).load().questions
+    assert (question.answers, question.answerable) == (("x",), False)
+
+
 @pytest.mark.parametrize(("raw", "complaint"), [
+    ('{"question": "?", "answer": "a", "answer": "b"}\n', "line 1: expected one .* 'answer' is given twice"),
+    ('{"question": "?", "answer": 1e400}\n', "line 1, field answer: expected a number, found inf"),
     ('{"question": "?"}\n[1]\n', "line 2: expected one JSON object, found"),
     ('{"question": \n', "line 1: expected one JSON object in UTF-8"),
     (b'{"question": "\xff"}\n', "line 1: expected one JSON object in UTF-8"),

@@ -48,7 +48,7 @@ class ClapNq(SplitFiles):
         answers = [answer for part in row.parts("output") if _answers(answer := part.text("answer"))]
         chunks = tuple(chunk for _, chunk in made)
         return Question(
-            id=row.id("id"), text=row.text("input"), answers=tuple(dict.fromkeys(answers)), answerable=bool(answers),
+            id=row.id("id"), text=row.filled("input"), answers=tuple(dict.fromkeys(answers)), answerable=bool(answers),
             gold=tuple(map(gold_chunk, chunks)) if answers else (), given=chunks), [document for document, _ in made]
 
 

@@ -27,7 +27,7 @@ from documents.types import Chunk, Document, Format, digest
 from experiments.benchmarks.about import About
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.loading import alternating
-from experiments.benchmarks.material import distinct, lettered
+from experiments.benchmarks.material import MOST_LETTERS, distinct, lettered
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.benchmarks.splits import SPLITS, Split, files_of_splits
@@ -97,9 +97,9 @@ def to_question(row: Row, split: Split, id: str) -> Loaded:
     by_docid = dict(zip(reversed(docids), reversed(chunks), strict=True))  # the first of a docid that repeats
     cited = _citations(row, docids, split)
     gold = [_gold(id, docid, by_docid) for docid in dict.fromkeys(cited)]
-    answer = row.fields.get("answer") if split == "refusal" else row.text("answer")
+    answer = row.fields.get("answer") if split == "refusal" else row.filled("answer")
     return Question(
-        id=id, text=row.text("query"), answers=(answer,) if isinstance(answer, str) else (),
+        id=id, text=row.filled("query"), answers=(answer,) if isinstance(answer, str) and answer.strip() else (),
         answerable=split == "non_refusal", gold=tuple(gold), gold_repeats=len(cited) - len(gold), given=chunks,
         options=_options(row), tags={**_tags(row, split), "ground": (_ground(records, cited),), **_format(gold)},
     ), documents
@@ -184,6 +184,8 @@ def _options(row: Row) -> tuple[tuple[str, str], ...]:
         return ()
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         row.fail("options", "a list of texts", options)
+    if len(options) > MOST_LETTERS:
+        row.fail("options", f"at most {MOST_LETTERS} texts", len(options))
     return lettered(options)
 
 

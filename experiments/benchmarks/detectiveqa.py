@@ -116,8 +116,9 @@ def to_question(row: Row) -> Question:
     if answer not in labels:
         row.fail("answer", f"one of the letters {', '.join(labels)}", answer)
     late = max(_positions(row), default=_INFERRED) >= row.number("answer_position")
-    return Question(id="", text=row.text("question").strip(), answers=(answer,), answerable=True, options=labelled,
-                    steps=tuple(map(Step, row.texts("reasoning"))), tags={"clues": ("late" if late else "before",)})
+    return Question(id="", text=row.filled("question").strip(), answers=(answer,), answerable=True, options=labelled,
+                    steps=tuple(map(Step, row.filled_texts("reasoning"))),
+                    tags={"clues": ("late" if late else "before",)})
 
 
 def over(question: Question, row: Row, novel: Novel) -> Question:

@@ -76,7 +76,7 @@ def _question(row: Row, pdfs: Path | None) -> Loaded:
             "company": row.text("company"),
             "pdf": "here" if pdfs is not None and (pdfs / f"{name}.pdf").is_file() else "absent"}
     return Question(
-        id=row.id("financebench_id"), text=row.text("question"), answers=(row.text("answer"),), answerable=True,
+        id=row.id("financebench_id"), text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
         gold=tuple(Gold(source, page=number) for source, number in pages),
         given=tuple(Chunk.of(page, "plain", 0, len(page.plain)) for page in pages.values()),
         tags={tag: (value,) for tag, value in tags.items() if value}), pages.values()

@@ -49,5 +49,5 @@ class HotpotQa(SplitFiles):
         """The question of one record."""
         material = with_facts(row, self.units)
         tags = {name: (row.text(name),) for name in ("type", "level") if row.fields.get(name)}
-        return Question(id=row.id("_id", "id"), text=row.text("question"), answers=(row.text("answer"),),
+        return Question(id=row.id("_id", "id"), text=row.filled("question"), answers=(row.filled("answer"),),
                         answerable=True, gold=material.gold, given=material.given, tags=tags), material.documents

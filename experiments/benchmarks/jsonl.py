@@ -11,12 +11,15 @@ with `steps`, by how many of them the reasoning holds.
 """
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Collection
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -33,14 +36,26 @@ from documents.types import digest
 from experiments.benchmarks.about import About
 from experiments.benchmarks.chained import chained
 from experiments.benchmarks.files import local
-from experiments.benchmarks.material import lettered
+from experiments.benchmarks.options import stated_options, with_label
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Gold, Question, Step
 from experiments.scheme import ANSWERS, Scheme
 
-_Text = StrictStr | StrictInt | StrictFloat
-_TYPES = ("str", "int", "float", "list", "dict", "constrained-str")
+_T = TypeVar("_T", str, int, float)
+_TYPES = ("str", "int", "float", "list", "dict")
+
+
+def _said(value: _T) -> _T:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("text that is not blank")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number")
+    return value
+
+
+_Said = Annotated[StrictStr, AfterValidator(_said)]
+_Text = Annotated[StrictStr | StrictInt | StrictFloat, AfterValidator(_said)]
 
 
 class _Closed(BaseModel):
@@ -58,7 +73,7 @@ class _GoldDocument(_Closed):
 
 
 class _OwnQuestion(_Closed):
-    question: StrictStr = Field(min_length=1)
+    question: _Said
     id: StrictStr | StrictInt | None = None
     answer: _Text | None = None
     answers: list[_Text] = []
@@ -66,9 +81,9 @@ class _OwnQuestion(_Closed):
     gold_documents: list[_GoldDocument] = []
     answerable: StrictBool = True
     options: list[StrictStr] | dict[str, StrictStr] = []
-    sub_questions: list[StrictStr] = []
+    sub_questions: list[_Said] = []
     sub_answers: list[_Text] = []
-    steps: list[StrictStr] = []
+    steps: list[_Said] = []
     tags: dict[str, StrictStr | list[StrictStr]] = {}
 
 
@@ -137,14 +152,15 @@ def to_question(row: Row) -> Question:
     Raises:
         BenchmarkError: the line does not fit: file, line, field, expected.
     """
+    answer = row.fields.get("answer", "left out")
+    if answer is None or (isinstance(answer, str) and not answer.strip()):
+        row.fail("answer", 'an answer; where the documents hold none, write "answerable": false instead', answer)
     try:
         own = _OwnQuestion.model_validate(dict(row.fields))
     except ValidationError as error:
         _refuse(row, error)
-    if "answer" in row.fields and not str(own.answer or "").strip() and own.answer != 0:
-        row.fail("answer", 'an answer; where the documents hold none, write "answerable": false instead', own.answer)
     stated = ([] if own.answer is None else [own.answer]) + own.answers
-    answers, options = tuple(dict.fromkeys(map(str, stated))), _options(own.options)
+    answers, options = tuple(dict.fromkeys(map(str, stated))), stated_options(row, own.options)
     if len(own.sub_answers) not in (0, len(own.sub_questions)):
         row.fail("sub_answers", f"{len(own.sub_questions)}, one for each of sub_questions", own.sub_answers)
     sub_answers = tuple(map(str, own.sub_answers))
@@ -152,27 +168,10 @@ def to_question(row: Row) -> Question:
     gold += [Gold(item.document, page=item.page) for item in own.gold_documents]
     return Question(
         id=digest(own.question)[:12] if own.id in (None, "") else str(own.id), text=own.question,
-        answers=_with_label(row, answers, options) if options else answers, answerable=own.answerable,
+        answers=with_label(row, answers, options) if options else answers, answerable=own.answerable,
         gold=tuple(dict.fromkeys(gold)), options=options, sub_questions=chained(own.sub_questions, sub_answers)[0],
         sub_answers=sub_answers, steps=tuple(map(Step, own.steps)),
         tags={name: (value,) if isinstance(value, str) else tuple(value) for name, value in own.tags.items()})
-
-
-def _options(options: list[str] | dict[str, str]) -> tuple[tuple[str, str], ...]:
-    if isinstance(options, dict):
-        return tuple(options.items())
-    return lettered(options)
-
-
-def _with_label(row: Row, answers: tuple[str, ...], options: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """The label of the right option, its text, and other answers; the line may name the option by either."""
-    if not answers:
-        return ()
-    labels = {text: label for label, text in options} | {label: label for label, _ in options}
-    if answers[0] not in labels:
-        row.fail("answer", f"one of {', '.join(label for label, _ in options)}, or the text of one", answers[0])
-    label = labels[answers[0]]
-    return tuple(dict.fromkeys((label, dict(options)[label], *answers)))
 
 
 def _refuse(row: Row, error: ValidationError) -> NoReturn:
@@ -184,4 +183,4 @@ def _refuse(row: Row, error: ValidationError) -> NoReturn:
         row.fail(".".join(names), f"one of the fields {', '.join(valid)}", names[-1])
     if first["type"] == "missing":
         row.fail(".".join(names), "it to be there", None)
-    row.fail(".".join(names), first["msg"].removeprefix("Input should be "), first["input"])
+    row.fail(".".join(names), re.sub("^(Input should be |Value error, )", "", first["msg"]), first["input"])

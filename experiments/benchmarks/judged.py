@@ -45,7 +45,7 @@ def read_topics(files: Iterable[Path]) -> dict[str, str]:
     topics: dict[str, str] = {}
     for file in files:
         if file.suffix in RECORDS:
-            topics.update((row.id("_id", "id"), row.text("text")) for row in read_rows(file))
+            topics.update((row.id("_id", "id"), row.filled("text")) for row in read_rows(file))
             continue
         for number, line in _lines(file):
             id, tab, text = line.partition("\t")

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from documents.types import Chunk, Document, digest
 from experiments.question import Gold
 
+MOST_LETTERS = 26
+
 
 def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document, Chunk]:
     """A passage as a document in plain text and its one chunk, which begins with the title.
@@ -39,7 +41,7 @@ def gold_chunk(chunk: Chunk) -> Gold:
 
 
 def lettered(options: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The options under A, B, C and so on."""
+    """The options under A, B, C and so on; `MOST_LETTERS` at most."""
     return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
 
 

@@ -100,7 +100,7 @@ def to_question(row: Row, id: str, unwrap: bool = True) -> Loaded:
     if shown is not None and "\n" not in shown.content:
         tags["table"] = ("one line",)
     return Question(
-        id=id, text=row.text("question"), answers=(row.text("ground_truth"),), answerable=True, given=given,
+        id=id, text=row.filled("question"), answers=(row.filled("ground_truth"),), answerable=True, given=given,
         table=shown, tags=tags), [document for document, _ in brought]
 
 

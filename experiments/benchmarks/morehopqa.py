@@ -48,10 +48,10 @@ class MoreHopQa(RecordFiles):
         titles = [title for part in parts if (title := part.optional("paragraph_support_title"))]
         material = whole(paragraphs(row), titles)
         reasoning = tuple(kind.strip() for kind in row.text("reasoning_type").split(",") if kind.strip())
-        answers = tuple(part.text("answer") for part in parts)
-        asked, chain = chained([part.text("question") for part in parts], answers)
+        answers = tuple(part.filled("answer") for part in parts)
+        asked, chain = chained([part.filled("question") for part in parts], answers)
         return Question(
-            id=row.id("_id", "id"), text=row.text("question"), answers=(row.text("answer"),), answerable=True,
+            id=row.id("_id", "id"), text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
             gold=material.gold, given=material.given,
             sub_questions=asked, sub_answers=answers,
             tags={"hops": (str(row.number("no_of_hops")),), "reasoning_type": reasoning,

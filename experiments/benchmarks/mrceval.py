@@ -69,7 +69,7 @@ def to_question(row: Row, seen: Counter[str]) -> Loaded:
         tags["context"] = ("none",)
     brought = [passage(context)] if context else []
     return Question(
-        id=_id(row, tags, seen), text=row.text("question"), answers=(_answer(row, options),), answerable=True,
+        id=_id(row, tags, seen), text=row.filled("question"), answers=(_answer(row, options),), answerable=True,
         gold=tuple(gold_chunk(chunk) for _, chunk in brought), given=tuple(chunk for _, chunk in brought),
         options=options, tags=tags), [document for document, _ in brought]
 

@@ -116,7 +116,7 @@ def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
     asked: tuple[str, ...] = ()
     answered: tuple[str, ...] = ()
     if tags["version"] == ("edited",) or "sub_questions" in row.fields:
-        asked, answered = row.texts("sub_questions"), row.texts("sub_answers")
+        asked, answered = row.filled_texts("sub_questions"), row.filled_texts("sub_answers")
         if len(asked) != len(answered):
             row.fail("sub_answers", f"one for each of the {len(asked)} sub-questions", list(answered))
         asked, chain = chained(asked, answered)
@@ -126,7 +126,7 @@ def _question(row: Row, id: str, tags: Mapping[str, tuple[str, ...]]) -> Loaded:
     gold = [gold_chunk(chunk) for place, (document, chunk) in enumerate(made)
             if place in supporting or document.title in supporting]
     return Question(
-        id=id, text=row.text("question"), answers=(row.text("answer"),), answerable=True,
+        id=id, text=row.filled("question"), answers=(row.filled("answer"),), answerable=True,
         gold=tuple(dict.fromkeys(gold)), given=tuple(chunk for _, chunk in made), sub_questions=asked,
         sub_answers=answered, tags={**_tags(row, len(asked)), **tags}), [document for document, _ in made]
 

@@ -102,12 +102,12 @@ def _article(row: Row, size: int) -> tuple[Document, tuple[Chunk, ...]]:
 
 
 def _question(row: Row, corpus: Mapping[str, Document], seen: Counter[str]) -> Question:
-    text, kind = row.text("query"), row.text("question_type")
+    text, kind = row.filled("query"), row.text("question_type")
     gold = [_gold(part, corpus) for part in row.parts("evidence_list")]
     answerable = kind != _NONE
     return Question(
         id=row.stated_id() or distinct(digest(text)[:12], seen), text=text, answerable=answerable,
-        answers=(row.text("answer"),) if answerable else (), gold=tuple(dict.fromkeys(gold)),
+        answers=(row.filled("answer"),) if answerable else (), gold=tuple(dict.fromkeys(gold)),
         tags={"question_type": (kind,)})
 
 

@@ -53,12 +53,13 @@ class Musique(SplitFiles):
         gold = [gold_chunk(chunk) for part, chunk in zip(given, chunks, strict=True)
                 if part.flag("is_supporting", False)]
         parts = row.parts("question_decomposition") if answerable else []
-        sub_answers = tuple(part.text("answer") for part in parts)
-        asked, chain = chained([part.text("question") for part in parts], sub_answers)
-        answers = dict.fromkeys((row.text("answer"), *row.texts("answer_aliases")))
+        sub_answers = tuple(part.filled("answer") for part in parts)
+        asked, chain = chained([part.filled("question") for part in parts], sub_answers)
+        answer = row.filled("answer") if answerable else row.text("answer")
+        answers = dict.fromkeys((answer, *row.texts("answer_aliases")))
         tags = {"hops": (_hops(row, id),)} | ({"chain": (chain,)} if parts else {})
         return Question(
-            id=id if answerable else f"{id}-unanswerable", text=row.text("question"), answers=tuple(answers),
+            id=id if answerable else f"{id}-unanswerable", text=row.filled("question"), answers=tuple(answers),
             answerable=answerable, gold=tuple(dict.fromkeys(gold)), given=chunks,
             sub_questions=asked, sub_answers=sub_answers, tags=tags), [document for document, _ in made]
 

@@ -74,7 +74,7 @@ class Rgb(RecordFiles):
         rest = [passage(text) for text in negative[count:]]
         gold = [gold_chunk(chunk) for (_, chunk), holds in made if holds and self.test == "noise"]
         return Question(
-            id=id, text=row.text("query"), answers=_answers(row),
+            id=id, text=row.filled("query"), answers=_answers(row),
             answerable=self.test == "counterfactual" or bool(holding),
             gold=tuple(dict.fromkeys(gold)), given=tuple(chunk for (_, chunk), _ in made),
             negatives=tuple(chunk for _, chunk in rest), tags={"test": (self.test,)},
@@ -114,4 +114,4 @@ def _answers(row: Row) -> tuple[str, ...]:
 
 def _alternatives(row: Row, part: Any) -> Iterator[str]:
     for text in part if isinstance(part, list) else [part]:
-        yield text if isinstance(text, str) else row.fail("answer", _ANSWER, part)
+        yield text if isinstance(text, str) and text.strip() else row.fail("answer", _ANSWER, part)

@@ -39,6 +39,11 @@ class Row:
         value = self.fields.get(field)
         return value if isinstance(value, str) else self.fail(field, "text", value)
 
+    def filled(self, field: str) -> str:
+        """A field that must be text with something in it."""
+        text = self.text(field)
+        return text if text.strip() else self.fail(field, "text that is not blank", text)
+
     def optional(self, field: str) -> str:
         """A field that is text where it is there; empty where it is null or missing."""
         return "" if self.fields.get(field) is None else self.text(field)
@@ -60,6 +65,11 @@ class Row:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.fail(field, "a list of texts", value)
         return tuple(value)
+
+    def filled_texts(self, field: str) -> tuple[str, ...]:
+        """A field that must be a list of texts, each with something in it."""
+        texts = self.texts(field)
+        return texts if all(map(str.strip, texts)) else self.fail(field, "texts that are not blank", list(texts))
 
     def parts(self, field: str) -> list[Row]:
         """A field that must be a list of records."""

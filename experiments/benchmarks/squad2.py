@@ -57,7 +57,7 @@ class Squad2(SplitFiles):
         if answerable != bool(answers):
             row.fail("answers", "answers where is_impossible is false, and none where it is true", list(answers))
         return Question(
-            id=row.id("id"), text=row.text("question"), answers=answers, answerable=answerable,
+            id=row.id("id"), text=row.filled("question"), answers=answers, answerable=answerable,
             gold=(gold_chunk(chunk),) if answerable else (), given=(chunk,),
             tags={"article": (document.title,)}), (document,)
 
@@ -74,5 +74,5 @@ def _answers(row: Row) -> tuple[str, ...]:
     """The accepted texts, each once, from a list of answers or from the hub's columns."""
     stated = row.fields.get("answers")
     if isinstance(stated, dict):
-        return tuple(dict.fromkeys(row.part("answers", stated).texts("text")))
-    return tuple(dict.fromkeys(answer.text("text") for answer in row.parts("answers")))
+        return tuple(dict.fromkeys(row.part("answers", stated).filled_texts("text")))
+    return tuple(dict.fromkeys(answer.filled("text") for answer in row.parts("answers")))

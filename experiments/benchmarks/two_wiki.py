@@ -68,8 +68,8 @@ class TwoWiki(SplitFiles):
     def question(self, row: Row) -> Loaded:
         """The question of one record; its evidence triples are the reference reasoning."""
         material = with_facts(row, self.units)
-        answers = dict.fromkeys((row.text("answer"), *row.texts("aliases")))
-        return Question(id=row.id("_id", "id"), text=row.text("question"), answers=tuple(answers), answerable=True,
+        answers = dict.fromkeys((row.filled("answer"), *row.texts("aliases")))
+        return Question(id=row.id("_id", "id"), text=row.filled("question"), answers=tuple(answers), answerable=True,
                         gold=material.gold, given=material.given, steps=_steps(row),
                         tags={"type": (row.text("type"),)}), material.documents
 
