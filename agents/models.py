@@ -74,6 +74,16 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
     return _catalogued(spec, calls)
 
 
+def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
+    """What is known of a model before it is opened: its context, None where unknown, and the price of its calls.
+
+    Raises:
+        ModelError: as `resolve`, but for a missing key or missing weights of the catalogue.
+    """
+    target = resolve(spec, calls=False)
+    return _context(target, settings), pricer(target.remote.url, target.served) if target.remote else free
+
+
 @contextlib.asynccontextmanager
 async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
                      known: str | None = None) -> AsyncIterator[ModelClient]:

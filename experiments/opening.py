@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
 
 from agents.journal import Mode
 from agents.models import open_model
 from agents.search import Searcher
 from documents.errors import SettingsError
-from documents.types import Chunk, digest
+from documents.types import Chunk, Format, digest
 from experiments.cells import Cell
 from experiments.judges import ModelJudge
 from experiments.manifest import known_models
@@ -42,9 +43,9 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
             if cell.retriever is not None and cell.format is not None:
                 _open_index(cell, settings, benchmark, resources, progress)
             elif cell.retriever is not None:
-                _open_pool(_retriever(settings, cell.retriever), benchmark, resources)
+                _open_pool(retriever_named(settings, cell.retriever), benchmark, resources)
         for key, index in resources.indexes.items():
-            resources.searchers[key] = Searcher(index, _retriever(settings, key[0]).k)
+            resources.searchers[key] = Searcher(index, retriever_named(settings, key[0]).k)
             stack.callback(resources.searchers[key].close)
         for pooled in resources.pools.values():
             stack.callback(pooled.searcher.close)
@@ -66,7 +67,14 @@ async def _open_models(settings: RunSettings, calls: bool, resources: Resources,
             open_model(name, settings.calls, calls=calls, known=known.get(name)))
 
 
-def _retriever(settings: RunSettings, name: str | None) -> Dense:
+def index_folder(settings: RunSettings, retriever: Dense, format: Format) -> Path:
+    """The folder of the index that the retriever searches; one over the benchmark's corpus stands in the run's."""
+    built = settings.folder / f"index-{format}-{digest(retriever.build.model_dump_json())[:8]}"
+    return retriever.index or built
+
+
+def retriever_named(settings: RunSettings, name: str | None) -> Dense:
+    """The retriever that settings call so."""
     return next(one for one in settings.retriever if one.name == name)
 
 
@@ -76,11 +84,10 @@ def _open_index(cell: Cell, settings: RunSettings, benchmark: Benchmark, resourc
     key = (cell.retriever, cell.format)
     if key in resources.indexes or cell.format is None:
         return
-    retriever = _retriever(settings, cell.retriever)
-    path = retriever.index
-    if path is None:
+    retriever = retriever_named(settings, cell.retriever)
+    path = index_folder(settings, retriever, cell.format)
+    if retriever.index is None:
         assert benchmark.corpus is not None
-        path = settings.folder / f"index-{cell.format}-{digest(retriever.build.model_dump_json())[:8]}"
         build = retriever.build.model_copy(update={"formats": (cell.format,)})
         build_index([benchmark.corpus], path, build, progress=progress)
     index = Index.open(path)

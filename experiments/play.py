@@ -10,14 +10,15 @@ from agents.playback import Means, Playback
 from agents.search import SearchFunction, instant
 from agents.types import Answer
 from documents.errors import RunError
-from documents.types import Chunk, digest
+from documents.types import Chunk
 from experiments.cells import Cell
 from experiments.question import Question
 from experiments.resources import Shown
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings, SubAnswers
+from experiments.tasks import Tasks
 from retrieval.conditions import Placed
-from strategies.catalogue import reasoning, retrieval
+from strategies.catalogue import reasoning
 from strategies.types import Evidence, Exemplar, Task
 
 
@@ -35,9 +36,8 @@ class CellPlayer:
         self.cell = cell
         self.settings = settings
         self.model = model
-        self.scheme = scheme
+        self._tasks = Tasks(cell, settings, scheme, exemplars)
         self._shown = shown
-        self._exemplars = exemplars
         self._live: dict[str, Playback] = {}
         self._graph: Graph = build_graph(self)
 
@@ -46,14 +46,13 @@ class CellPlayer:
         return self._live[state["id"]]
 
     def sub_answers(self, question: Question) -> SubAnswers:
-        """How the question's sub-questions are answered; `none` where they are not scored: it has no gold for them."""
-        scored = "chain" in self.scheme.groups and question.sub_answers
-        return self.settings.sub_answers if scored else "none"
+        """How the question's sub-questions are answered."""
+        return self._tasks.sub_answers(question)
 
     async def answer(self, question: Question) -> Answer:
         """Play the cell's strategies over one question."""
         shown = self._shown(self.cell, question)
-        answer = await self._play(self._task(question), shown.search)
+        answer = await self._play(self._tasks.whole(question), shown.search)
         return replace(answer, notes=(*answer.notes, *shown.notes)) if shown.notes else answer
 
     async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
@@ -62,9 +61,7 @@ class CellPlayer:
         Args:
             text: the sub-question, its references to earlier answers filled in.
         """
-        task = replace(self._task(question), id=f"{question.id}, sub-question {place + 1}", question=text,
-                       retrieval=retrieval("once" if evidence else "none"), options=(), sub_questions=(),
-                       rules="open" if self.cell.rules == "choice" else self.cell.rules)
+        task = self._tasks.part(question, place, text, evidence)
         chunks = tuple(passage.chunk for passage in evidence)
         return await self._play(task, instant(Placed(chunks, self.cell.condition)))
 
@@ -78,16 +75,6 @@ class CellPlayer:
         finally:
             del self._live[task.id]
         return play.answer()
-
-    def _task(self, question: Question) -> Task:
-        placed = "none" if self.cell.condition == "closed-book" else "once"
-        sub_questions = question.sub_questions if self.cell.show == "sub_questions" else ()
-        return Task(id=question.id, question=question.text, retrieval=retrieval(self.cell.retrieval or placed),
-                    rules=self.cell.rules, options=question.options, layout=self.settings.layout,
-                    separators=self.cell.separators, sub_questions=sub_questions,
-                    with_sub_answers=self.sub_answers(question) == "in_prompt", about=question.about,
-                    brief=self.settings.brief, exemplars=self._exemplars,
-                    seed=int(digest(str(self.settings.seed), self.cell.id)[:12], 16))
 
 
 def _none_kept(chunk: str) -> Chunk:
