@@ -24,6 +24,8 @@ from strategies.reading import is_refusal, strip_citations
 from strategies.sub_answers import read_sub_answers
 from strategies.types import Usage
 
+_NO_REPLY = ("connection", "timeout")  # a key that is refused ends the run
+
 
 @dataclass(frozen=True, slots=True)
 class Subs:
@@ -37,15 +39,16 @@ class Subs:
 async def subs_of(player: CellPlayer, question: Question, answer: Answer, database: Database) -> Subs:
     """The sub-questions of a question that was played, as its cell has them answered.
 
-    Where the question ended before any prompt was sent, its evidence is not known to be whole: its sub-questions are
-    not asked and share its outcome.
+    Where the question ended before any prompt was sent, its evidence is not known to be whole; where no reply came
+    from its server, none is to be had for them either. Then its sub-questions are not asked and share its outcome.
     """
     mode = player.sub_answers(question)
     if mode == "none":
         return Subs()
     if mode == "in_prompt":
         return Subs(tuple(_read(question, answer)))
-    if answer.failure is not None and not any(isinstance(step, GenerateStep) for step in answer.trace):
+    if answer.failure is not None and (answer.failure.kind in _NO_REPLY or not any(
+            isinstance(step, GenerateStep) for step in answer.trace)):
         return Subs(tuple(StoredSub(question=text, outcome=answer.outcome) for text in question.sub_questions))
     return await _ask(player, question, answer, database)
 

@@ -101,6 +101,17 @@ def test_one_that_has_no_answer_stands_as_words_in_the_next(serve, town, chains,
     assert result["outcome"] == "answered"
 
 
+@pytest.mark.parametrize(("trouble", "outcome", "asked"), [
+    ({"drop": True}, "error", 1), ({"text": "late", "delay": 9}, "timeout", 1), ({"status": 400}, "error", 4)])
+def test_where_no_reply_came_they_are_not_asked_and_share_the_questions_outcome(serve, town, chains, ragbed, trouble,
+                                                                               outcome, asked):
+    server = serve(lambda _: trouble)
+    ragbed("run", chains(server.url, [row(1, hops=3)], calls={"calls": {"attempts": 1, "seconds": 0.5}}))
+    result = by_question(town)["3hop__1"]
+    assert (result["outcome"], [sub["outcome"] for sub in result["subs"]]) == (outcome, [outcome] * 3)
+    assert len(server.requests) == asked
+
+
 def test_gold_fills_them_only_where_the_settings_say_so_and_the_summary_says_it(serve, town, chains, ragbed):
     server = serve(reply)
     status, out, _ = ragbed("run", chains(server.url, [row(1)], filled="gold"), "--json")
