@@ -7,12 +7,14 @@ Only `question` and `answer` must be there. One line:
 """
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
 from documents.errors import BenchmarkError, SettingsError
-from documents.types import digest
+from documents.types import Chunk, digest
+from experiments.benchmarks.chained import with_references
+from experiments.benchmarks.files import local
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.question import Benchmark, Question
 from strategies.reading import fold
@@ -30,7 +32,7 @@ def read_exemplars(path: Path | None) -> tuple[Exemplar, ...]:
     if path is None:
         return ()
     try:
-        found = tuple(map(_exemplar, read_rows(path.expanduser())))
+        found = tuple(map(_exemplar, read_rows(local(path))))
     except BenchmarkError as error:
         raise SettingsError(f"exemplars: {error}") from error
     if not found:
@@ -42,25 +44,40 @@ def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark) -> No
     """Make sure that no example tells a question's answer.
 
     Raises:
-        SettingsError: an example is one of the benchmark's questions. One of the same words over other documents is
-            another question.
+        SettingsError: an example asks one of the benchmark's questions or sub-questions, in whatever case and
+            punctuation; or it holds the words of one, and asks them over a document of that question's.
     """
-    if not exemplars:
-        return
-    asked: dict[str, list[Question]] = defaultdict(list)
-    for question in benchmark.questions:
-        asked[fold(question.text)].append(question)
-    for place, exemplar in enumerate(exemplars, start=1):
-        for question in asked.get(fold(exemplar.question), ()):
-            if _shares_documents(exemplar, question):
-                raise SettingsError(f"exemplars: example {place} is the question {question.id} of {benchmark.name}, "
-                                    "and would tell its answer; take another example")
+    told = [_folded(exemplar.question) for exemplar in exemplars]
+    for question in benchmark.questions if exemplars else ():
+        asked = {_folded(text) for text in _asked(question)}
+        for place, (exemplar, words) in enumerate(zip(exemplars, told, strict=True), start=1):
+            if words in asked or (any(_holds(words, text) for text in asked)
+                                  and _shares_documents(exemplar, [*question.chunks, *benchmark.shared])):
+                raise SettingsError(f"exemplars: example {place} asks the question {question.id} of {benchmark.name}, "
+                                    "or a part of it, and would tell its answer; take another example")
 
 
-def _shares_documents(exemplar: Exemplar, question: Question) -> bool:
-    """Whether the example is asked over documents of the question's; where either has none, it may be."""
-    own = {fold(chunk.content) for chunk in question.chunks}
-    return not own or not exemplar.documents or not own.isdisjoint(map(fold, exemplar.documents))
+def _asked(question: Question) -> Iterator[str]:
+    """The question and its sub-questions, these also with the answers that they refer to."""
+    yield question.text
+    for text in question.sub_questions:
+        yield from {text, with_references(text, question.sub_answers)}
+
+
+def _shares_documents(exemplar: Exemplar, chunks: Iterable[Chunk]) -> bool:
+    """Whether a document of the example is one of the chunks, or a part of one, or the other way round."""
+    contents = [_folded(chunk.content) for chunk in chunks]
+    return any(_holds(content, shown) or _holds(shown, content)
+               for shown in map(_folded, exemplar.documents) for content in contents)
+
+
+def _holds(text: str, words: str) -> bool:
+    return bool(words.strip()) and f" {words} " in f" {text} "
+
+
+def _folded(text: str) -> str:
+    """Folded words; the text itself where it has none."""
+    return fold(text) or text.strip()
 
 
 def exemplars_hash(exemplars: tuple[Exemplar, ...]) -> str | None:

@@ -1,10 +1,12 @@
 """Worked examples in prompts: after the documents and before the rules, as the strategy answers; read strictly."""
+import contextlib
 import json
 
 import pytest
 
 from documents.errors import SettingsError
-from experiments.exemplars import read_exemplars
+from experiments.benchmarks import Mrke
+from experiments.exemplars import check_exemplars, read_exemplars
 from strategies.catalogue import REASONING
 from strategies.types import Exemplar
 
@@ -90,6 +92,28 @@ def test_an_example_that_is_one_of_the_questions_is_refused(serve, town, ragbed,
     told = {"question": "How many people live in town 2?", "answer": "222"}
     server = serve(town.reply)
     ragbed.refuses("run", town.config(server.url, exemplars=str(write(MILL, told))),
-                   says=["exemplars: example 2 is the question non_refusal-2 of", "would tell its answer"])
-    other = {**told, "documents": ["Another town 2."]}
-    assert ragbed("run", town.config(server.url, exemplars=str(write(other))))[0] == 0
+                   says=["exemplars: example 2 asks the question non_refusal-2 of", "would tell its answer"])
+
+
+CHAIN = {"id": "orl", "context": [["Tessel", ["The Orlo family runs Tessel."]], "Tessel sits in Marn."],
+         "question": "In which city is what the Orlo family runs?", "answer": "Marn",
+         "sub_questions": ["What does the Orlo family run?", "In which city is #1?"], "sub_answers": ["Tessel", "Marn"]}
+
+
+@pytest.mark.parametrize(("question", "documents", "refused"), [
+    ("in which CITY is what the Orlo family runs", ["Another document."], True),
+    ("What does the Orlo family run?", ["The Orlo family runs Tessel."], True),
+    ("What does the Orlo family run?", ["Another document."], True), ("In which city is #1?", [], True),
+    ("In which city is Tessel?", [], True),
+    ("Say in a word: in which city is Tessel?", ["Tessel sits in Marn"], True),
+    ("Say in a word: what does the Orlo family run?", ["The Orlo family runs Tessel."], True),  # without its title
+    ("Say in a word: in which city is Tessel?", ["So they say: Tessel sits in Marn. It rains there."], True),
+    ("Say in a word: in which city is Tessel?", ["Tessel is elsewhere."], False),
+    ("In which city is Boral?", ["Tessel sits in Marn."], False), ("What?", ["Tessel sits in Marn."], False)])
+def test_an_example_that_asks_a_part_of_a_question_is_refused_too(tmp_path, write, question, documents, refused):
+    (tmp_path / "mrke.jsonl").write_text(json.dumps(CHAIN))
+    benchmark = Mrke(path=str(tmp_path / "mrke.jsonl")).load()
+    exemplars = read_exemplars(write(MILL, {"question": question, "answer": "x", "documents": documents}))
+    with pytest.raises(SettingsError, match="example 2 asks the question orl of mrke, or a part of it"
+                       ) if refused else contextlib.nullcontext():
+        check_exemplars(exemplars, benchmark)

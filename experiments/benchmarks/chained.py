@@ -29,6 +29,15 @@ def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[t
     return asked, "placeholders" if any(map(REFERENCE.search, asked)) else "plain"
 
 
+def with_references(text: str, answers: Sequence[str]) -> str:
+    """The sub-question with each `#N` that refers to an earlier answer replaced by it; any other stays."""
+    def one(found: re.Match[str]) -> str:
+        place = int(found[1])
+        return answers[place - 1] if 1 <= place <= len(answers) else found[0]
+
+    return REFERENCE.sub(one, text)
+
+
 def _masked(text: str, earlier: Sequence[str]) -> str:
     """The longest answer goes first, since a shorter one may be a part of it; of equal ones the last."""
     forms = [(form, place) for place, answer in enumerate(earlier, start=1)
