@@ -8,13 +8,12 @@ sub-answer stands there. `in_prompt` reads the lines of the one reply that was a
 """
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agents.database import Database
 from agents.types import Answer, Cost, GenerateStep
-from experiments.benchmarks.chained import REFERENCE
+from experiments.benchmarks.chained import with_references
 from experiments.play import CellPlayer
 from experiments.question import Question
 from experiments.record import StoredSub
@@ -51,15 +50,6 @@ async def subs_of(player: CellPlayer, question: Question, answer: Answer, databa
             isinstance(step, GenerateStep) for step in answer.trace)):
         return Subs(tuple(StoredSub(question=text, outcome=answer.outcome) for text in question.sub_questions))
     return await _ask(player, question, answer, database)
-
-
-def with_references(text: str, answers: Sequence[str]) -> str:
-    """The sub-question with each `#N` that refers to an earlier answer replaced by it; any other stays."""
-    def one(found: re.Match[str]) -> str:
-        place = int(found[1])
-        return answers[place - 1] if 1 <= place <= len(answers) else found[0]
-
-    return REFERENCE.sub(one, text)
 
 
 def with_gold(subs: Sequence[StoredSub], question: Question) -> list[tuple[StoredSub, str | None]]:

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from experiments.subs import with_references
+from experiments.benchmarks.chained import with_references
 from strategies.catalogue import REASONING
 from strategies.reading import REFUSAL
 
