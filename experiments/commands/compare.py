@@ -11,7 +11,7 @@ from experiments.commands.options import AsJson
 
 def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished run's folder: the baseline.")],
             second: Annotated[Path | None, typer.Argument(
-                metavar="[B]", help="Another run's, whose cells are compared with A's. Without, the cells of A are "
+                metavar="B", help="Another run's, whose cells are compared with A's. Without, the cells of A are "
                                     "compared with its first.")] = None,
             metric: Annotated[list[str] | None, typer.Option(
                 "--metric", help="See `ragbed list metrics`; may be given again. By default the first column of the "

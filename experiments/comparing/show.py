@@ -60,9 +60,10 @@ def _cells(findings: Findings, one: Finding) -> dict[str, Any]:
 def _show(findings: Findings, with_flips: bool) -> None:
     for metric, group in groupby(findings.found, key=lambda one: one.comparison.metric):
         found = list(group)
-        print_table(*_table(found), title=f"{_heading(findings)}: {shown_name(metric, findings.second.judge)}")
+        print_table(*_table(findings, found),
+                    title=f"{_heading(findings)}: {shown_name(metric, findings.second.judge)}")
         for one in found:
-            say(f"{one.match.cell} against {one.match.baseline}: {verdict(one.comparison)}.")
+            say(f"{one.match.cell}: {verdict(one.comparison)}.")
         say("")
         if with_flips:
             _show_flips(findings, found)
@@ -72,24 +73,27 @@ def _show(findings: Findings, with_flips: bool) -> None:
 
 def _heading(findings: Findings) -> str:
     if findings.first is findings.second:
-        return f"{findings.first.name}: {findings.first.scoring} scoring"
+        return (f"{findings.first.name}: against {findings.found[0].match.baseline}, {findings.first.scoring} scoring")
     names = [findings.first.name, findings.second.name]
     names = names if names[0] != names[1] else [str(findings.first.path), str(findings.second.path)]
-    return f"{names[1]} against {names[0]}: {findings.first.scoring} scoring"
+    return f"{names[1]} against {names[0]}, {findings.first.scoring} scoring"
 
 
-def _table(found: Sequence[Finding]) -> tuple[list[str], list[list[str]]]:
+def _table(findings: Findings, found: Sequence[Finding]) -> tuple[list[str], list[list[str]]]:
+    """The baseline has a column where cells have several, or one of another name in the other run."""
     lonely = any(one.comparison.unpaired for one in found)
-    header = ["cell", "baseline", "n", *(["unpaired"] if lonely else []), "baseline's", "cell's",
+    named = findings.first is not findings.second and any(one.match.cell != one.match.baseline for one in found)
+    header = ["cell", *(["baseline"] if named else []), "n", *(["unpaired"] if lonely else []), "baseline's", "cell's",
               "difference [95 %]", "up", "down", "effect", "test", "p", "p (Holm)"]
-    return header, [_row(one, lonely) for one in found]
+    return header, [_row(one, named, lonely) for one in found]
 
 
-def _row(one: Finding, lonely: bool) -> list[str]:
+def _row(one: Finding, named: bool, lonely: bool) -> list[str]:
     made = one.comparison
     figures = [_figure(made.first), _figure(made.second), difference(made), _count(made.gained), _count(made.lost)]
-    return [one.match.cell, one.match.baseline, str(made.n), *([str(made.unpaired)] if lonely else []), *figures,
-            effect(made), made.test, probability(made.p), probability(made.p_holm)]
+    return [one.match.cell, *([one.match.baseline] if named else []), str(made.n),
+            *([str(made.unpaired)] if lonely else []), *figures, effect(made), made.test, probability(made.p),
+            probability(made.p_holm)]
 
 
 def _figure(value: float | None) -> str:

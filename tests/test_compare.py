@@ -1,0 +1,138 @@
+"""`ragbed compare`: cells of a run, and two runs, question by question, with gates."""
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from documents.errors import RunError, SettingsError
+from experiments.comparing import Gate, find, read_side
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Where the runs are kept that every test here reads."""
+    return tmp_path_factory.mktemp("made") / "runs"
+
+
+@pytest.fixture
+def two(serve, town, ragbed, made):
+    """A run of two strategies, and one whose model also knows the answer that the first gets wrong."""
+    runs = town.run.parent
+    if made.exists():
+        shutil.copytree(made, runs)
+        return town.run, runs / "better"
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url, reasoning=["direct", "least_to_most"]))[0] == 0
+
+    def better(body):
+        last = body["messages"][-1]["content"]
+        return "<Answer>333 people [1]</Answer>" if "in town 3?" in last else town.reply(body)
+
+    other = serve(better)
+    assert ragbed("run", town.config(other.url, file="better", name="better", reasoning="direct"))[0] == 0
+    shutil.copytree(runs, made)
+    return town.run, runs / "better"
+
+
+def compared(ragbed, *args):
+    status, out, err = ragbed("compare", *args, "--json")
+    assert status == 0, err
+    return json.loads(out)
+
+
+def test_the_means_are_those_of_the_run(two, ragbed, town):
+    found = compared(ragbed, two[0], "--metric", "unified", "--metric", "em", "--metric", "citation_f1")
+    cells = {cell["id"]: cell["metrics"] for cell in json.loads((town.run / "summary.json").read_text())["cells"]}
+    assert [row["metric"] for row in found["comparisons"]] == ["unified", "em", "citation_f1"]
+    for row in found["comparisons"]:
+        assert row["first"] == cells[row["baseline"]["id"]][row["metric"]]["mean"]
+        assert row["second"] == cells[row["cell"]["id"]][row["metric"]]["mean"]
+        assert row["unpaired"] == 0
+    assert [row["baseline"]["name"] for row in found["comparisons"]] == ["direct"] * 3
+    assert [row["test"] for row in found["comparisons"]] == ["permutation", "McNemar", "permutation"]
+
+
+def test_a_run_is_compared_with_the_like_cells_of_another(two, ragbed):
+    row, = compared(ragbed, *two, "--metric", "correct", "--flips")["comparisons"]
+    assert (row["baseline"]["name"], row["n"], row["gained"], row["lost"]) == ("direct", 5, 1, 0)
+    assert row["flips"] == [{"question": "non_refusal-3", "first": 0.0, "second": 1.0, "first_outcome": "answered",
+                             "second_outcome": "answered"}]
+    assert (row["p"], row["odds"]) == (1.0, None)
+    assert row["verdict"] == "no difference that 5 questions can show; they are too few to show any"
+
+
+def test_the_table_says_it_in_words(two, ragbed):
+    status, out, _ = ragbed("compare", *two, "--flips")
+    assert status == 0
+    assert "better against town, corrected scoring: unified (lexical)" in out
+    assert "difference [95 %]" in out
+    assert "non_refusal-3" in out
+    assert "The runs differ in model (" in out
+
+
+def test_a_gate_that_holds_ends_with_status_1(two, ragbed):
+    worse = two[1], two[0], "--cell", "direct"
+    status, _, err = ragbed("compare", *worse, "--fail-if", "correct < baseline - 0.1")
+    assert status == 1
+    assert "fails: correct < baseline - 0.1: direct has 0.2000, its baseline 0.4000" in err
+    assert ragbed("compare", *worse, "--fail-if", "correct < baseline - 0.2")[0] == 0
+    assert ragbed("compare", *worse, "--fail-if", "correct > baseline + 0", "--fail-if", "wrong > baseline")[0] == 1
+    found = json.loads(ragbed("compare", *worse, "--fail-if", "correct < baseline", "--json")[1])
+    assert [one["condition"] for one in found["failed"]] == ["correct < baseline"]
+    assert [row["metric"] for row in found["comparisons"]] == ["unified", "correct"]
+
+
+@pytest.mark.parametrize("text", [
+    "", "unified", "unified < baseline -", "unified < 0.5", "unified <= baseline", "unified < baseline * 2",
+    "unified < baseline - 1e9", "unified < baseline - 0.1; unified > baseline", "__import__('os') < baseline",
+    "unified < baseline - -0.1", "nothing < baseline", "unified < baseline - ٣"])
+def test_a_gate_of_another_form_is_refused(text):
+    with pytest.raises(SettingsError):
+        Gate.parse(text)
+
+
+def test_gates_are_read():
+    assert Gate.parse("unified < baseline - 0.02") == Gate("unified < baseline - 0.02", "unified", True, -0.02)
+    assert Gate.parse("recall@5>baseline+1") == Gate("recall@5>baseline+1", "recall@5", False, 1.0)
+    assert Gate.parse(" em > baseline ") == Gate("em > baseline", "em", False, 0.0)
+
+
+def test_what_cannot_be_compared_is_said_in_one_line(two, ragbed, tmp_path, town):
+    ragbed.refuses("compare", tmp_path / "none", says=["holds no run"])
+    ragbed.refuses("compare", two[1], says=["there is no second cell", "give another run"])
+    ragbed.refuses("compare", two[0], "--cell", "cot", says=["'cot'", "direct, least_to_most"])
+    ragbed.refuses("compare", two[0], "--metric", "accuracy", says=["accuracy is no metric of both", "unified"])
+    ragbed.refuses("compare", two[0], "--metric", "acuracy", says=["unknown metric"])
+    ragbed.refuses("compare", *two, "--baseline", "crest", says=["fits several cells"])
+    ragbed.refuses("compare", *two, "--fail-if", "unified < 1", says=["expected METRIC < baseline"])
+    (two[1] / "summary.json").unlink()
+    ragbed.refuses("compare", *two, says=["has not finished"])
+
+
+def test_runs_of_other_questions_or_scoring_are_refused(two, serve, town, ragbed):
+    server = serve(town.reply)
+    own = town.own({"id": "non_refusal-1", "question": "Who is the mayor?", "answer": "Ada"})
+    assert ragbed("run", town.config(server.url, name="own", benchmark=own, conditions="closed-book"))[0] == 0
+    ragbed.refuses("compare", town.run, town.run.parent / "own", "--baseline", "direct", says=["share no question"])
+    assert ragbed("run", town.config(server.url, name="published", scoring="as-published"))[0] == 0
+    ragbed.refuses("compare", town.run, town.run.parent / "published", says=["corrected scoring", "as-published"])
+
+
+def test_the_same_id_is_not_the_same_question(two, serve, town, ragbed):
+    rows = [town.row(number, **({"query": "What else?"} if number == 4 else {})) for number in range(5)]
+    town.write(rows)
+    assert ragbed("run", town.config(serve(town.reply).url, name="fewer"))[0] == 0
+    found = compared(ragbed, town.run, town.run.parent / "fewer")
+    assert "4 questions are in both runs; left out are 1 that one of them has alone, and 1 that differ under the " \
+           "same id." in found["notes"]
+    assert [row["n"] for row in found["comparisons"]] == [4]
+
+
+def test_a_gate_that_cannot_be_checked_has_not_passed(two):
+    first = read_side(two[0])
+    gate = Gate.parse("unified < baseline")
+    finding, = find(first, read_side(two[1])).found
+    assert gate.holds(finding.comparison) is False
+    with pytest.raises(RunError, match="cannot be checked"):
+        gate.holds(replace(finding.comparison, first=None))

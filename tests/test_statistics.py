@@ -1,0 +1,172 @@
+"""Paired tests, intervals, effect sizes and clusters, by hand-computed figures."""
+from dataclasses import dataclass, field
+
+import pytest
+
+from experiments.metrics import aggregate
+from experiments.question import Gold, Question
+from experiments.statistics import clusters, compare, holm, mcnemar, pairs_of, permutation, planned, smallest_share
+from experiments.statistics.intervals import of_shares
+from experiments.statistics.power import mcnemar_power, smallest_mean
+
+
+@dataclass
+class Row:
+    scores: dict
+    answerable: bool = True
+    outcome: str = "answered"
+    id: str = field(default="", compare=False)
+
+
+def cell(metric, values, unanswerable=()):
+    rows = [Row({metric: value}) for value in values] + [Row({metric: value}, False) for value in unanswerable]
+    return {f"q{place}": row for place, row in enumerate(rows)}
+
+
+def test_mcnemar_is_the_exact_binomial_test():
+    assert mcnemar(0, 5) == 2 / 32
+    assert mcnemar(1, 8) == pytest.approx(20 / 512)
+    assert mcnemar(3, 3) == mcnemar(0, 0) == 1.0
+
+
+def test_holm_multiplies_the_smallest_most_and_never_falls():
+    assert holm([0.01, 0.04, 0.03, None, 0.005]) == [pytest.approx(0.03), pytest.approx(0.06), pytest.approx(0.06),
+                                                     None, pytest.approx(0.02)]
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    assert holm([None]) == [None]
+
+
+def test_few_pairs_are_swapped_in_every_way():
+    assert permutation(pairs_of("f1", cell("f1", [0, 0, 0]), cell("f1", [0.1, 0.2, 0.3]), {})) == 2 / 8
+    assert permutation(pairs_of("f1", cell("f1", [0, 0, 0, 0.5]), cell("f1", [0.1, 0.2, 0.3, 0.5]), {})) == 2 / 8
+    assert permutation(pairs_of("f1", cell("f1", [0, 0, 0.3]), cell("f1", [0.1, 0.2, 0]), {})) == 1.0
+    assert permutation(pairs_of("f1", cell("f1", [0.5]), cell("f1", [0.5]), {})) == 1.0
+
+
+def test_many_pairs_are_swapped_at_random_the_same_each_time():
+    pairs = pairs_of("f1", cell("f1", [0.0] * 20), cell("f1", [0.5] * 19 + [0.0]), {})
+    assert permutation(pairs) == permutation(pairs) == 1 / 10_000
+    assert permutation(pairs, swaps=99) == 1 / 100
+
+
+def test_unified_is_swapped_within_the_splits_and_has_the_tables_statistic():
+    first, second = cell("unified", [0, 0], [0]), cell("unified", [1, 0.5], [1])
+    made, = compare([pairs_of("unified", first, second, {})])
+    assert (made.first, made.second) == (0, 0.875)
+    assert made.second == aggregate(list(second.values()))["unified"]["mean"]
+    assert made.p == 2 / 8
+    assert (made.gained, made.lost, made.low) == (3, 0, None)  # one unanswerable question has no spread
+
+
+def test_a_metric_of_sets_is_compared_by_its_own_formula():
+    first = {f"q{n}": Row({"citation_precision": 0.5, "citation_recall": 1.0}) for n in range(2)}
+    second = {f"q{n}": Row({"citation_precision": 1.0, "citation_recall": 1.0}) for n in range(2)}
+    made, = compare([pairs_of("citation_f1", first, second, {})])
+    assert (made.first, made.second, made.p) == (pytest.approx(2 / 3), 1.0, 0.5)
+    assert (made.gained, made.lost, made.dz, made.odds) == (None, None, None, None)
+
+
+def test_a_metric_that_rests_on_two_is_of_the_questions_that_have_both():
+    first = {"a": Row({"accuracy": 1.0, "reasoning_score": 1.0}), "b": Row({"accuracy": 0.0, "reasoning_score": None})}
+    made, = compare([pairs_of("gm", first, first, {})])
+    assert (made.n, made.first, made.unpaired) == (1, 1.0, 0)
+
+
+def test_shares_have_an_exact_test_flips_both_ways_and_odds():
+    first, second = cell("em", [0] * 8 + [1] * 12), cell("em", [1] * 8 + [0] + [1] * 11)
+    made, = compare([pairs_of("em", first, second, {})])
+    assert (made.gained, made.lost, made.odds, made.test) == (8, 1, 8.0, "McNemar")
+    assert made.p == pytest.approx(20 / 512)
+    assert made.difference == 0.35
+    assert made.dz is None
+
+
+def test_the_interval_of_shares_has_a_width_without_any_flip():
+    low, high = of_shares(0, 0, 98)  # sqrt(0.02 / 100) is 0.0141421
+    assert (low, high) == (pytest.approx(-0.0277181, abs=1e-6), pytest.approx(0.0277181, abs=1e-6))
+    assert of_shares(0, 0, 0) == (None, None)
+
+
+def test_dz_is_the_mean_difference_over_its_deviation():
+    made, = compare([pairs_of("f1", cell("f1", [0, 0]), cell("f1", [0.2, 0.4]), {})])
+    assert made.dz == pytest.approx(0.3 / 0.02**0.5)
+
+
+def test_what_one_cell_alone_has_is_counted():
+    first = {"a": Row({"em": 1.0}), "b": Row({"em": None}), "c": Row({"em": 0.0}), "d": Row({"em": None})}
+    second = {"a": Row({"em": 1.0}), "b": Row({"em": 1.0}), "d": Row({"em": None}), "e": Row({"em": 1.0})}
+    pairs = pairs_of("em", first, second, {})
+    assert (pairs.questions, pairs.unpaired) == (("a",), 3)
+
+
+def test_a_question_whose_gold_one_cell_dropped_is_no_pair_of_unified():
+    first, second = {"a": Row({"unified": 1.0, "accuracy": 1.0})}, {"a": Row({"unified": 1.0, "accuracy": 0.0}, False)}
+    assert pairs_of("unified", first, second, {}).unpaired == 1
+    pairs = pairs_of("accuracy", first, second, {})
+    assert (pairs.n, pairs.observed()) == (1, (1.0, 0.0))
+
+
+def test_nothing_in_common_has_no_figures():
+    made, = compare([pairs_of("em", cell("em", [1, 0]), {}, {})])
+    assert (made.n, made.first, made.difference, made.low, made.p, made.p_holm, made.smallest) == (0, *[None] * 6)
+
+
+def test_questions_over_one_document_are_swapped_together():
+    first, second = cell("em", [0] * 10), cell("em", [1] * 10)
+    assert compare([pairs_of("em", first, second, {})])[0].p == pytest.approx(2 / 1024)
+    two = {f"q{place}": f"document {place // 5}" for place in range(10)}
+    made, = compare([pairs_of("em", first, second, two)])
+    assert (made.test, made.clusters, made.n, made.p) == ("permutation", 2, 10, 0.5)
+
+
+def question(id, *documents):
+    return Question(id, "?", ("x",), True, gold=tuple(Gold(name) for name in documents))
+
+
+def test_questions_that_share_a_gold_document_are_one_cluster():
+    many = [question(f"s{n}", f"own {n}") for n in range(12)]
+    found = clusters([question("a", "x", "y"), question("b", "y"), question("c", "novel#1"), question("d", "novel#2"),
+                      question("e"), question("f"), *many])
+    assert found.note == ""
+    groups = {}
+    for name, cluster in found.of.items():
+        groups.setdefault(cluster, set()).add(name)
+    assert [group for group in groups.values() if len(group) > 1] == [{"a", "b"}, {"c", "d"}]
+
+
+def test_a_collection_that_hangs_together_is_clustered_by_the_first_document():
+    chain = [question(f"q{n}", f"d{n // 2}", f"d{n // 2 + 1}") for n in range(40)]
+    found = clusters(chain)
+    assert "first of their gold documents" in found.note
+    assert len(set(found.of.values())) == 20
+
+
+def test_few_documents_are_taken_as_they_are():
+    found = clusters([question(f"q{n}", f"d{n % 3}") for n in range(30)])
+    assert "say nothing of others" in found.note
+    assert len(set(found.of.values())) == 30
+
+
+def test_the_smallest_difference_is_none_where_no_test_could_find_one():
+    assert smallest_share(5) is None  # five flips one way have a p of 0.0625
+    assert mcnemar_power(6, 1.0) == pytest.approx(1.0)
+    assert smallest_share(6, 0.0) > 0.9
+    assert smallest_mean(1) is None
+    assert planned("unified", 1, 1) is None
+    assert smallest_share(0) is None
+
+
+def test_more_comparisons_need_larger_differences():
+    assert smallest_share(100) < smallest_share(100, comparisons=10)
+    assert planned("f1", 100) < planned("f1", 100, comparisons=10)
+    assert planned("em", 100) == smallest_share(100)
+    assert planned("unified", 50, 50) == pytest.approx(planned("f1", 100), rel=0.01)
+
+
+def test_as_published_and_corrected_agree_with_the_tables_means():
+    first, second = cell("unified", [1, -1, 0.5]), cell("unified", [1, 1, 0.5])
+    for scoring, refusing in (("corrected", True), ("as-published", True), ("as-published", False)):
+        made, = compare([pairs_of("unified", first, second, {}, scoring, refusing)])
+        means = [aggregate(list(rows.values()), scoring, refusing=refusing)["unified"]["mean"]
+                 for rows in (first, second)]
+        assert [made.first, made.second] == means

@@ -1,0 +1,150 @@
+"""Simulated scores whose truth is known: intervals cover, tests err, and plans find as often as they say."""
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from experiments.statistics import compare, holm, mcnemar, pairs_of, permutation, planned, smallest_mean, smallest_share
+from experiments.statistics.intervals import bootstrap, of_shares
+
+TIMES = 400  # the standard error of a share of 0.95 is 0.011
+
+
+@dataclass
+class Row:
+    scores: dict
+    answerable: bool
+    outcome: str = "answered"
+
+
+def pairs(metric, first, second, answerable=None, clusters=None):
+    answerable = [True] * len(first) if answerable is None else answerable
+    sides = [{f"q{place}": Row({metric: float(value)}, kind)
+              for place, (value, kind) in enumerate(zip(values, answerable, strict=True))}
+             for values in (first, second)]
+    of = {} if clusters is None else {f"q{place}": str(cluster) for place, cluster in enumerate(clusters)}
+    return pairs_of(metric, *sides, of)
+
+
+def f1s(rng, n, better=0.0):
+    """Skewed scores that hang together by question."""
+    hard = rng.beta(0.6, 0.9, n)
+    return [np.clip(hard + rng.normal(0, 0.25, n), -1, 2), np.clip(hard + better + rng.normal(0, 0.25, n), -1, 2)]
+
+
+def unified(rng, better=0.0):
+    """60 answerable questions and 30 others, whose differences vary less."""
+    answerable = np.repeat([True, False], [60, 30])
+    spread = np.where(answerable, 0.7, 0.4)
+    first = rng.normal(0.3, 0.3, 90)
+    return first, first + better + spread * rng.normal(size=90), answerable
+
+
+def clustered(rng, better=0.0, documents=25, each=4):
+    """A document shifts all of its questions."""
+    shift = np.repeat(rng.normal(0, 0.3, documents), each)
+    first = rng.uniform(size=documents * each)
+    return first, first + better + shift + rng.normal(0, 0.1, len(first)), np.repeat(np.arange(documents), each)
+
+
+def shares(rng, n, gained, lost):
+    return rng.multinomial(n, [gained, lost, 1 - gained - lost])[:2]
+
+
+def covers(interval, truth):
+    return interval.low <= truth <= interval.high
+
+
+@pytest.mark.parametrize("n", [15, 60])
+def test_intervals_of_means_cover_at_their_rate(n):
+    rng = np.random.default_rng(n)
+    truth = np.subtract(*reversed(f1s(rng, 1_000_000, 0.1))).mean()
+    covered = [covers(bootstrap(pairs("f1", *f1s(rng, n, 0.1)), seed, 1000)[0], truth) for seed in range(TIMES)]
+    assert 0.925 <= np.mean(covered) <= 0.975
+
+
+def test_intervals_of_two_splits_cover_at_their_rate():
+    rng = np.random.default_rng(2)
+    covered = [covers(bootstrap(pairs("unified", *unified(rng, 0.2)), seed, 1000)[0], 0.2) for seed in range(TIMES)]
+    assert 0.925 <= np.mean(covered) <= 0.975
+
+
+def test_intervals_by_document_cover_where_those_by_question_would_not():
+    rng = np.random.default_rng(3)
+    drawn = [clustered(rng, 0.1) for _ in range(TIMES)]
+    by_document = [covers(bootstrap(pairs("f1", first, second, clusters=of), 0, 1000)[0], 0.1)
+                   for first, second, of in drawn]
+    by_question = [covers(bootstrap(pairs("f1", first, second), 0, 1000)[0], 0.1) for first, second, _ in drawn[:100]]
+    assert 0.925 <= np.mean(by_document) <= 0.975
+    assert np.mean(by_question) < 0.85
+
+
+@pytest.mark.parametrize(("n", "gained", "lost"), [(20, 0.1, 0.1), (50, 0.15, 0.05), (100, 0.02, 0.02),
+                                                   (400, 0.2, 0.1)])
+def test_intervals_of_shares_cover_at_least_at_their_rate(n, gained, lost):
+    rng = np.random.default_rng(n)
+    covered = [covers(of_shares(*shares(rng, n, gained, lost), n), gained - lost) for _ in range(4000)]
+    assert np.mean(covered) >= 0.935
+    assert np.mean(covered) <= (0.975 if n * (gained + lost) > 10 else 1.0)
+
+
+def test_without_a_difference_the_tests_find_one_as_rarely_as_they_should():
+    rng = np.random.default_rng(4)
+    means = [permutation(pairs("f1", *f1s(rng, 40)), seed, 999) <= 0.05 for seed in range(TIMES)]
+    splits = [permutation(pairs("unified", *unified(rng)), seed, 999) <= 0.05 for seed in range(TIMES)]
+    exact = [mcnemar(*shares(rng, 100, 0.15, 0.15)) <= 0.05 for _ in range(2000)]
+    assert 0.025 <= np.mean(means) <= 0.08
+    assert 0.025 <= np.mean(splits) <= 0.08
+    assert 0.015 <= np.mean(exact) <= 0.055
+
+
+def test_questions_over_one_document_do_not_pass_for_independent_ones():
+    rng = np.random.default_rng(5)
+    drawn = [clustered(rng) for _ in range(TIMES)]
+    together = [permutation(pairs("f1", first, second, clusters=of), 0, 999) <= 0.05 for first, second, of in drawn]
+    apart = [permutation(pairs("f1", first, second), 0, 999) <= 0.05 for first, second, _ in drawn[:100]]
+    assert 0.025 <= np.mean(together) <= 0.08
+    assert np.mean(apart) > 0.15
+
+
+def test_of_many_comparisons_without_a_difference_none_is_found_in_19_of_20():
+    rng = np.random.default_rng(6)
+    families = [[mcnemar(*shares(rng, 100, 0.2, 0.2)) for _ in range(10)] for _ in range(500)]
+    assert np.mean([min(p) <= 0.05 for p in families]) > 0.2
+    assert np.mean([min(holm(p)) <= 0.05 for p in families]) <= 0.07
+
+
+@pytest.mark.parametrize(("n", "discordance", "comparisons"), [(30, 0.25, 1), (100, 0.3, 1), (500, 0.1, 1),
+                                                               (195, 0.25, 14)])
+def test_the_smallest_share_is_found_in_four_of_five(n, discordance, comparisons):
+    rng = np.random.default_rng(n)
+    smallest = smallest_share(n, discordance, comparisons)
+    differ = max(discordance, smallest)
+    gained, lost = (differ + smallest) / 2, (differ - smallest) / 2
+    tables, times = np.unique([shares(rng, n, gained, max(lost, 0.0)) for _ in range(3000)], axis=0,
+                              return_counts=True)
+    found = [mcnemar(*map(int, table)) <= 0.05 / comparisons for table in tables]
+    assert np.average(found, weights=times) == pytest.approx(0.8, abs=0.025)
+
+
+def test_the_smallest_difference_of_means_is_found_in_four_of_five():
+    rng = np.random.default_rng(7)
+    smallest = smallest_mean(50, 0.5)
+    found = [permutation(pairs("f1", np.zeros(50), rng.normal(smallest, 0.5, 50)), seed, 999) <= 0.05
+             for seed in range(TIMES)]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.05)
+
+
+def test_the_planned_difference_of_two_splits_is_found_in_four_of_five():
+    rng = np.random.default_rng(8)
+    answerable = [True] * 60 + [False] * 30
+    smallest = planned("unified", 60, 30)
+    found = [permutation(pairs("unified", np.zeros(90), rng.normal(smallest, 0.5, 90), answerable), seed, 999) <= 0.05
+             for seed in range(TIMES)]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.05)
+
+
+def test_the_smallest_difference_that_a_comparison_names_is_about_the_planned_one():
+    rng = np.random.default_rng(9)
+    made, = compare([pairs("f1", np.zeros(200), rng.normal(0, 0.5, 200))])
+    assert made.smallest == pytest.approx(smallest_mean(200, 0.5), rel=0.15)
