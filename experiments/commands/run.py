@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from shlex import join
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from experiments.commands.options import AsJson
+
+if TYPE_CHECKING:
+    from experiments.settings import RunSettings
 
 _BY_NAME = "Of a benchmark by its name"
 _PART = "Which questions"
@@ -72,6 +75,9 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
                                                           "call is made, and the records are made anew; replay: no "
                                                           "call is made, the records are made anew from the "
                                                           "journal.")] = JournalMode.record,
+        dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked: cells, calls, tokens, "
+                                                            "price, and the smallest difference that so many questions "
+                                                            "can detect.")] = False,
         json: AsJson = False) -> None:
     """Carry out an experiment, or continue it where it stopped. Exit status 1: every question ended in an error."""
     from documents.errors import SettingsError
@@ -84,8 +90,22 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
                "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name, "out": out, "set": set}
     settings = settings_of(target, path, {key: value for key, value in options.items() if value is not None},
                            Part(limit, sample, seed, tuple(filter or ())))
+    if dry:
+        _plan(settings, json)
+        return
     carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json,
               retry=f"`{_again(sys.argv[1:])}`")
+
+
+def _plan(settings: RunSettings, json: bool) -> None:
+    from experiments.display import print_json
+    from experiments.planning import plan_run, show_plan
+
+    plan = plan_run(settings)
+    if json:
+        print_json(plan)
+    else:
+        show_plan(plan)
 
 
 def _again(words: Sequence[str]) -> str:

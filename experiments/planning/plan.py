@@ -1,0 +1,155 @@
+"""The plan of a run: its cells, and bounds of what each asks, uses and costs. Nothing is opened or written."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from agents.context import Context
+from agents.models import without_opening
+from agents.replies import Pricer
+from experiments.cells import Cell, cells_of, labels
+from experiments.checks import check_conditions
+from experiments.exemplars import check_exemplars, read_exemplars
+from experiments.judges import ModelJudge
+from experiments.planning.evidence import Foreseen
+from experiments.planning.judging import judged
+from experiments.planning.playing import Bounds, Use, bounds_of
+from experiments.question import Benchmark, Question
+from experiments.resources import Resources
+from experiments.settings import RunSettings
+from experiments.statistics import planned
+from experiments.tasks import Tasks
+
+SAMPLE = 100  # questions that stand for all, evenly spread
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """One cell. Prices are in US dollars, None where unknown; the judge's is among neither."""
+
+    cell: Cell
+    bounds: Bounds
+    judge: Use
+    least: float | None
+    most: float | None
+
+
+def plan_run(settings: RunSettings) -> dict[str, Any]:
+    """What the run would ask, use and cost, as `ragbed run --dry-run --json` prints it.
+
+    Raises:
+        UserError: the run could not begin: its benchmark, exemplars, conditions or models do not fit.
+    """
+    benchmark = settings.benchmark.load()
+    cells = cells_of(settings, benchmark)
+    check_conditions(settings, cells, benchmark)
+    exemplars = read_exemplars(settings.exemplars)
+    check_exemplars(exemplars, benchmark)
+    planner = _Planner(settings, Resources(benchmark, settings.seed, exemplars))
+    plans = [planner.plan(cell) for cell in cells]
+    names = labels([{"id": cell.id, **asdict(cell)} for cell in cells])
+    rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
+             **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
+    total = sum((plan.bounds for plan in plans), Bounds())
+    return {"run": str(settings.folder), "questions": len(benchmark.questions), "cells": rows,
+            "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
+            "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
+            "detectable": _detectable(benchmark, len(cells)),
+            "notes": list(_notes(settings, benchmark, planner, plans))}
+
+
+class _Planner:
+    """Plans cells; those that differ in what no prompt shows are played once."""
+
+    def __init__(self, settings: RunSettings, resources: Resources) -> None:
+        self.settings, self.resources = settings, resources
+        self.foreseen = Foreseen(settings, resources)
+        self._models = {name: without_opening(name, settings.calls) for name in settings.models}
+        self._played: dict[tuple[Cell, Context | None], tuple[Bounds, Use]] = {}
+
+    def plan(self, cell: Cell) -> CellPlan:
+        """The cell's plan."""
+        context, price = self._models[cell.model]
+        key = (replace(cell, model="", repeat=0), context)
+        if key not in self._played:
+            self._played[key] = self._play(cell, context)
+        bounds, judge = self._played[key]
+        return CellPlan(cell, bounds, judge, _price(price, replace(bounds.least, completion=0)),
+                        _price(price, bounds.most))
+
+    def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
+        resources, benchmark = self.resources, self.resources.benchmark
+        tasks = Tasks(cell, self.settings, benchmark.scheme, resources.exemplars)
+        bounds, judge, some = Bounds(), Use(), spread(benchmark.questions)
+        for question in some:
+            def search(k: int | None, asked: Question = question) -> Sequence[Any]:
+                return self.foreseen.chunks(cell, asked, k)
+
+            bounds += bounds_of(tasks, question, search, context)
+            judge += judged(self.settings, benchmark.scheme.rubric, question, resources.answerable(cell, question))
+        factor = len(benchmark.questions) / len(some)
+        return bounds.times(factor), judge.times(factor)
+
+    def judge(self, use: Use) -> dict[str, Any] | None:
+        """What the judge uses at most; None where no model judges."""
+        if not isinstance(self.settings.judge, ModelJudge):
+            return None
+        name = self.settings.judge.model
+        _, price = without_opening(name, self.settings.calls)
+        return {"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
+                "completion_tokens": round(use.completion), "price": _price(price, use)}
+
+
+def spread(questions: Sequence[Question]) -> Sequence[Question]:
+    """At most `SAMPLE` of the questions, evenly spread."""
+    count = len(questions)
+    return questions if count <= SAMPLE else [questions[place * count // SAMPLE] for place in range(SAMPLE)]
+
+
+def _price(price: Pricer, use: Use) -> float | None:
+    """The price of all calls, each as large as the mean one."""
+    if not use.calls:
+        return 0.0
+    one = price(round(use.prompt / use.calls), round(use.completion / use.calls), 0)
+    return None if one is None else one * use.calls
+
+
+def _sum(prices: Sequence[float | None]) -> float | None:
+    known = [price for price in prices if price is not None]
+    return sum(known) if len(known) == len(prices) else None
+
+
+def _figures(bounds: Bounds, least: float | None, most: float | None) -> dict[str, Any]:
+    return {"calls": {"least": round(bounds.least.calls), "most": round(bounds.most.calls)},
+            "prompt_tokens": {"least": round(bounds.least.prompt), "most": round(bounds.most.prompt)},
+            "completion_tokens": {"most": round(bounds.most.completion)}, "price": {"least": least, "most": most},
+            "too_long": round(bounds.too_long)}
+
+
+def _detectable(benchmark: Benchmark, cells: int) -> dict[str, Any]:
+    """The smallest difference in the main figure that so many questions detect: of one pair of cells, and of all."""
+    metric = benchmark.scheme.columns[0].split(" / ")[0]
+    answerable = sum(question.answerable for question in benchmark.questions)
+    counts = answerable, len(benchmark.questions) - answerable
+    pairs = max(1, cells * (cells - 1) // 2)
+    return {"metric": metric, "pairs": pairs, "of_one_pair": planned(metric, *counts),
+            "of_all_pairs": planned(metric, *counts, comparisons=pairs)}
+
+
+def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
+           plans: Sequence[CellPlan]) -> Iterator[str]:
+    yield ("Tokens are estimated from the prompts that the strategies build, without the model's tokeniser; the most "
+           "is where every reply is as long as it may be.")
+    if len(benchmark.questions) > SAMPLE:
+        yield f"{SAMPLE} of the {len(benchmark.questions)} questions, evenly spread, stand for all."
+    if planner.foreseen.guessed:
+        yield "The index is not built yet: its chunks are taken to be as long as its chunker makes them."
+    unpriced = dict.fromkeys(plan.cell.model for plan in plans if plan.most is None)
+    if unpriced:
+        yield f"No price is known of {', '.join(unpriced)}."
+    too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
+    if too_long:
+        yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
+    if (settings.folder / "records.sqlite").exists():
+        yield f"{settings.folder} holds calls or records already; what it has is not asked again, and counted here."

@@ -1,0 +1,115 @@
+"""Playing a cell's questions against the stand-in: how many calls, and how many tokens."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from agents.asked import Asked
+from agents.context import Context
+from agents.playback import Means, Playback
+from documents.errors import CallTooLong, RunError
+from documents.types import Chunk
+from experiments.planning.standin import MANNERS, Manner, prompt_tokens, reply_to
+from experiments.question import Question
+from experiments.tasks import Tasks
+from strategies.catalogue import reasoning
+from strategies.types import Evidence, Failure, Generate, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Calls, and the tokens of their prompts and of replies that use their limits up."""
+
+    calls: float = 0
+    prompt: float = 0
+    completion: float = 0
+
+    def __add__(self, other: Use) -> Use:
+        return Use(self.calls + other.calls, self.prompt + other.prompt, self.completion + other.completion)
+
+    def times(self, factor: float) -> Use:
+        return Use(self.calls * factor, self.prompt * factor, self.completion * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the most, and how many questions have a prompt that cannot fit the context."""
+
+    least: Use = Use()
+    most: Use = Use()
+    too_long: float = 0
+
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(self.least + other.least, self.most + other.most, self.too_long + other.too_long)
+
+    def times(self, factor: float) -> Bounds:
+        return Bounds(self.least.times(factor), self.most.times(factor), self.too_long * factor)
+
+
+def bounds_of(tasks: Tasks, question: Question, search: Callable[[int | None], Sequence[Chunk]],
+              context: Context | None) -> Bounds:
+    """The bounds of one question, its sub-questions included.
+
+    Args:
+        search: what a search for so many chunks returns.
+    """
+    played = [_Play(tasks, search, context, manner).question(question) for manner in MANNERS]
+    return Bounds(least_of([use for use, _ in played]), most_of([use for use, _ in played]),
+                  max(too_long for _, too_long in played))
+
+
+def least_of(uses: Sequence[Use]) -> Use:
+    """The least of each figure."""
+    return Use(min(use.calls for use in uses), min(use.prompt for use in uses), min(use.completion for use in uses))
+
+
+def most_of(uses: Sequence[Use]) -> Use:
+    """The most of each figure."""
+    return Use(max(use.calls for use in uses), max(use.prompt for use in uses), max(use.completion for use in uses))
+
+
+class _Play:
+    """One question played with replies of one manner."""
+
+    def __init__(self, tasks: Tasks, search: Callable[[int | None], Sequence[Chunk]], context: Context | None,
+                 manner: Manner) -> None:
+        self._tasks, self._search, self._context, self._manner = tasks, search, context, manner
+        self._limits = tasks.settings.limits
+
+    def question(self, question: Question) -> tuple[Use, bool]:
+        """What it uses, and whether a prompt cannot fit."""
+        use, evidence, too_long = self._played(self._tasks.whole(question), self._search)
+        if self._tasks.sub_answers(question) == "asked" and not too_long:
+            for place, text in enumerate(question.sub_questions):
+                task = self._tasks.part(question, place, text, evidence)
+                more, _, _ = self._played(task, lambda k: [passage.chunk for passage in evidence])
+                use += more
+        return use, too_long
+
+    def _played(self, task: Task, search: Callable[[int | None], Sequence[Chunk]]) -> tuple[Use, Evidence, bool]:
+        play = Playback(task, reasoning(self._tasks.cell.reasoning),
+                        Means(_unused, _unused, _unused, _unused, self._limits))
+        use = Use()
+        while play.node != "finish" and not play.stop_over_budget():
+            if play.node == "search":
+                play.take_found([search(action.k) for action in play.searches()])
+            else:
+                asked = [self._asked(call, task.question) for call in play.calls()]
+                use = sum((one for _, one in asked), use)
+                play.take_asked([one for one, _ in asked])
+        answer = play.answer()
+        return use, answer.evidence, answer.outcome == "too_long"
+
+    def _asked(self, call: Generate, question: str) -> tuple[Asked, Use]:
+        limit = call.max_tokens or self._limits.max_tokens
+        try:
+            if self._context is not None:
+                self._context.check(call.messages, limit)
+        except CallTooLong as error:
+            return Asked("", Failure("too_long", str(error))), Use()
+        return Asked("", reply_to(call, question, self._manner, limit)), Use(1, prompt_tokens(call), limit)
+
+
+def _unused(*given: object) -> NoReturn:
+    raise RunError("a plan performs nothing")

@@ -1,0 +1,47 @@
+"""The plan of a run in the terminal."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.display import note, price, print_table, say
+
+
+def show_plan(plan: Mapping[str, Any]) -> None:
+    """The cells with their bounds, then the judge, the smallest difference that can be detected, and notes."""
+    too_long = ["too long"] if plan["total"]["too_long"] else []
+    rows = [[cell["name"], *_row(cell, bool(too_long))] for cell in plan["cells"]]
+    print_table(["cell", "calls", "prompt tokens", "completion tokens", "price", *too_long],
+                [*rows, ["all", *_row(plan["total"], bool(too_long))]],
+                title=f"{plan['run']}: {len(rows)} cells of {plan['questions']:,} questions")
+    if (judge := plan["judge"]) is not None:
+        say(f"The judge {judge['model']}: up to {judge['calls']:,} calls, {judge['prompt_tokens']:,} + "
+            f"{judge['completion_tokens']:,} tokens, {price(judge['price'])}.")
+    say(_detectable(plan["detectable"], len(rows)))
+    for text in plan["notes"]:
+        note(text)
+
+
+def _row(figures: Mapping[str, Any], too_long: bool) -> list[str]:
+    cost = figures["price"]
+    prices = "?" if cost["most"] is None else "$0" if not cost["most"] else \
+        f"{price(cost['least'])} to {price(cost['most'])}"
+    return [_span(figures["calls"]), _span(figures["prompt_tokens"]),
+            f"up to {figures['completion_tokens']['most']:,}", prices, *([f"{figures['too_long']:,}"] * too_long)]
+
+
+def _span(bounds: Mapping[str, int]) -> str:
+    least, most = f"{bounds['least']:,}", f"{bounds['most']:,}"
+    return least if least == most else f"{least} to {most}"
+
+
+def _detectable(found: Mapping[str, Any], cells: int) -> str:
+    one, every = found["of_one_pair"], found["of_all_pairs"]
+    if one is None:
+        return f"So few questions can detect no difference in {found['metric']} between two cells."
+    said = (f"The smallest difference in {found['metric']} that so many questions detect, four times out of five: "
+            f"{one:.3f} between two cells")
+    if cells < 3:
+        return said + "."
+    return said + (f", corrected for all {found['pairs']} pairs " +
+                   ("none." if every is None else f"{every:.3f}."))

@@ -1,0 +1,86 @@
+"""A stand-in for a model: replies that any strategy may get, so that what it then asks for can be counted.
+
+No one reply leads every strategy through the least or the most calls, so each of several manners is played: the
+least and the most that any of them leads to are the bounds.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Literal
+
+from strategies.reading import REFUSAL
+from strategies.types import Generate, Reply, Usage
+
+# short: an answer in its tags. echo: the question again, and nothing new. refusal: that it cannot be answered.
+# long: a list of questions that fills the limit.
+Manner = Literal["short", "echo", "refusal", "long"]
+MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long")
+_CHARACTERS = 4  # of English for a token
+_LINES, _LONGEST = 8, 900
+# Letters of English words come four or five to a token, digits, marks and other scripts one or two.
+_PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
+_WORD, _DIGITS = 6, 2
+
+
+@lru_cache(maxsize=4096)
+def about_tokens(text: str) -> int:
+    """How many tokens a text has in about: a word of up to six letters, two digits, or a mark or other sign is one."""
+    count = 0
+    for piece in _PIECES.findall(text):
+        if piece.isascii() and piece.isalnum():
+            count -= -len(piece) // (_DIGITS if piece.isdigit() else _WORD)
+        else:
+            count += 1
+    return count
+
+
+def prompt_tokens(call: Generate) -> int:
+    """How many tokens a call's messages have in about; three for what stands around each."""
+    return sum(3 + sum(map(about_tokens, message.parts)) for message in call.messages)
+
+
+def reply_to(call: Generate, question: str, manner: Manner, limit: int) -> Reply:
+    """What the stand-in says.
+
+    Args:
+        limit: tokens of a reply.
+    """
+    parsed = None if call.schema is None else _instance(call.schema, manner == "long")
+    text = _said(question, manner, limit)
+    return Reply(text, parsed=parsed, usage=Usage(prompt_tokens(call), limit, calls=1))
+
+
+def _said(question: str, manner: Manner, limit: int) -> str:
+    if manner == "long":
+        return _list(limit)
+    return {"short": "<Thinking>The documents say so.</Thinking>\n<Answer>Yes [1]</Answer>", "echo": question,
+            "refusal": f"<Answer>{REFUSAL}</Answer>"}[manner]
+
+
+@lru_cache(maxsize=16)
+def _list(limit: int) -> str:
+    """Questions, one a line, that together have the limit's length."""
+    lines = max(_LINES, limit * _CHARACTERS // _LONGEST)
+    filler = " and what follows from it" * (limit * _CHARACTERS // lines // 25)
+    return "\n".join(f"{number}. What do the documents say of part {number}{filler}?"
+                     for number in range(1, lines + 1))
+
+
+def _instance(schema: Mapping[str, Any], most: bool) -> Any:
+    """A value that fits a JSON Schema: the least one, or one with lists of several."""
+    if "enum" in schema:
+        return schema["enum"][-1 if most else 0]
+    match schema.get("type"):
+        case "object":
+            return {name: _instance(inner, most) for name, inner in schema.get("properties", {}).items()}
+        case "array":
+            count = schema.get("maxItems", _LINES) if most else schema.get("minItems", 0)
+            return [_instance(schema.get("items", {}), most) for _ in range(count)]
+        case "boolean":
+            return most
+        case "integer" | "number":
+            return schema.get("maximum" if most else "minimum", 1)
+        case _:
+            return "What do the documents say of it?"
