@@ -14,6 +14,11 @@ from typing import Any
 from documents.errors import RunError
 from documents.types import digest
 
+_UNWRITABLE = {
+    sqlite3.SQLITE_FULL: "free space, and the same command continues",
+    sqlite3.SQLITE_IOERR: "where the disk is full free space, and the same command continues",
+    **dict.fromkeys((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+                    "the file and its folder have to be there and writable; copy the folder to where they are")}
 _WINDOW = 0.005  # seconds: many replies of one moment share one commit, and none waits noticeably
 # Not WITHOUT ROWID, which is for small rows: texts in the key's own tree make every insertion three times as dear.
 _TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT NOT NULL)"
@@ -37,32 +42,50 @@ class Database:
         path: the file; made where absent.
         schema: `CREATE TABLE IF NOT EXISTS` statements.
         version: of the schema; stored in the file.
+        reading: whether nothing is going to be written: a file that cannot be is then read as it is.
 
     Raises:
         RunError: the file cannot be opened or written, is not a database, or has a newer schema, and is as it was.
     """
 
-    def __init__(self, path: Path, schema: Iterable[str], version: int = 0) -> None:
+    def __init__(self, path: Path, schema: Iterable[str], version: int = 0, reading: bool = False) -> None:
         self.path = path
         self._commit: asyncio.Future[None] | None = None
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, timeout=30)
-            self._hold_to(version)
-            for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", _TEXTS, *schema):
-                self._connection.execute(statement)
+            try:
+                self._prepare(schema, version)
+            except sqlite3.OperationalError as error:
+                if not reading or _code(error) not in _UNWRITABLE:
+                    raise
+                self._reopen_to_read()
+                self._stamp(version)
             self._known = {row[0] for row in self._connection.execute("SELECT hash FROM texts")}
         except sqlite3.Error as error:
-            raise RunError(f"{path}: {error}") from error
+            raise _refusal(path, error) from error
 
-    def _hold_to(self, version: int) -> None:
-        """Stamp the file with the version; one without a stamp is new, or as old as the first version."""
+    def _prepare(self, schema: Iterable[str], version: int) -> None:
+        if self._stamp(version) < version:
+            self._connection.execute(f"PRAGMA user_version={version:d}")
+        for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", _TEXTS, *schema):
+            self._connection.execute(statement)
+
+    def _stamp(self, version: int) -> int:
+        """The file's version; one without a stamp is new, or as old as the first version."""
         (stamped,), = self._connection.execute("PRAGMA user_version")
         if stamped > version:
             self._connection.close()
             raise RunError(f"{self.path}: was written by a newer ragbed, in format {stamped}; this one reads formats "
                            f"up to {version}: upgrade ragbed to open it")
-        if stamped < version:
-            self._connection.execute(f"PRAGMA user_version={version:d}")
+        return int(stamped)
+
+    def _reopen_to_read(self) -> None:
+        """Without a log beside it a file is whole, and needs no lock, which would have to be written."""
+        self._connection.close()
+        log = self.path.with_name(f"{self.path.name}-wal")
+        whole = not (log.is_file() and log.stat().st_size)
+        self._connection = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro{'&immutable=1' * whole}", uri=True,
+                                           isolation_level=None)
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, those not yet committed included."""
@@ -115,7 +138,7 @@ class Database:
         try:
             return self._connection.execute(statement, values)
         except sqlite3.Error as error:
-            raise RunError(f"{self.path}: {error}") from error
+            raise _refusal(self.path, error) from error
 
     def close(self) -> None:
         """Commit and close."""
@@ -123,3 +146,13 @@ class Database:
             self.flush()
         finally:
             self._connection.close()
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary code; an error of the module itself has none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _refusal(path: Path, error: sqlite3.Error) -> RunError:
+    remedy = _UNWRITABLE.get(_code(error))
+    return RunError(f"{path}: {error}" + (f"; {remedy}" if remedy else ""))

@@ -5,6 +5,7 @@ import sqlite3
 from pathlib import Path
 
 from documents.errors import RunError
+from retrieval.files import why_unwritten
 from retrieval.lock import hold as hold_file
 
 
@@ -20,4 +21,4 @@ def hold(folder: Path) -> sqlite3.Connection:
         raise RunError(f"{folder}: another process is working on this run; wait for it, or give this one another "
                        "name") from error
     except OSError as error:
-        raise RunError(f"{folder}: cannot write the run folder: {error.strerror}") from error
+        raise RunError(f"{folder}: {why_unwritten(error)}") from error

@@ -6,6 +6,7 @@ from pathlib import Path
 from documents.errors import RunError
 from experiments.report import ReportInput, write_report
 from experiments.store import RunFolder
+from retrieval.files import why_unwritten
 
 
 def report_run(folder: RunFolder) -> Path:
@@ -16,5 +17,5 @@ def report_run(folder: RunFolder) -> Path:
         write_report(ReportInput(summary["name"], summary, folder.questions(), folder.records(), folder.database.text),
                      path)
     except OSError as error:
-        raise RunError(f"{path}: cannot write: {error.strerror}") from error
+        raise RunError(f"{path}: {why_unwritten(error)}") from error
     return path

@@ -19,7 +19,7 @@ from documents.errors import RunError
 from documents.types import digest
 from experiments.question import Question
 from experiments.record import Record, Result, Timing
-from retrieval.files import write_atomically
+from retrieval.files import why_unwritten, write_atomically
 
 VERSION = 1  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
@@ -39,7 +39,7 @@ class RunFolder:
     """Reads and writes the folder of one run.
 
     Args:
-        lock: held until the folder is closed; None for reading.
+        lock: held until the folder is closed; None for reading, for which the folder need not be writable.
 
     Raises:
         RunError: the folder cannot be made or its database cannot be opened, or it is of a newer ragbed.
@@ -53,7 +53,7 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"{path}: cannot make the run folder: {error.strerror}") from error
         self.database = Database(path / "records.sqlite", (*JOURNAL_SCHEMA, _RECORDS, _QUESTIONS, _PINS),
-                                 VERSION)
+                                 VERSION, reading=lock is None)
 
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
@@ -219,7 +219,7 @@ def write_text(path: Path, content: str) -> None:
     try:
         write_atomically(path, content.encode())
     except OSError as error:
-        raise RunError(f"{path}: cannot write: {error.strerror}") from error
+        raise RunError(f"{path}: {why_unwritten(error)}") from error
 
 
 def question_json(question: Question) -> str:

@@ -1,6 +1,7 @@
 """Hashes of files, remembered while a file keeps its size and time of change."""
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -46,6 +47,13 @@ def unwritable(error: OSError) -> SettingsError:
     """The one-line error of a cache folder that cannot be written."""
     return SettingsError(f"cannot write the cache folder {cache_dir()} ({error.strerror}): "
                          "set RAGBED_CACHE to a folder that can be written")
+
+
+def why_unwritten(error: OSError) -> str:
+    """Why a file of a run cannot be written, and what to do."""
+    remedy = ("free space, and the same command continues" if error.errno in (errno.ENOSPC, errno.EDQUOT) else
+              "make its folder writable, or copy that to where you can write")
+    return f"cannot write: {error.strerror}; {remedy}"
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -86,6 +86,23 @@ def test_what_cannot_be_opened_is_one_line(tmp_path):
         assert "\n" not in str(raised.value)
 
 
+def test_a_file_that_cannot_be_written_is_read_as_it_is_and_says_so_where_it_is_to_be_written(tmp_path):
+    whole, log = Database(tmp_path / "d", SCHEMA), tmp_path / "d-wal"
+    key = whole.put_text("kept")
+    whole.put("INSERT INTO numbers VALUES (7)", ())
+    whole.close()
+    log.mkdir()  # no log can be made, as in a folder that is read-only
+    with pytest.raises(RunError, match=r"d: unable to open database file; the file and its folder have to be .*copy"):
+        Database(tmp_path / "d", SCHEMA)
+    database = Database(tmp_path / "d", SCHEMA, reading=True)
+    assert (database.read("SELECT value FROM numbers"), database.text(key)) == ([(7,)], "kept")
+    with pytest.raises(RunError, match=r"readonly database; the file and its folder have to be"):
+        database.put("INSERT INTO numbers VALUES (8)", ())
+    database.close()
+    with pytest.raises(RunError, match="unable to open"):
+        Database(tmp_path / "none" / "d", SCHEMA, reading=True)
+
+
 async def test_a_write_that_fails_reaches_everybody_who_waits_for_it_and_the_file_can_be_closed(tmp_path):
     database = Database(tmp_path / "d", SCHEMA)
     database.read("PRAGMA max_page_count=8")
@@ -95,7 +112,8 @@ async def test_a_write_that_fails_reaches_everybody_who_waits_for_it_and_the_fil
         await database.durable()
 
     results = await asyncio.gather(*(keep(9000) for _ in range(8)), return_exceptions=True)
-    assert any(isinstance(result, RunError) and "full" in str(result) for result in results)
+    assert any(isinstance(result, RunError) and "full; free space, and the same command continues" in str(result)
+               for result in results)
     database.close()
     assert rows(tmp_path / "d") < 8
 

@@ -50,6 +50,37 @@ def test_every_trouble_that_a_server_can_make_is_counted_and_named(serve, town, 
     assert "\x1b" not in (town.run / "report.html").read_text()
 
 
+def test_a_full_disk_ends_a_run_in_one_line_and_the_same_command_continues_it(serve, town, ragbed):
+    resource = pytest.importorskip("resource")
+    server = serve(lambda body: f"<Thinking>{'x' * 60_000}</Thinking>{town.reply(body)}")
+    path = town.config(server.url, concurrency=1)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, usual[1]))
+    try:
+        ragbed.refuses("run", path, says=["records.sqlite: disk I/O error", "free space, and the same command"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    asked = len(server.requests)
+    assert 0 < asked < 6
+    status, out, _ = ragbed("run", path, "--json")
+    assert (status, json.loads(out)["cells"][0]["n"]) == (0, 6)
+    assert len(server.requests) <= 7
+
+
+def test_a_run_that_cannot_be_written_can_be_read(serve, town, ragbed):
+    path = town.config(serve(town.reply).url)
+    assert ragbed("run", path)[0] == 0
+    for name in ("records.sqlite-wal", ".lock-journal"):
+        (town.run / name).mkdir()  # SQLite can write neither, as in a folder that is read-only
+    for command in (("report", town.run), ("rescore", town.run), ("judge", town.run), ("show", town.run, "refusal-0")):
+        assert ragbed(*command, "--json")[0] == 0
+    for args in (("run", path), ("judge", town.run, "--judge", "lexical")):
+        ragbed.refuses(*args, says=["town: cannot write: unable to open database file", "copy that to where you can"])
+    (town.run / "report.html").unlink()
+    (town.run / "report.html").mkdir()
+    ragbed.refuses("report", town.run, says=["report.html: cannot write", "copy that to where you can write"])
+
+
 def test_what_failed_is_asked_again_on_request_and_nothing_else(serve, town, ragbed):
     outage = [True]
     server = serve(lambda body: {"status": 500} if outage and "live in town 4" in body["messages"][1]["content"]
