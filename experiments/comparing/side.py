@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -62,15 +62,21 @@ def read_side(path: Path) -> Side:
     folder = RunFolder.existing(path)
     try:
         summary = folder.summary()
-        answers: dict[str, dict[str, Answered]] = defaultdict(dict)
-        for cell, question, stored in folder.database.read(_SCORES):
-            answerable, outcome, scores = json.loads(stored)
-            answers[cell][question] = Answered(bool(answerable), cast(Outcome, outcome), scores)
+        rows = folder.database.read(_SCORES)
         questions = folder.questions()
     finally:
         folder.close()
-    rows = summary["cells"]
-    if not rows:
+    cells = summary["cells"]
+    if not cells:
         raise RunError(f"{path}: the run has no cells; nothing can be compared")
-    return Side(path, summary["name"], dict(zip(labels(rows), rows, strict=True)), answers, questions,
-                tuple(summary["columns"]), rows[0]["scoring"], rows[0]["judge"], summary["seed"], summary["results"])
+    return Side(path, summary["name"], dict(zip(labels(cells), cells, strict=True)), _answers(rows), questions,
+                tuple(summary["columns"]), cells[0]["scoring"], cells[0]["judge"], summary["seed"], summary["results"])
+
+
+def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, Answered]]:
+    """By cell, then by question."""
+    answers: dict[str, dict[str, Answered]] = defaultdict(dict)
+    stored = json.loads(f"[{','.join(row[2] for row in rows)}]")  # at once: thirty thousand calls take a third longer
+    for (cell, question, _), (answerable, outcome, scores) in zip(rows, stored, strict=True):
+        answers[cell][question] = Answered(bool(answerable), cast(Outcome, outcome), scores)
+    return answers

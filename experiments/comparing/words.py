@@ -12,8 +12,10 @@ def verdict(comparison: Comparison) -> str:
         return "nothing to compare: it has no finite value"
     if comparison.real:
         return f"{'higher' if comparison.difference > 0 else 'lower'} by {abs(comparison.difference):.2f}"
-    if not (comparison.gained or comparison.lost) and comparison.difference == 0 and comparison.gained is not None:
+    if comparison.gained == comparison.lost == 0:
         return f"the same score on {_questions(comparison.n)}"
+    if comparison.difference == 0 and comparison.low is None:
+        return f"the same figure over {_questions(comparison.n)}"
     return f"no difference that {_questions(comparison.n)} can show{_least(comparison)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from experiments.metrics.aggregate import RESAMPLES
 from experiments.metrics.means import resampled
 from experiments.statistics.pairs import Pairs
 
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     from experiments.metrics.means import Floats
 
-RESAMPLES = 2000
 _TAIL = 0.025
 _Z = 1.959963984540054
 
@@ -49,7 +49,7 @@ def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> tuple[
     has a single member, nor where all resamples agree, nor where the figure is not finite in some.
     """
     import numpy as np
-    from scipy.stats import norm, t
+    from scipy.special import ndtr, stdtrit
 
     spread = _resampled(pairs, np.random.default_rng(seed), resamples)
     spread = None if spread is None else spread[~np.isnan(spread)]
@@ -57,7 +57,7 @@ def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> tuple[
         return Interval(None, None), None
     units = len(pairs.units.sums)
     widening = math.sqrt(units / (units - 1))
-    tail = 100 * float(norm.cdf(widening * t.ppf(_TAIL, units - 1)))
+    tail = 100 * float(ndtr(widening * stdtrit(units - 1, _TAIL)))
     low, high = np.percentile(spread, [tail, 100 - tail])
     return Interval(float(low), float(high)), float(spread.std(ddof=1)) * widening
 

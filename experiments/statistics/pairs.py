@@ -104,12 +104,16 @@ def pairs_of(metric: str, first: Mapping[str, Row], second: Mapping[str, Row], c
     of_set = not any(metric in row.scores for row in rows)
     names = tuple(names_of(rows)) if of_set else (metric,)
     basis = _basis(metric, names, rows, scoring, refusing) if of_set else metric
-    both = sorted(name for name in first.keys() & second.keys() if _pair(metric, basis, first[name], second[name]))
-    either = {name for cell in (first, second) for name, row in cell.items() if not math.isnan(score_of(row, basis))}
-    units = _units([(first[name], second[name]) for name in both], [clusters.get(name, name) for name in both], names)
-    scores = np.array([[score_of(cell[name], basis) for cell in (first, second)] for name in both]).reshape(-1, 2)
-    return Pairs(metric, names, tuple(both), units, None if of_set else scores, len(either) - len(both), scoring,
-                 refusing)
+    before, after = ({name: row for name, row in cell.items() if not math.isnan(score_of(row, basis))}
+                     for cell in (first, second))
+    both = sorted(name for name in before.keys() & after.keys()
+                  if metric != _BY_SPLIT or before[name].answerable == after[name].answerable)
+    pairs = [(before[name], after[name]) for name in both]
+    scores = np.array([[[score_of(row, name) for name in names] for row in pair] for pair in pairs])
+    scores = scores.reshape(len(pairs), 2, len(names))
+    units = _units(scores, pairs, [clusters.get(name, name) for name in both])
+    return Pairs(metric, names, tuple(both), units, None if of_set else scores[:, :, 0],
+                 len(before.keys() | after.keys()) - len(both), scoring, refusing)
 
 
 def _basis(metric: str, names: Sequence[str], rows: Sequence[Row], scoring: Scoring, refusing: bool) -> str:
@@ -124,23 +128,20 @@ def _basis(metric: str, names: Sequence[str], rows: Sequence[Row], scoring: Scor
     return metric if figure is None else figure.basis
 
 
-def _pair(metric: str, basis: str, first: Row, second: Row) -> bool:
-    if metric == _BY_SPLIT and first.answerable != second.answerable:
-        return False
-    return not math.isnan(score_of(first, basis)) and not math.isnan(score_of(second, basis))
+def _units(scores: Floats, pairs: Sequence[tuple[Row, Row]], clusters: Sequence[str]) -> Units:
+    """The sums of each cluster, in the order of the clusters' names.
 
-
-def _units(pairs: Sequence[tuple[Row, Row]], clusters: Sequence[str], names: Sequence[str]) -> Units:
-    """The sums of each cluster, in the order of the clusters' names."""
+    Args:
+        scores: pairs by sides by names, nan where there is none.
+    """
     import numpy as np
 
     places = {name: place for place, name in enumerate(sorted(set(clusters)))}
-    sums = np.zeros((len(places), 2, 2, len(names)))
+    sums = np.zeros((len(places), 2, 2, scores.shape[2]))
     counts = np.zeros_like(sums)
-    for cluster, pair in zip(clusters, pairs, strict=True):
-        for side, row in enumerate(pair):
-            scores = np.array([score_of(row, name) for name in names])
-            at = places[cluster], 0 if row.answerable else 1, side
-            sums[at] += np.nan_to_num(scores)
-            counts[at] += ~np.isnan(scores)
+    unit = np.array([[places[name]] * 2 for name in clusters], dtype=np.intp).reshape(-1, 2)
+    split = np.array([[not row.answerable for row in pair] for pair in pairs], dtype=np.intp).reshape(-1, 2)
+    at = unit, split, np.broadcast_to([0, 1], unit.shape)
+    np.add.at(sums, at, np.nan_to_num(scores))
+    np.add.at(counts, at, ~np.isnan(scores))
     return Units(sums, counts)

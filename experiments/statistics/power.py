@@ -7,9 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from experiments.metrics import METRICS
 from experiments.metrics.metric import family_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from experiments.metrics.means import Floats
 
 ALPHA = 0.05
 POWER = 0.8
@@ -17,7 +25,7 @@ POWER = 0.8
 # the standard deviation of the difference of their scores, which for scores of 0 and 1 is the square root of that.
 DISCORDANCE = 0.25
 DEVIATION = 0.5
-_STEPS = 40  # halvings of the range in which a difference is looked for
+_STEPS = 25  # halvings of the range in which a difference is looked for
 
 
 def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: int = 1) -> float | None:
@@ -58,19 +66,37 @@ def smallest_share(n: int, discordance: float = DISCORDANCE, comparisons: int = 
 def mcnemar_power(n: int, difference: float, discordance: float = DISCORDANCE, comparisons: int = 1) -> float:
     """The probability that McNemar's exact test detects the difference: exact, over the number of pairs that differ."""
     import numpy as np
-    from scipy.stats import binom
+    from scipy.special import bdtr, gammaln, xlog1py, xlogy
 
     differ = max(discordance, difference)
     if n == 0 or differ == 0:
         return 0.0
-    counts = np.arange(n + 1)
-    likely = binom.pmf(counts, n, differ)
+    counts, most = _found_up_to(n, ALPHA / comparisons / 2)
+    if not len(counts):
+        return 0.0
+    likely = np.exp(gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1) + xlogy(counts, differ)
+                    + xlog1py(n - counts, -differ))
     one_way = (differ + difference) / (2 * differ)
-    tail = ALPHA / comparisons / 2
-    most = binom.ppf(tail, counts, 0.5)
-    most = np.where(binom.cdf(most, counts, 0.5) > tail, most - 1, most)  # the most of the rarer kind that is found
-    found = binom.cdf(most, counts, one_way) + binom.cdf(most, counts, 1 - one_way)
-    return float(likely @ found)
+    return float(likely @ (bdtr(most, counts, one_way) + bdtr(most, counts, 1 - one_way)))
+
+
+@lru_cache(maxsize=8)
+def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
+    """Numbers of pairs that differ, up to `n`, and for each the most of the rarer kind with which the test finds a
+    difference; without the numbers with which it never does."""
+    import numpy as np
+    from scipy.special import bdtr
+
+    most = np.full(n + 1, -1.0)
+    rarer = 0
+    for count in range(n + 1):  # one pair more adds at most one
+        if rarer <= count and bdtr(rarer, count, 0.5) <= tail:
+            most[count] = rarer
+            rarer += 1
+        else:
+            most[count] = rarer - 1
+    counts = np.arange(n + 1)
+    return counts[most >= 0], most[most >= 0]
 
 
 def smallest_mean(n: int, deviation: float = DEVIATION, comparisons: int = 1) -> float | None:
@@ -87,11 +113,11 @@ def smallest_by_error(error: float, freedom: int, comparisons: int = 1) -> float
 
     It is error x (t(1 - alpha/2) + t(power)), of Student's distribution with these degrees of freedom.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     if freedom < 1:
         return None
-    return float(error * (t.ppf(1 - ALPHA / comparisons / 2, freedom) + t.ppf(POWER, freedom)))
+    return float(error * (stdtrit(freedom, 1 - ALPHA / comparisons / 2) + stdtrit(freedom, POWER)))
 
 
 def _smallest(power: Callable[[float], float]) -> float | None:
