@@ -1,0 +1,154 @@
+"""`ragbed run --dry-run`: what a run would ask and cost, without a call or a file."""
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments.planning.plan import SAMPLE, spread
+from experiments.planning.standin import about_tokens, reply_to
+from experiments.question import Question
+from strategies import catalogue
+from strategies.prompting import numbers, prompt
+from strategies.types import Draft, Generate, Message
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture
+def plan(ragbed, town):
+    """The plan of the town's run under these settings, as JSON."""
+    def planned(url="http://127.0.0.1:9/v1", *options, **settings):
+        status, out, err = ragbed("run", town.config(url, **settings), "--dry-run", "--json", *options)
+        assert (status, err) == (0, "")
+        assert not (town.folder / "runs").exists()
+        return json.loads(out)
+
+    return planned
+
+
+def test_the_run_that_follows_stays_within_what_was_planned(plan, serve, town, ragbed):
+    server = serve(town.reply)
+    planned = plan(server.url, reasoning=["direct", "least_to_most"])
+    assert server.requests == []
+    direct, least = planned["cells"]
+    assert (direct["name"], direct["questions"], direct["calls"]) == ("direct", 6, {"least": 6, "most": 6})
+    assert least["calls"] == {"least": 12, "most": 48}  # decompose and answer; or with six sub-questions too
+    assert direct["completion_tokens"] == {"most": 6 * 1024}
+    assert planned["total"]["calls"] == {"least": 18, "most": 54}
+    assert ragbed("run", town.config(server.url, reasoning="direct"))[0] == 0
+    sent = sum(3 + about_tokens(message["content"]) for body, _ in server.requests for message in body["messages"])
+    assert sent == pytest.approx(direct["prompt_tokens"]["least"], rel=0.01)
+    assert direct["prompt_tokens"]["least"] == direct["prompt_tokens"]["most"]
+
+
+def test_the_table_says_what_json_says(ragbed, town):
+    config = town.config("http://127.0.0.1:9/v1", reasoning=["direct", "least_to_most"])
+    status, out, err = ragbed("run", config, "--dry-run")
+    assert status == 0
+    assert "2 cells of 6 questions" in out
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert any(line.startswith("least_to_most 12 to 48 ") for line in lines)
+    assert any(line.startswith("all 18 to 54 ") for line in lines)
+    assert "No price is known of http://127.0.0.1:9/v1#m." in err
+
+
+def loops(task):
+    """Asks whether the evidence is enough until it is, five times at most: a user's strategy, known to no table."""
+    evidence = yield from task.gather(task.question)
+    shown = numbers(task, evidence)
+    for _ in range(4):
+        reply = yield Generate(prompt("direct", task, evidence), "enough", shown, max_tokens=10)
+        if "Yes" in reply.text:
+            break
+    reply = yield Generate(prompt("direct", task, evidence), "answer", shown)
+    return Draft.from_reply(reply)
+
+
+def test_bounds_of_a_strategy_come_from_playing_it(plan, monkeypatch):
+    monkeypatch.setitem(catalogue.REASONING, "loops", loops)
+    cell, = plan(reasoning="loops")["cells"]
+    assert cell["calls"] == {"least": 12, "most": 30}
+    assert cell["completion_tokens"] == {"most": 6 * (4 * 10 + 1024)}
+    assert plan(reasoning="loops", limits={"calls": 3})["cells"][0]["calls"] == {"least": 12, "most": 18}
+
+
+def test_a_strategy_that_asks_for_fields_gets_such_as_fit():
+    schema = {"type": "object", "properties": {
+        "enough": {"type": "boolean"}, "queries": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+        "kind": {"enum": ["a", "b"]}, "score": {"type": "integer", "minimum": 0, "maximum": 9}}}
+    call = Generate((Message("user", ("x",)),), "plan", schema=schema)
+    assert reply_to(call, "Q?", "short", 100).parsed == {"enough": False, "queries": [], "kind": "a", "score": 0}
+    most = reply_to(call, "Q?", "long", 100).parsed
+    assert (most["enough"], len(most["queries"]), most["kind"], most["score"]) == (True, 3, "b", 9)
+
+
+def test_prices_are_of_the_whole_run_and_unknown_where_the_model_is(plan):
+    planned = plan(models=["openai:gpt-4o-mini", "http://127.0.0.1:9/v1#m"])
+    known, unknown = planned["cells"]
+    tokens = known["prompt_tokens"]["most"], known["completion_tokens"]["most"]
+    assert known["price"]["most"] == pytest.approx(tokens[0] * 0.15e-6 + tokens[1] * 0.6e-6, rel=0.01)
+    assert known["price"]["least"] == pytest.approx(tokens[0] * 0.15e-6, rel=0.01)
+    assert unknown["price"] == planned["total"]["price"] == {"least": None, "most": None}
+    assert unknown["prompt_tokens"] == known["prompt_tokens"]
+
+
+def test_a_judge_model_is_counted_apart(plan):
+    planned = plan(judge="openai:gpt-4o")
+    assert planned["judge"]["calls"] == 10  # five answerable questions, each asked again where it cannot be read
+    assert planned["judge"]["completion_tokens"] == 10 * 512
+    assert planned["judge"]["price"] > 0
+    assert plan()["judge"] is None
+
+
+def test_prompts_that_cannot_fit_are_counted_and_not_sent(plan, town):
+    town.write([town.row(0), town.row(1, query="How many people live in town 1? " + "word " * 3000)])
+    cell, = plan(calls={"context": 2000})["cells"]
+    assert (cell["too_long"], cell["calls"]) == (1, {"least": 1, "most": 1})
+
+
+def test_what_will_be_searched_is_shown_by_chunks_of_its_size(plan, town, tmp_path):
+    small, large = (plan(conditions="retrieved", retriever={"kind": "dense", "k": k})["cells"][0] for k in (1, 2))
+    assert small["prompt_tokens"]["most"] < large["prompt_tokens"]["most"]
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "town.txt").write_text("Ada is the mayor. " * 500)
+    own = {**town.own({"id": "q", "question": "Who is the mayor?", "answer": "Ada"}),
+           "corpus": str(pages)}
+    planned = plan(benchmark=own, conditions="retrieved", retriever={"kind": "dense", "k": 4})
+    assert 700 < planned["cells"][0]["prompt_tokens"]["most"] < 1000  # four chunks of 800 characters
+    assert any("The index is not built yet" in note for note in planned["notes"])
+
+
+def test_sub_questions_are_asked_too(plan):
+    planned = plan(benchmark={"kind": "musique", "path": str(DATA / "musique" / "musique_ans_v1.0_dev.jsonl")})
+    assert planned["cells"][0]["calls"] == {"least": 3 + 2 + 3 + 4, "most": 3 + 2 + 3 + 4}
+
+
+def test_the_smallest_difference_is_that_of_the_statistics(plan):
+    from experiments.statistics import planned
+
+    found = plan(reasoning=["direct", "least_to_most", "plan_and_solve"])["detectable"]
+    assert (found["metric"], found["pairs"]) == ("unified", 3)
+    assert found["of_one_pair"] == planned("unified", 5, 1)
+    assert found["of_all_pairs"] == planned("unified", 5, 1, comparisons=3)
+
+
+def test_of_many_questions_some_stand_for_all_and_thousands_take_seconds(plan, town):
+    questions = tuple(Question(str(number), "?", (), True) for number in range(1000))
+    assert [question.id for question in spread(questions)] == [str(number * 10) for number in range(SAMPLE)]
+    assert spread(questions[:7]) == questions[:7]
+    town.write([town.row(number) for number in range(1000)])
+    begun = time.perf_counter()
+    planned = plan(reasoning=["direct", "chain_of_thought", "least_to_most"])
+    assert time.perf_counter() - begun < 20
+    assert [cell["calls"] for cell in planned["cells"]] == [
+        {"least": 1000, "most": 1000}, {"least": 1000, "most": 1000}, {"least": 2000, "most": 8000}]
+    assert any("100 of the 1000 questions" in note for note in planned["notes"])
+
+
+def test_what_keeps_a_run_from_beginning_keeps_a_plan_from_being_made(ragbed, town):
+    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", conditions="full"), "--dry-run", says=["conditions:"])
+    ragbed.refuses("run", town.config("ftp://x"), "--dry-run", says=["no model"])
