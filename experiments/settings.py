@@ -73,6 +73,15 @@ Show = Literal["question", "sub_questions"]
 SubAnswers = Literal["asked", "in_prompt", "none"]
 
 
+def _without_nul(path: Path) -> Path:
+    if "\0" in str(path):
+        raise ValueError("a path cannot hold the character NUL")
+    return path
+
+
+Place = Annotated[Path, AfterValidator(_without_nul)]
+
+
 class Closed(BaseModel):
     """Unknown keys are refused, values are frozen."""
 
@@ -95,7 +104,7 @@ class Dense(Closed):
     kind: Literal["dense"] = "dense"
     name: str = ""
     k: int = Field(default=5, ge=1, le=1000)
-    index: Path | None = None
+    index: Place | None = None
     over: Literal["own", "all"] = "own"
     build: IndexSettings = IndexSettings()
 
@@ -126,7 +135,7 @@ class RunSettings(Closed):
     """
 
     name: Annotated[str, AfterValidator(_folder_name)]
-    out: Path = Path("runs")
+    out: Place = Path("runs")
     benchmark: BenchmarkSettings
     models: Annotated[list[str], Many, AfterValidator(_distinct)] = [DEFAULT]
     reasoning: Annotated[list[ReasoningName], Many, AfterValidator(_distinct)] = ["direct"]
@@ -141,8 +150,8 @@ class RunSettings(Closed):
     brief: bool = False
     sub_answers: SubAnswers = "asked"
     filled: Literal["own", "gold"] = "own"
-    exemplars: Path | None = None
-    repeats: int = Field(default=1, ge=1)
+    exemplars: Place | None = None
+    repeats: int = Field(default=1, ge=1, le=1000)
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
     scoring: Scoring = "corrected"
     seed: int = 0

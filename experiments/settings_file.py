@@ -11,6 +11,8 @@ from pydantic import BaseModel, ValidationError
 from documents.errors import SettingsError
 from experiments.settings import RunSettings
 
+_MOST = 2**63 - 1
+
 
 class _Loader(yaml.SafeLoader):
     """Refuses a key that a mapping has twice; else the later value would win without a word."""
@@ -26,6 +28,20 @@ class _Loader(yaml.SafeLoader):
                                                    "keep one of the two")
             seen.add((key.tag, key.value))
         return node
+
+    def construct_yaml_int(self, node: Any) -> int:
+        """A number of 64 bits; longer ones are none that a setting could be, and Python refuses to write some."""
+        try:
+            number = int(super().construct_yaml_int(node))
+        except (ValueError, LookupError):
+            number = _MOST + 1
+        if abs(number) > _MOST:
+            raise yaml.MarkedYAMLError(problem=f"line {node.start_mark.line + 1} has a whole number that is none, or "
+                                               f"beyond {_MOST}")
+        return number
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def read_settings(path: Path) -> RunSettings:
@@ -58,6 +74,8 @@ def read_value(text: str, where: str) -> Any:
         raise SettingsError(f"{where}: not readable as YAML: nested beyond reason") from None
     except yaml.YAMLError as error:
         raise SettingsError(f"{where}: not readable as YAML: {' '.join(str(error).split())}") from error
+    except (ValueError, LookupError, AttributeError) as error:  # what its loader lets through, of dates and tags
+        raise SettingsError(f"{where}: not readable as YAML: a date, or a value with a tag, that is none") from error
 
 
 def check_settings(content: dict[str, Any], where: str) -> RunSettings:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from sqlite3 import Connection
@@ -58,7 +59,7 @@ class RunFolder:
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
         """The folder of a run that was begun; RunError where there is none."""
-        if not (path / "records.sqlite").is_file():
+        if not os.path.isfile(path / "records.sqlite"):  # False too where it is no path at all
             raise RunError(f"{path} holds no run: it has no records.sqlite")
         return cls(path)
 

@@ -10,11 +10,15 @@ from typing import Any
 from documents.errors import SettingsError
 from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
+from experiments.benchmarks.files import local
 from experiments.settings import RunSettings
 from experiments.settings_file import check_settings, read_settings, read_value
 from strategies.catalogue import REASONING
 
 _LONGEST = 80  # characters of a run's name
+_COUNTED = ("limit", "sample", "seed")
+_TARGETS = ("give a YAML file of settings, or a benchmark's name and its files, as in `ragbed run mrceval PATH`; "
+            "`ragbed list benchmarks` names them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +52,36 @@ def settings_of(target: str, path: str | None, options: Mapping[str, Any], part:
     Raises:
         SettingsError: neither a file nor a kind, or an option that does not fit it.
     """
-    if not Path(target).is_file() and target in BENCHMARKS:
-        settings = _of_kind(target, path, options)
+    if not target.strip():
+        raise SettingsError(f"an empty TARGET; {_TARGETS}")
+    file = local(target)
+    if not file.is_file() and target in BENCHMARKS:
+        settings = _of_kind(target, path, options, part)
     else:
         given = ["FOLDER"] * (path is not None) + [f"--{name.removesuffix('s')}" for name in options]
-        settings = _of_file(Path(target), given)
+        settings = _of_file(file, given)
     return _narrowed(settings, part, rename="name" not in options)
 
 
-def _of_kind(kind: str, path: str | None, options: Mapping[str, Any]) -> RunSettings:
+def _of_kind(kind: str, path: str | None, options: Mapping[str, Any], part: Part) -> RunSettings:
     fields = BENCHMARKS[kind].model_fields
     if path is None and "path" in fields and fields["path"].is_required():
         raise SettingsError(f"{kind}: say where its files are, as in `ragbed run {kind} PATH`; "
                             f"PATH is {BENCHMARKS[kind].about.get}")
     if path is not None and "path" not in fields:
         raise SettingsError(f"{kind} needs no PATH: `ragbed run {kind}`")
-    benchmark = {"kind": kind} if path is None else {"kind": kind, "path": path}
-    chosen: dict[str, Any] = {"name": kind, "benchmark": benchmark, **options}
+    chosen: dict[str, Any] = dict(options) if path is None else {"benchmark": {"path": path}, **options}
     if "all" in chosen.get("reasoning", ()):
         chosen["reasoning"] = list(REASONING)
     for text in chosen.pop("set", ()):
         _put(chosen, text)
-    named = chosen["benchmark"]
-    if not isinstance(named, dict) or named.get("kind") != kind:
+    named = chosen.get("benchmark", {})
+    if not isinstance(named, dict) or named.get("kind", kind) != kind:
         raise SettingsError(f"--set says another benchmark than {kind}; give its name in the place of {kind}")
-    return check_settings(chosen, kind)
+    twice = next((name for name in _COUNTED if name in named and getattr(part, name) is not None), None)
+    if twice is not None:
+        raise SettingsError(f"--{twice} and --set benchmark.{twice} are one setting; give one of the two")
+    return check_settings({"name": kind, **chosen, "benchmark": {"kind": kind, **named}}, kind)
 
 
 def _put(settings: dict[str, Any], text: str) -> None:
@@ -85,10 +94,14 @@ def _put(settings: dict[str, Any], text: str) -> None:
         settings = settings.setdefault(key, {})
         if not isinstance(settings, dict):
             raise SettingsError(f"--set {text!r}: {key} is set already, and holds no settings of its own")
+    if last in settings:
+        raise SettingsError(f"--set {text!r}: {place} is given twice; give it once")
     settings[last] = read_value(value, f"--set {text!r}")
 
 
 def _of_file(file: Path, given: Sequence[str]) -> RunSettings:
+    if file.is_dir():
+        raise SettingsError(f"{file} is a folder; {_TARGETS}")
     if not file.exists():
         raise SettingsError(f"{file}: No such file, and no benchmark is called so; there are: {', '.join(BENCHMARKS)}")
     if given:
@@ -97,7 +110,7 @@ def _of_file(file: Path, given: Sequence[str]) -> RunSettings:
 
 
 def _narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
-    chosen: dict[str, Any] = {name: value for name in ("limit", "sample", "seed")
+    chosen: dict[str, Any] = {name: value for name in _COUNTED
                               if (value := getattr(part, name)) is not None}
     if part.filter:
         chosen["filter"] = {**settings.benchmark.filter, **_tags(part.filter)}

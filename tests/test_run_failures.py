@@ -205,7 +205,9 @@ def test_a_settings_file_that_does_not_fit_is_one_line(ragbed, tmp_path, content
 
 def test_a_settings_file_that_is_none_is_one_line(ragbed, tmp_path):
     ragbed.refuses("run", tmp_path / "none.yaml", says=["none.yaml: No such file"])
-    ragbed.refuses("run", tmp_path, says=["directory"])
+    ragbed.refuses("run", tmp_path, says=["is a folder; give a YAML file of settings"])
+    for name in ("judge", "report", "rescore"):
+        ragbed.refuses(name, "a" * 5000, says=["holds no run"])
 
 
 def test_questions_that_share_an_id_or_are_none_are_refused(town, ragbed):

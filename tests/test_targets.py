@@ -88,7 +88,24 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     (["demo", "--scoring", "guess"], ["scoring", "'as-published'"]),
     (["demo", "--set", "brief"], ["KEY=VALUE"]),
     (["demo", "--set", "limits.token=5"], ["unknown setting 'limits.token'", "max_tokens"]),
-    (["demo", "--set", "name.x=5"], ["name is set already"]),
+    (["demo", "--name", "a", "--set", "name.x=5"], ["name is set already"]),
+    ([""], ["an empty TARGET; give a YAML file of settings, or a benchmark's name"]),
+    (["/"], ["/ is a folder; give a YAML file of settings, or a benchmark's name"]),
+    (["a" * 5000], ["File name too long"]), (["mrceval", "a" * 5000], ["File name too long"]),
+    (["mrceval", ""], ["an empty path"]), (["mrceval", " "], ["an empty path"]),
+    (["demo", "--set", "name=x", "--set", "name=y"], ["name is given twice"]),
+    (["demo", "--set", "name=x", "--name", "y"], ["name is given twice"]),
+    (["demo", "--set", "limits.calls=3", "--set", "limits={max_tokens: 9}"], ["limits is given twice"]),
+    (["mrceval", "there", "--set", "benchmark.path=here"], ["benchmark.path is given twice"]),
+    (["demo", "--limit", "3", "--set", "benchmark.limit=5"], ["--limit and --set benchmark.limit are one setting"]),
+    (["demo", "--set", "seed=" + "9" * 5000], ["not readable as YAML", "a whole number that is none, or beyond 9223"]),
+    (["demo", "--set", "seed=0x" + "f" * 5000], ["not readable as YAML", "a whole number that is none, or beyond"]),
+    (["demo", "--set", 'seed=!!int ""'], ["not readable as YAML"]),
+    (["demo", "--set", "name=2020-13-45"], ["not readable as YAML: a date"]),
+    (["demo", "--set", 'name=!!timestamp "x"'], ["not readable as YAML: a date, or a value with a tag"]),
+    (["demo", "--set", 'out="a\\0b"'], ["out: a path cannot hold the character NUL"]),
+    (["demo", "--set", 'retriever={kind: dense, index: "a\\0b"}'], ["index: a path cannot hold the character NUL"]),
+    (["demo", "--set", "repeats=99999999999"], ["repeats", "less than or equal to 1000"]),
     (["demo", "--set", "..a=5"], ["KEY=VALUE"]),
     (["demo", "--set", "limits.=5"], ["KEY=VALUE"]),
     (["demo", "--set", "benchmark.kind=crest"], ["another benchmark than demo"]),
@@ -102,6 +119,11 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
 ])
 def test_what_does_not_fit_is_one_line(ragbed, arguments, says):
     ragbed.refuses("run", *arguments, says=says)
+
+
+def test_judging_again_is_bounded_as_repeats_are(ragbed, tmp_path):
+    status, _, err = ragbed("judge", tmp_path, "--repeats", "1001")
+    assert (status, "1<=x<=1000" in err) == (2, True)
 
 
 @pytest.mark.parametrize("kind", [["crest"], {"a": "b"}, None])

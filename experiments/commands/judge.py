@@ -12,8 +12,8 @@ from experiments.commands.options import AsJson
 def judge(run: Annotated[Path, typer.Argument(help="A run's folder.")],
           judge: Annotated[list[str] | None, typer.Option(
               "--judge", help="lexical, or a model as for --model; may be given again.")] = None,
-          repeats: Annotated[int, typer.Option(min=1, help="How often each model judges; without --judge, the run's "
-                                                           "own.")] = 1,
+          repeats: Annotated[int, typer.Option(
+              min=1, max=1000, help="How often each model judges; without --judge, the run's own.")] = 1,
           labels: Annotated[list[Path] | None, typer.Option(
               "--labels", help="A filled-in sheet, or JSON Lines with cell, question and grade; may be given again.",
           )] = None,
