@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +10,12 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from agents.models import resolve
 from documents.errors import BenchmarkError, RunError, SettingsError
 from documents.types import digest
+from experiments.difference import difference
 from experiments.exemplars import exemplars_hash
 from experiments.judges import ModelJudge
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
@@ -103,7 +102,7 @@ def prepare_run(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Ex
         ModelError: a model is unknown.
         SettingsError: two models are one.
     """
-    _check_ids(benchmark)
+    check_ids(benchmark)
     known = {} if fresh else known_models(settings.folder)
     config, manifest = settings.resolved(), _manifest(settings, benchmark, exemplars, known)
     with contextlib.ExitStack() as opened:
@@ -124,7 +123,8 @@ def remove_run(path: Path) -> None:
         remove(path / name)
 
 
-def _check_ids(benchmark: Benchmark) -> None:
+def check_ids(benchmark: Benchmark) -> None:
+    """Make sure that no two questions have one id; BenchmarkError where two have."""
     seen: set[str] = set()
     for question in benchmark.questions:
         if question.id in seen:
@@ -137,10 +137,11 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
     known = folder.config()
     if known is None or folder.is_empty():
         return False
-    if known != config and (difference := _difference(known, config)):
-        raise RunError(_other_run(folder.path, f"other settings: {difference}"))
     made = manifest_of(folder.path)
-    if made.benchmark.get("hash") != manifest["benchmark"]["hash"]:
+    same_questions = made.benchmark.get("hash") == manifest["benchmark"]["hash"]
+    if known != config and (apart := difference(known, config, same_questions)):
+        raise RunError(_other_run(folder.path, f"other settings: {apart}"))
+    if not same_questions:
         raise RunError(_other_run(folder.path, "other questions: the benchmark's files have changed"))
     if (made.prompts, made.judge_prompt) != (manifest["prompts"], manifest["judge_prompt"]):
         raise RunError(_other_run(folder.path, "other prompts: those of ragbed have changed since"))
@@ -167,7 +168,7 @@ def _manifest(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Exem
                           "hash": questions_hash(benchmark),
                           "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
             "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
-            "exemplars": exemplars_hash(exemplars), "models": _models(settings, known),
+            "exemplars": exemplars_hash(exemplars), "models": identities(settings, known),
             "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
 
 
@@ -181,8 +182,16 @@ def _content(question: Question) -> str:
     return digest(question_json(question.without_chunks()), *(chunk.id for chunk in question.chunks))
 
 
-def _models(settings: RunSettings, known: Mapping[str, str]) -> dict[str, str]:
-    """The identity of every model by name, the judge's too. Of two with one identity, one would get no call."""
+def identities(settings: RunSettings, known: Mapping[str, str]) -> dict[str, str]:
+    """The identity of every model by name, the judge's too. Of two with one identity, one would get no call.
+
+    Args:
+        known: of an earlier beginning of the run.
+
+    Raises:
+        ModelError: a model is unknown.
+        SettingsError: two models are one.
+    """
     names: dict[str, str] = {}
     for name in settings.models:
         identity = resolve(name, calls=False, known=known.get(name)).identity
@@ -214,22 +223,3 @@ def manifest_of(path: Path) -> Made:
 
 def _other_run(path: Path, why: str) -> str:
     return f"{path} holds a run with {why}; give this one another name, or use --fresh to begin anew"
-
-
-def _difference(known: str, now: str) -> str | None:
-    """The first setting that differs, with both values; None where only the place does: a run may be moved."""
-    try:
-        old, new = yaml.safe_load(known), yaml.safe_load(now)
-    except yaml.YAMLError:
-        old = None
-    if not isinstance(old, dict):
-        return "its config.yaml is damaged"
-    for key in dict.fromkeys([*old, *new]):
-        if key != "out" and old.get(key) != new.get(key):
-            return f"{key} was {_short(old.get(key))}, is {_short(new.get(key))}"
-    return None
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."

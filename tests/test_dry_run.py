@@ -118,7 +118,7 @@ def test_what_will_be_searched_is_shown_by_chunks_of_its_size(plan, town, tmp_pa
     own = {**town.own({"id": "q", "question": "Who is the mayor?", "answer": "Ada"}),
            "corpus": str(pages)}
     planned = plan(benchmark=own, conditions="retrieved", retriever={"kind": "dense", "k": 4})
-    assert 700 < planned["cells"][0]["prompt_tokens"]["most"] < 1000  # four chunks of 800 characters
+    assert 800 < planned["cells"][0]["prompt_tokens"]["most"] < 1200  # four chunks of 800 characters, and rules
     assert any("The index is not built yet" in note for note in planned["notes"])
 
 
@@ -152,3 +152,5 @@ def test_of_many_questions_some_stand_for_all_and_thousands_take_seconds(plan, t
 def test_what_keeps_a_run_from_beginning_keeps_a_plan_from_being_made(ragbed, town):
     ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", conditions="full"), "--dry-run", says=["conditions:"])
     ragbed.refuses("run", town.config("ftp://x"), "--dry-run", says=["no model"])
+    ragbed.refuses("run", town.config("x", models=["http://a/v1#m", "http://b/v1#m"]), "--dry-run",
+                   says=["are one model"])

@@ -12,6 +12,7 @@ from experiments.cells import Cell, cells_of, labels
 from experiments.checks import check_conditions
 from experiments.exemplars import check_exemplars, read_exemplars
 from experiments.judges import ModelJudge
+from experiments.manifest import check_ids, identities
 from experiments.planning.evidence import Foreseen
 from experiments.planning.judging import judged
 from experiments.planning.playing import Bounds, Use, bounds_of
@@ -46,6 +47,8 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     check_conditions(settings, cells, benchmark)
     exemplars = read_exemplars(settings.exemplars)
     check_exemplars(exemplars, benchmark)
+    check_ids(benchmark)
+    identities(settings, {})
     planner = _Planner(settings, Resources(benchmark, settings.seed, exemplars))
     plans = [planner.plan(cell) for cell in cells]
     names = labels([{"id": cell.id, **asdict(cell)} for cell in cells])
@@ -139,8 +142,8 @@ def _detectable(benchmark: Benchmark, cells: int) -> dict[str, Any]:
 
 def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
            plans: Sequence[CellPlan]) -> Iterator[str]:
-    yield ("Tokens are estimated from the prompts that the strategies build, without the model's tokeniser; the most "
-           "is where every reply is as long as it may be.")
+    yield ("Tokens are estimated from the prompts that the strategies build, without the model's tokeniser: within a "
+           "quarter for English. The most is where every reply is as long as it may be.")
     if len(benchmark.questions) > SAMPLE:
         yield f"{SAMPLE} of the {len(benchmark.questions)} questions, evenly spread, stand for all."
     if planner.foreseen.guessed:

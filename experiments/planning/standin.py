@@ -19,14 +19,17 @@ Manner = Literal["short", "echo", "refusal", "long"]
 MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long")
 _CHARACTERS = 4  # of English for a token
 _LINES, _LONGEST = 8, 900
-# Letters of English words come four or five to a token, digits, marks and other scripts one or two.
 _PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
-_WORD, _DIGITS = 6, 2
+_WORD, _DIGITS = 5, 2
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def about_tokens(text: str) -> int:
-    """How many tokens a text has in about: a word of up to six letters, two digits, or a mark or other sign is one."""
+    """How many tokens a text has in about: five letters of a word, two digits, or any other sign are one.
+
+    Of what SmolLM2's tokeniser counts that is 0.9 to 1.1 times as many for English prose and pages, 0.8 for pages of
+    figures, of which it takes each digit alone, and 0.4 for Korean, which it spells in bytes.
+    """
     count = 0
     for piece in _PIECES.findall(text):
         if piece.isascii() and piece.isalnum():
