@@ -21,4 +21,4 @@ def hold(folder: Path) -> sqlite3.Connection:
         raise RunError(f"{folder}: another process is working on this run; wait for it, or give this one another "
                        "name") from error
     except OSError as error:
-        raise RunError(f"{folder}: {why_unwritten(error)}") from error
+        raise RunError(f"{folder}, the run folder: {why_unwritten(error)}") from error

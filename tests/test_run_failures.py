@@ -75,7 +75,7 @@ def test_a_run_that_cannot_be_written_can_be_read(serve, town, ragbed):
     for command in (("report", town.run), ("rescore", town.run), ("judge", town.run), ("show", town.run, "refusal-0")):
         assert ragbed(*command, "--json")[0] == 0
     for args in (("run", path), ("judge", town.run, "--judge", "lexical")):
-        ragbed.refuses(*args, says=["town: cannot write: unable to open database file", "copy that to where you can"])
+        ragbed.refuses(*args, says=["town, the run folder: cannot write: unable to open", "copy that to where you can"])
     (town.run / "report.html").unlink()
     (town.run / "report.html").mkdir()
     ragbed.refuses("report", town.run, says=["report.html: cannot write", "copy that to where you can write"])
