@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics import METRICS
+from experiments.metrics import GROUPS, METRICS
 from experiments.metrics.aggregate import Row, figures_of, names_of, score_of
-from experiments.metrics.means import Totals, means_of
+from experiments.metrics.means import Means, Totals, means_of
 from experiments.metrics.metric import family_of
 from experiments.metrics.scored import Scoring
 
@@ -102,8 +103,7 @@ def pairs_of(metric: str, first: Mapping[str, Row], second: Mapping[str, Row], c
 
     rows = [*first.values(), *second.values()]
     of_set = not any(metric in row.scores for row in rows)
-    names = tuple(names_of(rows)) if of_set else (metric,)
-    basis = _basis(metric, names, rows, scoring, refusing) if of_set else metric
+    names, basis = _of_set(metric, rows, scoring, refusing) if of_set else ((metric,), metric)
     before, after = ({name: row for name, row in cell.items() if not math.isnan(score_of(row, basis))}
                      for cell in (first, second))
     both = sorted(name for name in before.keys() & after.keys()
@@ -116,16 +116,41 @@ def pairs_of(metric: str, first: Mapping[str, Row], second: Mapping[str, Row], c
                  len(before.keys() | after.keys()) - len(both), scoring, refusing)
 
 
-def _basis(metric: str, names: Sequence[str], rows: Sequence[Row], scoring: Scoring, refusing: bool) -> str:
-    """The name whose questions a metric of a set is over."""
+class _Asked(dict[str, "Floats"]):
+    """Means that remember which of them were asked for."""
+
+    def __init__(self, means: Mapping[str, Floats]) -> None:
+        super().__init__(means)
+        self.names: dict[str, None] = {}
+
+    def __contains__(self, name: object) -> bool:
+        if super().__contains__(name):
+            self.names[str(name)] = None
+            return True
+        return False
+
+    def __getitem__(self, name: str) -> Floats:
+        self.names[name] = None
+        return super().__getitem__(name)
+
+
+def _of_set(metric: str, rows: Sequence[Row], scoring: Scoring, refusing: bool) -> tuple[tuple[str, ...], str]:
+    """What a metric of a set is made of, and the name whose questions it is over."""
     import numpy as np
 
-    table = np.array([[score_of(row, name) for name in names] for row in rows]).reshape(len(rows), len(names))
-    total = Totals(np.nansum(table, axis=0)[None], (~np.isnan(table)).sum(axis=0)[None].astype(np.float64))
-    nothing = Totals(np.zeros_like(total.sums), np.zeros_like(total.counts))
-    sizes = {name: (int(total.counts[0, at]), 0) for at, name in enumerate(names)}
-    figure = figures_of(means_of((total, nothing), names, sizes, scoring, refusing)).get(metric)
-    return metric if figure is None else figure.basis
+    counts = Counter(name for row in rows for name, score in row.scores.items() if score is not None)
+    counts.update({name: sum(not math.isnan(score_of(row, name)) for row in rows) for name in names_of(rows)
+                   if "&" in name})
+    some, none = np.ones(1), np.full(1, math.nan)  # which means there are decides, not what they are
+    pooled = {name: some if count else none for name, count in counts.items()}
+    means = Means(pooled, {name: (mean, mean) for name, mean in pooled.items()},
+                  {name: (count, 0) for name, count in counts.items()}, scoring, refusing)
+    for group in GROUPS.values():
+        asked = _Asked(means.pooled)
+        figures = group.derive(replace(means, pooled=asked))
+        if metric in figures:
+            return tuple(asked.names), figures[metric].basis
+    return (), metric
 
 
 def _units(scores: Floats, pairs: Sequence[tuple[Row, Row]], clusters: Sequence[str]) -> Units:
