@@ -106,6 +106,8 @@ def test_what_cannot_be_compared_is_said_in_one_line(two, ragbed, tmp_path, town
     ragbed.refuses("compare", two[0], "--metric", "acuracy", says=["unknown metric"])
     ragbed.refuses("compare", *two, "--baseline", "crest", says=["fits several cells"])
     ragbed.refuses("compare", *two, "--fail-if", "unified < 1", says=["expected METRIC < baseline"])
+    (two[1] / "summary.json").write_text('{"name": "better", "cells": []}')
+    ragbed.refuses("compare", *two, says=["better: its figures are damaged", "--journal replay"])
     (two[1] / "summary.json").unlink()
     ragbed.refuses("compare", *two, says=["has not finished"])
 

@@ -58,19 +58,23 @@ class Side:
 
 
 def read_side(path: Path) -> Side:
-    """The run of a folder; RunError where there is none, or it has not finished."""
+    """The run of a folder; RunError where there is none, it has not finished, or it is of another form."""
     folder = RunFolder.existing(path)
     try:
-        summary = folder.summary()
-        rows = folder.database.read(_SCORES)
-        questions = folder.questions()
+        return _read(folder)
+    except (KeyError, IndexError, ValueError) as error:
+        raise RunError(f"{path}: its figures are damaged, or an older ragbed wrote them in another form; give the "
+                       "same `ragbed run` command with --journal replay to write them again") from error
     finally:
         folder.close()
+
+
+def _read(folder: RunFolder) -> Side:
+    summary = folder.summary()
     cells = summary["cells"]
-    if not cells:
-        raise RunError(f"{path}: the run has no cells; nothing can be compared")
-    return Side(path, summary["name"], dict(zip(labels(cells), cells, strict=True)), _answers(rows), questions,
-                tuple(summary["columns"]), cells[0]["scoring"], cells[0]["judge"], summary["seed"], summary["results"])
+    return Side(folder.path, summary["name"], dict(zip(labels(cells), cells, strict=True)),
+                _answers(folder.database.read(_SCORES)), folder.questions(), tuple(summary["columns"]),
+                cells[0]["scoring"], cells[0]["judge"], summary["seed"], summary["results"])
 
 
 def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, Answered]]:
