@@ -25,16 +25,17 @@ class Clusters:
 def clusters(questions: Iterable[Question]) -> Clusters:
     """Questions that share a gold document, directly or over others, are one cluster; one without gold is by itself.
 
-    Where one cluster would hold more than half of the questions, as where every question joins several articles of
-    one collection, or where there would be fewer than 10, they are grouped by the first of their gold documents
-    alone; and where that is no better, every question is by itself, and the note says so.
+    Where these are too few to draw, or a few of them hold most questions, as where every question joins several
+    articles of one collection, questions are grouped by the first of their gold documents alone; and where that is no
+    better, every question is by itself. The note says so. Too few are those that weigh as fewer than 10 of one size:
+    n^2 / (sum of the squared sizes), Kish's effective number.
     """
     documents = {question.id: tuple(dict.fromkeys(_documents(question))) for question in questions}
     for most in (None, 1):
         found = _joined({question: names[:most] for question, names in documents.items()})
         if _usable(found):
             return Clusters(found, "" if most is None else (
-                "Questions are clustered by the first of their gold documents: over all of them most are connected."))
+                "Questions are clustered by the first of their gold documents: over all of them too many are connected."))
     return Clusters({question: question for question in documents}, (
         "Questions share too few documents to draw documents: intervals and tests are of questions over these "
         "documents, and say nothing of others."))
@@ -42,7 +43,7 @@ def clusters(questions: Iterable[Question]) -> Clusters:
 
 def _usable(found: Mapping[str, str]) -> bool:
     sizes = Counter(found.values())
-    return len(sizes) == len(found) or (len(sizes) >= FEWEST and max(sizes.values()) * 2 <= len(found))
+    return len(sizes) == len(found) or len(found) ** 2 >= FEWEST * sum(size**2 for size in sizes.values())
 
 
 def _documents(question: Question) -> Iterator[str]:
