@@ -35,7 +35,8 @@ def clusters(questions: Iterable[Question]) -> Clusters:
         found = _joined({question: names[:most] for question, names in documents.items()})
         if _usable(found):
             return Clusters(found, "" if most is None else (
-                "Questions are clustered by the first of their gold documents: over all of them too many are connected."))
+                "Questions are clustered by the first of their gold documents: over all of them too many are "
+                "connected."))
     return Clusters({question: question for question in documents}, (
         "Questions share too few documents to draw documents: intervals and tests are of questions over these "
         "documents, and say nothing of others."))
