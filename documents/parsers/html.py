@@ -76,7 +76,8 @@ def _no_collector(large: bool) -> Iterator[None]:
 
 
 def _title(soup: BeautifulSoup) -> str:
-    for tag in (soup.select_one("title:not(svg title)"), *map(soup.find, ("h1", "h2", "h3"))):
+    titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)  # an image's is not the page's
+    for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3"))):
         if tag is not None and (text := " ".join(normalised(tag.get_text(" ")).split())):
             return text
     return ""
