@@ -55,3 +55,28 @@ def test_a_key_that_was_forgotten_leaves_the_old_run_as_it_is(serve, town, ragbe
     ragbed.refuses("run", path, *options, says=["set OPENAI_API_KEY"])
     assert left(town) == before
     assert ragbed("run", path)[0] == 0  # finished: shown again
+
+
+def test_a_benchmark_that_was_moved_is_replayed_from_its_new_place(serve, town, ragbed):
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url))[0] == 0
+    before = town.hashes()
+    moved = town.folder / "moved" / "crest"
+    shutil.copytree(town.crest, moved)
+    path = town.config(server.url, benchmark={"kind": "crest", "path": str(moved)})
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert (town.hashes(), len(server.requests)) == (before, 6)
+    (town.crest / "refusal.jsonl").write_text((town.crest / "refusal.jsonl").read_text().replace("How many", "How few"))
+    ragbed.refuses("run", town.config(server.url), says=["other settings: benchmark.path was ", "/moved/crest"])
+
+
+def test_settings_that_differ_are_named_down_to_the_key(serve, town, ragbed):
+    server, long = serve(town.reply), "x" * 100
+    retriever = {"kind": "dense", "name": f"{long}-a"}
+    assert ragbed("run", town.config(server.url, retriever=[retriever]))[0] == 0
+    for settings, says in (
+            ({"limits": {"max_tokens": 9}}, "other settings: limits.max_tokens was "),
+            ({"retriever": [{**retriever, "name": f"{long}-b"}]},
+             f'other settings: retriever.0.name was ...{"x" * 19}-a", is ...{"x" * 19}-b"'),
+            ({"benchmark": {"kind": "crest", "path": str(town.crest), "seed": 3}}, "benchmark.seed was 0, is 3")):
+        ragbed.refuses("run", town.config(server.url, **{"retriever": [retriever], **settings}), says=[says])
