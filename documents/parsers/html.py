@@ -76,7 +76,8 @@ def _no_collector(large: bool) -> Iterator[None]:
 
 
 def _title(soup: BeautifulSoup) -> str:
-    titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)  # an image's is not the page's
+    # Not by a CSS selector: the library that reads those fails on CPython 3.11.2, which Debian 12 has.
+    titles = (tag for tag in soup.find_all("title", limit=100) if tag.find_parent("svg") is None)
     for tag in (next(titles, None), *map(soup.find, ("h1", "h2", "h3"))):
         if tag is not None and (text := " ".join(normalised(tag.get_text(" ")).split())):
             return text
