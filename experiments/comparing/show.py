@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -26,9 +27,11 @@ def show(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequenc
         UserError: what the user can mend.
     """
     conditions = [Gate.parse(text) for text in gates]
-    first, second = read_side(paths[0]), paths[1] and read_side(paths[1])
+    with ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
+        first, *others = pool.map(read_side, [path for path in paths if path])
+    second = others[0] if others else None
     own = metrics or (second or first).columns[0].split(" / ")
-    findings = find(first, second or None, [*own, *(gate.metric for gate in conditions)], cells, baseline)
+    findings = find(first, second, [*own, *(gate.metric for gate in conditions)], cells, baseline)
     failed = [(gate, one) for gate in conditions for one in findings.found
               if one.comparison.metric == gate.metric and gate.holds(one.comparison)]
     if json:

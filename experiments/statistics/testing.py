@@ -102,7 +102,8 @@ def _swapped(pairs: Pairs, drawn: Floats, sums: Floats, counts: Floats) -> Float
         shift = np.zeros((len(drawn), *change.shape[1:]))
         for column in np.argwhere(change.any(axis=0)):  # few: counts seldom differ, and most metrics are one column
             at = (slice(None), *column)
-            shift[at] = np.einsum("wu,u->w", drawn, change[at])  # where cores are busy threads only wait for each other
+            # not a matrix product: its threads wait for each other where cores are busy
+            shift[at] = np.einsum("wu,u->w", drawn, change[at].copy())
         moved.append(np.stack([both[:, 0] + shift, both[:, 1] - shift], axis=2))
     first, second = pairs.figures(moved[0], moved[1])
     return second - first
