@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from agents.context import Context, least_tokens
 from documents.types import Chunk
 from experiments.cells import Cell
-from experiments.gold import missing_documents
+from experiments.evidence.gold import missing_documents
+from experiments.evidence.resources import Resources
 from experiments.question import Benchmark
-from experiments.resources import Resources
 from experiments.settings import RunSettings
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from documents.types import Format, digest
-from experiments.effects import shown_of, with_effect
+from experiments.evidence.effects import shown_of, with_effect
 from experiments.question import Benchmark
 from experiments.settings import Dense, RunSettings, Show
 from retrieval.conditions import Condition

@@ -55,7 +55,7 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        from experiments.display import printable
+        from experiments.terminal.display import printable
         _end(printable(str(error)))
 
 

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agents.catalogue import DEFAULT, entry_named
-from experiments.display import price
 from experiments.metrics.scored import may_refuse
 from experiments.question import Question
 from experiments.record import Result, Verdict
+from experiments.terminal.display import price
 from retrieval.perturbations import Perturbation
 from strategies.types import Rules, Usage
 

@@ -12,8 +12,8 @@ from agents.types import Answer
 from documents.errors import RunError
 from documents.types import Chunk
 from experiments.cells import Cell
+from experiments.evidence.resources import Shown
 from experiments.question import Question
-from experiments.resources import Shown
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings, SubAnswers
 from experiments.tasks import Tasks

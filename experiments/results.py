@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from agents.database import Database
 from agents.types import Answer, Cost, GenerateStep, SearchStep, Step
 from experiments.cells import Cell
-from experiments.gold import GoldView
+from experiments.evidence.gold import GoldView
 from experiments.metrics.as_published import refused as refused_as_published
+from experiments.metrics.catalogue import score
 from experiments.metrics.scored import Scoring, scored_of
-from experiments.metrics.table import score
 from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing
 from experiments.scheme import Scheme

@@ -13,19 +13,19 @@ from agents.model import Model
 from experiments.beforehand import beforehand
 from experiments.cells import Cell, cells_of
 from experiments.checks import check_conditions
+from experiments.evidence.gold import match
+from experiments.evidence.opening import open_resources
+from experiments.evidence.resources import Resources
 from experiments.exemplars import check_exemplars, read_exemplars
-from experiments.gold import match
-from experiments.judging import ask_judge, graded_of
+from experiments.judging.ask import ask_judge, graded_of
 from experiments.manifest import prepare_run
-from experiments.opening import open_resources
 from experiments.play import CellPlayer
 from experiments.question import Question
 from experiments.record import Record
-from experiments.resources import Resources
 from experiments.results import make_record, make_result, scored_result
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
-from experiments.subs import subs_of
+from experiments.sub_questions import subs_of
 from experiments.summary import summarise
 from experiments.window import in_window
 from retrieval.build import Progress

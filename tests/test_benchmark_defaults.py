@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from experiments.benchmarks import BENCHMARKS
-from experiments.tables import run_table
+from experiments.terminal.tables import run_table
 
 DATA = Path(__file__).parent / "data"
 

@@ -10,7 +10,7 @@ from documents.errors import BenchmarkError
 from experiments.benchmarks import BENCHMARKS
 from experiments.benchmarks.files import files_below
 from experiments.benchmarks.rows import read_rows
-from experiments.converters.novels import paragraphs_of
+from experiments.converters.detectiveqa_novels import paragraphs_of
 
 DATA = Path(__file__).parent / "data"
 KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)

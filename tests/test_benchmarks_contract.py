@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from documents.errors import BenchmarkError
 from documents.types import Document
 from experiments.benchmarks import BENCHMARKS, OwnQuestions
-from experiments.metrics.table import GROUPS, metric_named
+from experiments.metrics.catalogue import GROUPS, metric_named
 from experiments.published import published
 from experiments.question import Question, Step
 from experiments.store import question_json

@@ -6,7 +6,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import Beir, MultiHopRag, Trec
-from experiments.gold import match
+from experiments.evidence.gold import match
 from experiments.question import Gold
 from strategies.types import Passage
 

@@ -9,7 +9,7 @@ from documents.errors import BenchmarkError
 from experiments.benchmarks import BENCHMARKS
 from experiments.converters import CONVERTERS, Draw
 from experiments.converters.conversion import CREDITS, write_records
-from experiments.converters.novels import read_novel
+from experiments.converters.detectiveqa_novels import read_novel
 
 
 def made(folder, target, seed=0, limit=None, **sources):

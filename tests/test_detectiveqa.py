@@ -6,7 +6,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import DetectiveQa
-from experiments.benchmarks.novels import key
+from experiments.benchmarks.detectiveqa_novels import key
 from experiments.notes import on_late_clues
 
 FIXTURE = Path(__file__).parent / "data" / "detectiveqa"

@@ -8,7 +8,7 @@ from documents.chunkers import Fixed
 from documents.errors import BenchmarkError
 from documents.parse import parse_document
 from experiments.benchmarks import FinanceBench
-from experiments.gold import match
+from experiments.evidence.gold import match
 from experiments.question import Gold
 from strategies.types import Passage
 

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.benchmarks import BENCHMARKS
 from experiments.settings import RunSettings
-from experiments.tables import run_table
+from experiments.terminal.tables import run_table
 from strategies.catalogue import REASONING
 from strategies.reading import REFUSAL
 

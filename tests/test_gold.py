@@ -2,7 +2,7 @@
 import pytest
 
 from documents.types import Chunk, Document, Page
-from experiments.gold import match, missing_documents
+from experiments.evidence.gold import match, missing_documents
 from experiments.question import Gold
 from strategies.types import Passage
 

@@ -50,7 +50,7 @@ def test_no_file_is_longer_than_300_lines():
 def test_only_the_command_line_prints():
     printing = {path.relative_to(ROOT).as_posix() for path in FILES for node in ast.walk(ast.parse(path.read_text()))
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"}
-    assert printing <= {"experiments/cli.py", "experiments/display.py", "experiments/benchmarks/cut_demo.py"}
+    assert printing <= {"experiments/cli.py", "experiments/terminal/display.py", "experiments/benchmarks/cut_demo.py"}
 
 
 def test_importing_every_module_has_no_effect_and_needs_nothing_heavy():

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from experiments.judges import Graded, Lexical, ModelJudge
-from experiments.judging import Judged, ask_judge, graded_of
+from experiments.judging.ask import Judged, ask_judge, graded_of
+from experiments.metrics.catalogue import score
 from experiments.metrics.scored import scored_of
-from experiments.metrics.table import score
 from experiments.question import Question, Step
 from experiments.record import Result, StoredStep
 from experiments.scheme import Scheme

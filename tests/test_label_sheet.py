@@ -8,8 +8,8 @@ import pytest
 
 from documents.errors import BenchmarkError, RunError, SettingsError
 from experiments.judges import Graded
-from experiments.label_sheet import guarded, raters_of, read_labels, write_sheet
-from experiments.rejudge import Material
+from experiments.judging.again import Material
+from experiments.judging.labels import guarded, raters_of, read_labels, write_sheet
 
 
 @pytest.mark.parametrize(("cell", "expected"), [

@@ -1,9 +1,9 @@
 """What the terminal and the summary show of a benchmark's breakdowns and of the paper's tables."""
 import json
 
-from experiments.display import print_table
 from experiments.metrics.aggregate import share_of
-from experiments.tables import on_published, view_table, view_tables
+from experiments.terminal.display import print_table
+from experiments.terminal.tables import on_published, view_table, view_tables
 from strategies.catalogue import REASONING
 
 FIVE = list(REASONING)

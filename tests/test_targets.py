@@ -9,10 +9,10 @@ import pytest
 
 from documents.errors import SettingsError
 from experiments.benchmarks import BENCHMARKS
-from experiments.inventory import CONDITIONS, PERTURBATIONS, RULES
 from experiments.metrics.ranking import ranking
 from experiments.metrics.scored import Scored
 from experiments.targets import Part, settings_of
+from experiments.terminal.inventory import CONDITIONS, PERTURBATIONS, RULES
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.catalogue import REASONING

@@ -4,7 +4,7 @@ import asyncio
 import pytest
 
 from agents.types import Cost
-from experiments.display import price
+from experiments.terminal.display import price
 from experiments.window import in_window
 
 

@@ -27,8 +27,8 @@ from documents.types import Chunk
 from experiments.benchmarks.about import About
 from experiments.benchmarks.loading import Loaded, RecordFiles
 from experiments.benchmarks.material import distinct, passage
+from experiments.benchmarks.mdbench_texts import pipe_table, unwrapped
 from experiments.benchmarks.rows import Row
-from experiments.benchmarks.unwrapping import pipe_table, unwrapped
 from experiments.question import Question
 from experiments.scheme import Scheme
 

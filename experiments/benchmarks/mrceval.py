@@ -22,8 +22,8 @@ from typing import Literal
 from experiments.benchmarks.about import About
 from experiments.benchmarks.loading import Loaded, RecordFiles
 from experiments.benchmarks.material import distinct, gold_chunk, lettered, passage
+from experiments.benchmarks.mrceval_subtasks import TASKS, named_subtask, named_task
 from experiments.benchmarks.rows import Row
-from experiments.benchmarks.subtasks import TASKS, named_subtask, named_task
 from experiments.question import Question
 from experiments.scheme import Scheme
 

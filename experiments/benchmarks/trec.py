@@ -16,7 +16,7 @@ from typing import Literal
 from experiments.benchmarks.about import About
 from experiments.benchmarks.files import files_below, files_in, local
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.judged import RANKING, RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
+from experiments.benchmarks.qrels import RANKING, RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark
 

@@ -26,8 +26,8 @@ def ask(question: Asked, index: IndexFolder,
     """Answer one question from an index, cited or refused. Exit status 1: neither, for the reason that is shown."""
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
-    from experiments.display import print_json, say
-    from experiments.passages import place
+    from experiments.terminal.display import print_json, say
+    from experiments.terminal.passages import place
     from experiments.terminal.trace import show_steps, step_row
     from strategies import catalogue
 
@@ -76,8 +76,8 @@ def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
     from dataclasses import asdict
 
     from experiments.notes import on_models
-    from experiments.passages import chunk_row
     from experiments.results import used
+    from experiments.terminal.passages import chunk_row
 
     evidence = {passage.number: {"number": passage.number, **chunk_row(passage.chunk, index)}
                 for passage in answer.evidence}
@@ -90,8 +90,8 @@ def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
 
 
 def _show(row: dict[str, Any]) -> None:
-    from experiments.display import note, say
-    from experiments.passages import place
+    from experiments.terminal.display import note, say
+    from experiments.terminal.passages import place
 
     say(row["answer"] or f"No answer: {row['failure'] or row['outcome']}.")
     for citation in row["citations"]:

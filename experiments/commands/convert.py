@@ -19,7 +19,7 @@ def convert(target: Annotated[str, typer.Argument(metavar="TARGET", help="The be
     """Write public data of the same capability in the published record format of a benchmark."""
     from experiments.converters import Draw
     from experiments.converters import convert as write
-    from experiments.display import print_json, say
+    from experiments.terminal.display import print_json, say
 
     files, count = write(target, source, Draw(seed, limit), out)
     if json:

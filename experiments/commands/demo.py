@@ -17,8 +17,8 @@ def demo(model: ModelName = DEFAULT_MODEL,
 
     A second time, the answers come from the journal of the first.
     """
-    from experiments.carry_out import carry_out
     from experiments.settings_file import check_settings
+    from experiments.terminal.carry_out import carry_out
     from strategies.catalogue import REASONING
 
     settings = check_settings({

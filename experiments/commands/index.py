@@ -20,7 +20,7 @@ def index(sources: Annotated[list[str], typer.Argument(help="Files, folders or g
           embedder: Annotated[str | None, typer.Option(help="A sentence-transformers model: name or folder.")] = None,
           json: AsJson = False) -> None:
     """Parse, chunk, embed and index documents; run again after a change, only what changed is done."""
-    from experiments.display import Bars, note, print_json, say
+    from experiments.terminal.display import Bars, note, print_json, say
     from retrieval.build import build_index
 
     settings, before = _settings(chunker, size, format, embedder), _settings_of(out)

@@ -21,6 +21,6 @@ def judge(run: Annotated[Path, typer.Argument(help="A run's folder.")],
               "--sheet", help="Write a CSV file of the answers for people to grade.")] = None,
           json: AsJson = False) -> None:
     """Judge a run's answers again, and say how far its judge, these and people agree. The run stays as it is."""
-    from experiments.judge_again import judge_again
+    from experiments.terminal.judge_again import judge_again
 
     judge_again(run, judge or [], repeats, labels or [], sheet, json)

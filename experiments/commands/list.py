@@ -26,8 +26,8 @@ class What(StrEnum):
 def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
     """Show what there is: strategies, retrievers, benchmarks, conditions, rules, perturbations, converters, metrics
     or models."""
-    from experiments.display import print_json, print_records, print_table
-    from experiments.inventory import INVENTORY
+    from experiments.terminal.display import print_json, print_records, print_table
+    from experiments.terminal.inventory import INVENTORY
 
     rows = INVENTORY[what.value]()
     if json:

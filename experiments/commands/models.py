@@ -13,7 +13,7 @@ def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed list mode
          json: AsJson = False) -> None:
     """Fetch a local model and check it against its sha256."""
     from agents.pull import pull as fetch
-    from experiments.display import Bars, print_json, say
+    from experiments.terminal.display import Bars, print_json, say
 
     with Bars() as bars:
         path = fetch(name, lambda done, total: bars("download", done, total), offline=offline)

@@ -11,9 +11,9 @@ from experiments.commands.options import AsJson
 
 def report(run: Annotated[Path, typer.Argument(help="A run's folder.")], json: AsJson = False) -> None:
     """Write the report of a finished run again: one HTML file that opens offline."""
-    from experiments.display import print_json, say
     from experiments.reporting import report_run
     from experiments.store import RunFolder
+    from experiments.terminal.display import print_json, say
 
     folder = RunFolder.existing(run)
     try:

@@ -21,6 +21,6 @@ def rescore(run: Annotated[Path, typer.Argument(help="A finished run's folder.")
             scoring: Annotated[ScoringName | None, typer.Option(help="By default the run's own.")] = None,
             json: AsJson = False) -> None:
     """Score a run again from its records alone, and show which figures differ. The run stays as it is."""
-    from experiments.score_again import score_again
+    from experiments.terminal.score_again import score_again
 
     score_again(run, scoring.value if scoring else None, json)

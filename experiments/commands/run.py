@@ -81,8 +81,8 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
         json: AsJson = False) -> None:
     """Carry out an experiment, or continue it where it stopped. Exit status 1: every question ended in an error."""
     from documents.errors import SettingsError
-    from experiments.carry_out import carry_out
     from experiments.targets import Part, settings_of
+    from experiments.terminal.carry_out import carry_out
 
     if fresh and journal is JournalMode.replay:
         raise SettingsError("--fresh removes the journal that --journal replay reads; give one of the two")
@@ -98,8 +98,8 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
 
 
 def _plan(settings: RunSettings, json: bool) -> None:
-    from experiments.display import print_json
     from experiments.planning import plan_run, show_plan
+    from experiments.terminal.display import print_json
 
     plan = plan_run(settings)
     if json:

@@ -13,8 +13,8 @@ def search(query: Query, index: IndexFolder,
            json: AsJson = False) -> None:
     """Show the chunks nearest to a query, with scores and where they come from."""
     from documents.errors import SettingsError
-    from experiments.display import print_json, say
-    from experiments.passages import hit_row, place
+    from experiments.terminal.display import print_json, say
+    from experiments.terminal.passages import hit_row, place
     from retrieval.index import Index
 
     if not query.strip():

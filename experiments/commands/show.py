@@ -16,6 +16,6 @@ def show(run: Annotated[Path, typer.Argument(help="A run's folder; the run need 
          prompts: Annotated[bool, typer.Option("--prompts", help="With the prompts as they were sent.")] = False,
          json: AsJson = False) -> None:
     """Show one question of a run: gold, answers, citations, scores, and every step that led there."""
-    from experiments.show_question import show_question
+    from experiments.terminal.show_question import show_question
 
     show_question(run, question, cell, prompts, json)

@@ -16,9 +16,9 @@ _SHOWN = 10  # differences of one check that a terminal shows
 
 def verify(run: Annotated[Path, typer.Argument(help="A finished run's folder.")], json: AsJson = False) -> None:
     """Compute every figure of a run again from its records, and take its hashes again. Exit status 1: any differs."""
-    from experiments.display import print_json
     from experiments.settings_file import read_settings
     from experiments.store import RunFolder
+    from experiments.terminal.display import print_json
     from experiments.verifying import verify as checks_of
 
     folder = RunFolder.existing(run)
@@ -41,7 +41,7 @@ def _row(check: Check) -> dict[str, object]:
 
 
 def _show(checks: list[Check]) -> None:
-    from experiments.display import print_table, say
+    from experiments.terminal.display import print_table, say
 
     print_table(["what", "", "compared"], [[check.name, _said(check), check.detail] for check in checks])
     for check in checks:

@@ -15,8 +15,8 @@ from experiments.comparing.flips import flips
 from experiments.comparing.gate import Gate
 from experiments.comparing.side import read_side
 from experiments.comparing.words import difference, effect, probability, verdict
-from experiments.display import note, print_json, print_table, say
 from experiments.metrics import shown_name
+from experiments.terminal.display import note, print_json, print_table, say
 
 
 def show(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str], baseline: str | None,

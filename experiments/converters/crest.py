@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 
 from experiments.answers import holds, normalize_answer
+from experiments.benchmarks.crest_splits import Split
 from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.benchmarks.splits import Split
 from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
-from experiments.converters.korean import korean_items
-from experiments.converters.paragraphs import Item, Paragraph
+from experiments.converters.crest_korean import korean_items
+from experiments.converters.crest_paragraphs import Item, Paragraph
 from experiments.question import Benchmark, Question
 
 _CHUNKS = 10  # of a question, as in CReSt

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from experiments.converters.conversion import Converter, Draw, Source, Sources
-from experiments.converters.detectbench import read_cases
-from experiments.converters.novels import Told, paragraphs_of, read_novel
+from experiments.converters.detectiveqa_cases import read_cases
+from experiments.converters.detectiveqa_novels import Told, paragraphs_of, read_novel
 
 
 def _files(sources: Sources, draw: Draw) -> Mapping[str, str]:

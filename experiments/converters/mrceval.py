@@ -9,8 +9,8 @@ from documents.errors import BenchmarkError
 from experiments.benchmarks.files import files_below
 from experiments.benchmarks.morehopqa import MoreHopQa
 from experiments.benchmarks.rows import Row, read_json, read_rows
-from experiments.converters.choices import Choice, choice
 from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
+from experiments.converters.mrceval_choices import Choice, choice
 
 _NONE = "None of the above"
 _UNSAID = "The passage does not answer this question."

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from agents.types import OUTCOMES, Outcome
+from experiments.metrics.catalogue import GROUPS, METRICS
 from experiments.metrics.means import Derived, Means, Totals, among, means_of, resampled
 from experiments.metrics.metric import cut_of, family_of
 from experiments.metrics.scored import Scoring
-from experiments.metrics.table import GROUPS, METRICS
 
 if TYPE_CHECKING:
     from experiments.metrics.means import Floats

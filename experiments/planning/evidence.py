@@ -9,10 +9,10 @@ from random import Random
 from documents.chunkers import Crest, Fixed
 from documents.types import Chunk, Format
 from experiments.cells import Cell, has_index
-from experiments.gold import distinct
-from experiments.opening import index_folder, retriever_named
+from experiments.evidence.gold import distinct
+from experiments.evidence.opening import index_folder, retriever_named
+from experiments.evidence.resources import Resources
 from experiments.question import Question
-from experiments.resources import Resources
 from experiments.settings import Dense, RunSettings
 from retrieval.index import Index
 

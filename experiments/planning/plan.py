@@ -10,6 +10,7 @@ from agents.models import without_opening
 from agents.replies import Pricer
 from experiments.cells import Cell, cells_of, labels
 from experiments.checks import check_conditions
+from experiments.evidence.resources import Resources
 from experiments.exemplars import check_exemplars, read_exemplars
 from experiments.judges import ModelJudge
 from experiments.manifest import check_ids, identities
@@ -17,7 +18,6 @@ from experiments.planning.evidence import Foreseen
 from experiments.planning.judging import judged
 from experiments.planning.playing import Bounds, Use, bounds_of
 from experiments.question import Benchmark, Question
-from experiments.resources import Resources
 from experiments.settings import RunSettings
 from experiments.statistics import planned
 from experiments.tasks import Tasks

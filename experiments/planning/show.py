@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.display import note, price, print_table, say
+from experiments.terminal.display import note, price, print_table, say
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.types import OUTCOMES
 from experiments.cells import FACTORS, labels
-from experiments.metrics.table import shown_name
+from experiments.metrics.catalogue import shown_name
 from experiments.report.text import visible
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from experiments.question import Question
 from experiments.record import Record, Result
 from experiments.report.answers import linked
+from experiments.report.asked import AskedSub, Reference, Sub, asked, found, graded, references, subs
 from experiments.report.cells import Cell, column
-from experiments.report.judged import AskedSub, Reference, Sub, asked, found, graded, references, subs
 from experiments.report.passages import Passage, passages
 from experiments.report.store import TextStore
 from experiments.report.text import Bounded, bounded, visible

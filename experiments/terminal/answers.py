@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from experiments.display import price, print_records, say
-from experiments.passages import place
 from experiments.question import Question
 from experiments.record import Record, Result, StoredPassage, Verdict
-from experiments.subs import with_gold
+from experiments.sub_questions import with_gold
+from experiments.terminal.display import price, print_records, say
+from experiments.terminal.passages import place
 from experiments.terminal.trace import cut, restored, show_steps
 
 Text = Callable[[str], str]

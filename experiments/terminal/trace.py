@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from agents.types import GenerateStep, SearchStep, Step
-from experiments.display import say
 from experiments.record import StoredMessage, StoredStep
+from experiments.terminal.display import say
 from strategies.types import Message
 
 LONGEST = 20_000  # characters of a reply that a terminal shows; --json has all

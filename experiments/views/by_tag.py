@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from experiments.benchmarks.subtasks import TASKS
+from experiments.benchmarks.mrceval_subtasks import TASKS
 from experiments.question import Question
 from experiments.record import Result
 from experiments.views.apart import VERSIONS, apart

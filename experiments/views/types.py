@@ -7,8 +7,8 @@ from typing import Any
 
 from experiments.cells import labels
 from experiments.metrics.aggregate import Estimate
+from experiments.metrics.catalogue import shown_name
 from experiments.metrics.scored import Scoring
-from experiments.metrics.table import shown_name
 from experiments.question import Question
 from experiments.record import Result
 

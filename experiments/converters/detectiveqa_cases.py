@@ -9,7 +9,7 @@ from typing import Any
 from experiments.answers import normalize_answer
 from experiments.benchmarks.material import lettered
 from experiments.benchmarks.rows import Row, read_rows
-from experiments.converters.novels import Told
+from experiments.converters.detectiveqa_novels import Told
 
 _FIRST = 100_000  # what is added to a case's number, so that no novel of Project Gutenberg has it too
 _SENTENCE = re.compile(r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)"

@@ -9,7 +9,7 @@ from itertools import chain
 
 from documents.types import Chunk
 from experiments.answers import holds, normalize_answer
-from experiments.gold import match
+from experiments.evidence.gold import match
 from experiments.question import Benchmark, Gold, Question
 from retrieval.perturbations import Perturbation, arranged
 from strategies.types import Passage

@@ -11,9 +11,9 @@ from agents.model import Model
 from agents.models import open_model, resolve
 from agents.types import Cost
 from documents.errors import RunError, SettingsError
-from experiments.agreement import Item, Rater
 from experiments.judges import Graded, Lexical, ModelJudge
-from experiments.judging import ask_judge, graded_of
+from experiments.judging.agreement import Item, Rater
+from experiments.judging.ask import ask_judge, graded_of
 from experiments.record import Verdict
 from experiments.scheme import Rubric
 from experiments.settings import RunSettings

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cells import FACTORS, Cell, labels
-from experiments.display import note, print_json, print_table, say
 from experiments.metrics.aggregate import aggregate
 from experiments.metrics.scored import Scoring, may_refuse
 from experiments.record import Result
@@ -16,7 +15,8 @@ from experiments.scheme import Scheme
 from experiments.settings import RunSettings
 from experiments.settings_file import read_settings
 from experiments.store import RunFolder
-from experiments.tables import run_table
+from experiments.terminal.display import note, print_json, print_table, say
+from experiments.terminal.tables import run_table
 
 Rows = Sequence[Mapping[str, Any]]
 

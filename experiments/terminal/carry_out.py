@@ -10,14 +10,14 @@ import typer
 
 from agents.journal import Mode
 from agents.types import Cost
-from experiments.display import Bars, note, price, print_json, print_table, say
-from experiments.failures import all_failed, on_failures
 from experiments.record import Record
 from experiments.reporting import report_run
 from experiments.runner import Watch, run
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
-from experiments.tables import Table, on_published, run_table, view_tables
+from experiments.terminal.display import Bars, note, price, print_json, print_table, say
+from experiments.terminal.failures import all_failed, on_failures
+from experiments.terminal.tables import Table, on_published, run_table, view_tables
 
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,

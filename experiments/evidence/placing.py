@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from documents.types import Chunk, Format
 from experiments.cells import Cell
-from experiments.gold import match
+from experiments.evidence.gold import match
 from experiments.question import Benchmark, Gold, Question
 from retrieval.index import Index
 from strategies.types import Passage

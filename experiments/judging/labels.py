@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from documents.errors import RunError, SettingsError
-from experiments.agreement import Item, Rater
 from experiments.benchmarks.rows import Row, read_rows, read_text
 from experiments.judges import Graded
 from experiments.judges.grades import read_grade
 from experiments.judges.points import read_points
 from experiments.judges.steps import numbered, read_steps
+from experiments.judging.again import Material
+from experiments.judging.agreement import Item, Rater
 from experiments.record import Verdict
-from experiments.rejudge import Material
 from retrieval.files import write_atomically
 from strategies.reading import strip_citations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.benchmarks.rows import Row, read_rows
-from experiments.converters.paragraphs import Item, Paragraph
+from experiments.converters.crest_paragraphs import Item, Paragraph
 
 
 def korean_items(folder: Path) -> list[Item]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.cells import varying
-from experiments.display import price
-from experiments.metrics.table import shown_name
+from experiments.metrics.catalogue import shown_name
 from experiments.published import published
+from experiments.terminal.display import price
 
 _LONG = 15  # rows above which a view over several cells becomes a cross table
 _LONGEST, _WIDEST = 64, 8  # rows of what a terminal shows at all, and columns of a cross table

@@ -9,8 +9,8 @@ from agents.client import ModelClient
 from agents.search import Searcher, SearchFunction, instant
 from documents.types import Chunk, digest
 from experiments.cells import Cell
-from experiments.perturbing import Changed, Perturber
-from experiments.placing import IndexKey, Placing
+from experiments.evidence.perturbing import Changed, Perturber
+from experiments.evidence.placing import IndexKey, Placing
 from experiments.question import Benchmark, Gold, Question
 from retrieval.conditions import Placed
 from retrieval.index import CHUNKS, Index

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from agents.types import Cost
-from experiments.agreement import Agreement, Rater, agreements
-from experiments.display import Bars, note, price, print_json, print_table, say
-from experiments.label_sheet import raters_of, write_sheet
+from experiments.judging.again import Material, judges_named, material_of, rejudge
+from experiments.judging.agreement import Agreement, Rater, agreements
+from experiments.judging.labels import raters_of, write_sheet
 from experiments.lock import hold
 from experiments.notes import LEXICAL, unjudged
-from experiments.rejudge import Material, judges_named, material_of, rejudge
 from experiments.settings import RunSettings
 from experiments.settings_file import read_settings
 from experiments.store import RunFolder
+from experiments.terminal.display import Bars, note, price, print_json, print_table, say
 
 
 def judge_again(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,

@@ -6,14 +6,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.display import print_json
 from experiments.finding import cell_labels, cells_named, question_named
-from experiments.passages import place
 from experiments.question import Question
 from experiments.record import Record, StoredPassage, StoredSub
 from experiments.store import RunFolder
-from experiments.subs import with_gold
+from experiments.sub_questions import with_gold
 from experiments.terminal.answers import show_answers
+from experiments.terminal.display import print_json
+from experiments.terminal.passages import place
 from experiments.terminal.trace import restored, step_row
 
 Text = Callable[[str], str]

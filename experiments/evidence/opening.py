@@ -11,10 +11,10 @@ from agents.search import Searcher
 from documents.errors import SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.cells import Cell
+from experiments.evidence.resources import Pooled, Resources, scope_of
 from experiments.judges import ModelJudge
 from experiments.manifest import known_models
 from experiments.question import Benchmark
-from experiments.resources import Pooled, Resources, scope_of
 from experiments.settings import Dense, RunSettings
 from retrieval.build import Progress, build_index
 from retrieval.cache import CachedEmbedder
