@@ -185,8 +185,8 @@ def test_the_summary_names_judge_interval_n_outcomes_and_notes(page: BeautifulSo
 def test_intervals_are_said_to_overlap_or_not_and_nothing_more() -> None:
     said = verdicts(table([cell("a", 0.1, 0.5), cell("b", 0.2, 0.8), cell("c", -0.4, 0.0)]), [])[0]
     assert said == ("Highest mean unified (lexical): b, 0.50 (95 % interval 0.20 to 0.80, n = 12). Its interval "
-                    "overlaps that of a and does not overlap that of c. No paired test was made and nothing is "
-                    "corrected for the number of comparisons.")
+                    "overlaps that of a and does not overlap that of c. Overlap of intervals is no "
+                    "test: ragbed compare makes a paired one, corrected for the number of comparisons.")
     none = {"metrics": {"unified": {"mean": 1.0, "low": None, "high": None, "n": 12}}}
     assert verdicts(table([cell("a"), cell("b", **none)]), [])[0].endswith("There is no interval to compare it by.")
 

@@ -47,8 +47,8 @@ def _against(best: Figure, others: Mapping[str, Figure]) -> list[str]:
     below = [label for label in known if label not in overlapped]
     parts = [f"overlaps that of {_list(overlapped)}"] if overlapped else []
     parts += [f"does not overlap that of {_list(below)}"] if below else []
-    return [f"Its interval {' and '.join(parts)}.", "No paired test was made and nothing is corrected for the number "
-            "of comparisons."]
+    return [f"Its interval {' and '.join(parts)}.", "Overlap of intervals is no test: ragbed compare makes a paired "
+            "one, corrected for the number of comparisons."]
 
 
 def _words(figure: Figure) -> str:
