@@ -141,9 +141,9 @@ def test_of_many_questions_some_stand_for_all_and_thousands_take_seconds(plan, t
     assert [question.id for question in spread(questions)] == [str(number * 10) for number in range(SAMPLE)]
     assert spread(questions[:7]) == questions[:7]
     town.write([town.row(number) for number in range(1000)])
-    begun = time.perf_counter()
+    begun = time.process_time()
     planned = plan(reasoning=["direct", "chain_of_thought", "least_to_most"])
-    assert time.perf_counter() - begun < 20
+    assert time.process_time() - begun < 10
     assert [cell["calls"] for cell in planned["cells"]] == [
         {"least": 1000, "most": 1000}, {"least": 1000, "most": 1000}, {"least": 2000, "most": 8000}]
     assert any("100 of the 1000 questions" in note for note in planned["notes"])
