@@ -106,3 +106,18 @@ def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, 
     page = (town.run / "report.html").read_text()
     assert page.count('<tr class="published">') == 45
     assert page.count('<tr class="own">') == 5  # with chain of thought beside all four, direct beside Table 6
+
+
+def test_chain_outcomes_that_never_occurred_leave_the_terminal_to_the_others():
+    def share(mean):
+        return {"mean": mean, "low": None, "high": None, "n": 2}
+
+    rows = [["2", outcome, cell, 2, share(mean)] for outcome, mean in (
+        ("c c c", 0.5), ("c w c", 0.0), ("w w w", 0.5), ("right for the right reason", 0.5), ("lucky", 0.0))
+        for cell in ("a", "b")]
+    view = {"name": "chain", "title": "Chain outcomes", "header": ["sub-questions", "outcome", "cell", "n", "share"],
+            "keys": 3, "main": 4, "rows": rows, "notes": [], "shaded": False}
+    (title, (_, shown)), = view_tables([view], None)
+    assert [row[1] for row in shown] == [outcome for outcome in (
+        "c c c", "w w w", "right for the right reason", "lucky") for _ in range(2)]
+    assert "never occurred are in the report" in title

@@ -37,13 +37,22 @@ def view_tables(views: Sequence[Mapping[str, Any]], judge: str | None) -> Iterat
     """`view_table` of each, with no table for a breakdown by a tag that all views together have no room for."""
     used = 0
     for view in views:
-        title, table = view_table(view, judge)
+        title, table = view_table(_occurring(view) if view["name"] == "chain" else view, judge)
         lines = 0 if table is None else len(table[1]) + 2
         if used + lines > _ROOM and view["name"].startswith("by:"):
             title, table = _elsewhere(view), None
         else:
             used += lines
         yield title, table
+
+
+def _occurring(view: Mapping[str, Any]) -> dict[str, Any]:
+    """The chain outcomes without the patterns that no cell shows: of four hops there are 32."""
+    keys, main = view["keys"] - 1, view["main"]  # the cell is the last key, the outcome the one before it
+    seen = {tuple(row[:keys]) for row in view["rows"] if row[main]["mean"] or row[keys - 1][1] != " "}
+    rows = [row for row in view["rows"] if tuple(row[:keys]) in seen]
+    left = "" if len(rows) == len(view["rows"]) else " (patterns that never occurred are in the report)"
+    return {**view, "rows": rows, "title": view["title"] + left}
 
 
 def _elsewhere(view: Mapping[str, Any]) -> str:
