@@ -8,6 +8,7 @@ from documents.types import Chunk
 from experiments.cells import Cell
 from experiments.evidence.gold import missing_documents
 from experiments.evidence.resources import Resources
+from experiments.metrics.scored import may_refuse
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
 
@@ -18,7 +19,26 @@ def beforehand(settings: RunSettings, cells: Sequence[Cell], resources: Resource
     yield from _missing_gold(benchmark, resources)
     if any(cell.condition == "closed-book" for cell in cells):
         yield from _nameless(benchmark)
+    if any(cell.condition == "evidence" for cell in cells):
+        yield from _without_gold(benchmark)
+    yield from _unscored(cells, benchmark)
     yield from _too_long(settings, cells, resources)
+
+
+def _without_gold(benchmark: Benchmark) -> Iterator[str]:
+    """Without gold there is no evidence to show, and a strategy that knows of none is no worse for it."""
+    without = sum(not question.gold for question in benchmark.questions)
+    if without:
+        yield (f"evidence: {without} of {len(benchmark.questions)} questions have no gold evidence, so they are asked "
+               "with no documents")
+
+
+def _unscored(cells: Sequence[Cell], benchmark: Benchmark) -> Iterator[str]:
+    """A question whose gold is dropped can only be refused well; without an offered refusal it has no right reply."""
+    rules = sorted({cell.rules for cell in cells if cell.change.drop_gold and not may_refuse(cell.rules)})
+    if rules and "choice" not in benchmark.scheme.groups:
+        yield (f"drop_gold: the prompts of the rules {' and '.join(rules)} offer no refusal, so what is asked without "
+               "its gold has no score; use rules: grounded")
 
 
 def _missing_gold(benchmark: Benchmark, resources: Resources) -> Iterator[str]:

@@ -15,6 +15,7 @@ from experiments.settings import RunSettings
 from experiments.settings_file import check_settings, read_settings, read_value
 from strategies.catalogue import REASONING
 
+_SINGULAR = {"models": "model", "conditions": "condition", "perturbations": "perturbation"}
 _LONGEST = 80  # characters of a run's name
 _COUNTED = ("limit", "sample", "seed")
 _TARGETS = ("give a YAML file of settings, or a benchmark's name and its files, as in `ragbed run mrceval PATH`; "
@@ -58,7 +59,7 @@ def settings_of(target: str, path: str | None, options: Mapping[str, Any], part:
     if not file.is_file() and target in BENCHMARKS:
         settings = _of_kind(target, path, options, part)
     else:
-        given = ["FOLDER"] * (path is not None) + [f"--{name.removesuffix('s')}" for name in options]
+        given = ["FOLDER"] * (path is not None) + [f"--{_SINGULAR.get(name, name)}" for name in options]
         settings = _of_file(file, given)
     return _narrowed(settings, part, rename="name" not in options)
 

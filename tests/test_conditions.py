@@ -253,3 +253,16 @@ def test_whole_documents_come_out_of_the_index_where_the_questions_bring_none(ra
     assert (whole["source"], whole["start"], whole["gold"]) == ("oslo.md", 0, "document")
     assert max(len(body["messages"][1]["content"]) for body, _ in server.requests) > 3_500
     assert re.search(r"Part 0.*Part 1.*Part 2", server.requests[0][0]["messages"][1]["content"], re.DOTALL)
+
+
+def test_a_run_says_before_its_first_call_what_is_shown_nothing_and_what_has_no_score(ragbed, serve, town):
+    rows = [town.row(number) for number in range(3)]
+    rows[2]["citation_ids"] = "[]"
+    rows[2]["documents"] = rows[2]["documents"].replace('"ground": true', '"ground": false')
+    town.write(rows)
+    path = town.config(serve(lambda body: "<Answer>7</Answer>").url, conditions=["evidence", "given"],
+                       perturbations=["none", "drop_gold"], rules=["open", "grounded"])
+    status, _, err = ragbed("run", path)
+    assert status == 0
+    assert "evidence: 1 of 3 questions have no gold evidence, so they are asked with no documents" in err
+    assert "drop_gold: the prompts of the rules open offer no refusal" in err

@@ -180,6 +180,7 @@ def reply(body):
     ([{"question": "Why?"}], ANSWERS.columns, {"well_formed": 1}),
     ([CHOICE, CHAIN], (*ANSWERS.columns, "accuracy", "unparsed", "joint_em / joint_f1", "chain_correct / lucky"),
      {"unified": 1, "accuracy": 1, "unparsed": 0, "joint_em": 1, "sub_em@2": 1, "lucky": 0}),
+    ([CHOICE, STEPS], (*ANSWERS.columns, "accuracy", "unparsed"), {"unified": 1, "correct": 1, "accuracy": 1}),
     ([{**CHOICE, "steps": STEPS["steps"]}], ("em / f1", "accuracy", "unparsed", "reasoning_score", "gm"),
      {"em": 1, "accuracy": 1, "reasoning_score": 0.5, "gm": 0.5 ** 0.5})])
 def test_what_is_scored_follows_from_what_the_lines_hold(ragbed, serve, town, questions, columns, figures):

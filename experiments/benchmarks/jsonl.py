@@ -115,8 +115,12 @@ class OwnQuestions(Selection):
         return self.select(Benchmark(path.stem, read_questions(path), corpus=self.corpus))
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
-        """What the questions have gold for."""
-        options, chain, steps = (any(map(attrgetter(name), questions)) for name in ("options", "sub_answers", "steps"))
+        """What the questions have gold for: options and sub-answers bring metrics beside those of graded answers.
+
+        A judge has one rubric in a run: it reads for reference steps where every question has them, else it grades.
+        """
+        options, chain = (any(map(attrgetter(name), questions)) for name in ("options", "sub_answers"))
+        steps = all(question.steps for question in questions)
         first, *others = ANSWERS.groups
         return Scheme(
             groups=("steps" if steps else first, *["choice"] * options, *["chain"] * chain, *others),

@@ -45,6 +45,8 @@ Conditions = Annotated[list[str] | None, typer.Option("--condition", help="close
 Perturbations = Annotated[list[str] | None, typer.Option("--perturbation", help="See `ragbed list perturbations`; may "
                                                                                 "be given again.",
                                                          rich_help_panel=_BY_NAME)]
+RuleNames = Annotated[list[str] | None, typer.Option("--rules", help="See `ragbed list rules`; may be given again.",
+                                                     rich_help_panel=_BY_NAME)]
 JudgeName = Annotated[str | None, typer.Option("--judge", help="`lexical`, or a model.", rich_help_panel=_BY_NAME)]
 ScoringName = Annotated[str | None, typer.Option("--scoring", help="corrected or as-published.",
                                                  rich_help_panel=_BY_NAME)]
@@ -65,7 +67,8 @@ Filter = Annotated[list[str] | None, typer.Option("--filter", metavar="TAG=VALUE
 
 
 def run(target: Target, path: Files = None, model: Models = None, reasoning: Reasonings = None,
-        retrieval: Retrievals = None, condition: Conditions = None, perturbation: Perturbations = None,
+        retrieval: Retrievals = None, condition: Conditions = None, rules: RuleNames = None,
+        perturbation: Perturbations = None,
         judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
         limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None,
         fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
@@ -87,7 +90,8 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
     if fresh and journal is JournalMode.replay:
         raise SettingsError("--fresh removes the journal that --journal replay reads; give one of the two")
     options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
-               "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name, "out": out, "set": set}
+               "rules": rules, "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name,
+               "out": out, "set": set}
     settings = settings_of(target, path, {key: value for key, value in options.items() if value is not None},
                            Part(limit, sample, seed, tuple(filter or ())))
     if dry:

@@ -11,7 +11,7 @@ from experiments.report.cells import Cell, Figure, Table
 # Colour is never alone: every marker carries its cell's number.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SYMBOLS = ("circle", "square", "diamond", "hexagon", "octagon")
-GAP = 0.026
+GAP, WIDEST = 0.026, 0.06  # shares of the largest cost: between neighbours, and over all that are moved
 
 
 # Plotly turns `<b>` in a text into a style attribute, which the page's policy refuses; only `<br>` is used.
@@ -34,11 +34,12 @@ def plot(table: Table) -> str | None:
 
 
 def apart(values: Sequence[float], gap: float = GAP) -> list[float]:
-    """The values, moved as little as keeps neighbours `gap` times the largest value apart.
+    """The values, moved as little as keeps neighbours `gap` times the largest value apart, and many by less.
 
-    Strategies over the same evidence cost nearly the same, and their intervals would hide each other.
+    Strategies over the same evidence cost nearly the same, and their intervals would hide each other; but what is
+    moved far looks cheaper or dearer than it is.
     """
-    least = gap * max(values, default=0.0)
+    least = min(gap, WIDEST / max(len(values) - 1, 1)) * max(values, default=0.0)
     clusters: list[list[tuple[float, int]]] = []
     for value, index in sorted((value, index) for index, value in enumerate(values)):
         clusters.append([(value, index)])

@@ -39,8 +39,13 @@ def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: in
         comparisons: how many are corrected for.
 
     Returns:
-        None where no difference could be detected.
+        None where no difference could be detected: it would be wider than the metric's range.
     """
+    smallest = _planned(metric, answerable, unanswerable, comparisons)
+    return smallest if smallest is not None and smallest <= 1 else None
+
+
+def _planned(metric: str, answerable: int, unanswerable: int, comparisons: int) -> float | None:
     known = METRICS.get(family_of(metric))
     if known is not None and known.share:
         return smallest_share(answerable + unanswerable, comparisons=comparisons)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import textwrap
@@ -24,7 +25,9 @@ _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\
 def console(stderr: bool = False) -> Console:
     """A console, as wide as a run's table where there is no terminal."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, highlight=False, emoji=False, width=None if stream.isatty() else _WIDTH)
+    wider = os.environ.get("COLUMNS", "")  # some programs export 80 to whatever they start, so never narrower
+    width = max(_WIDTH, int(wider)) if wider.isdecimal() and len(wider) < 5 else _WIDTH
+    return Console(file=stream, highlight=False, emoji=False, width=None if stream.isatty() else width)
 
 
 def say(text: str) -> None:
@@ -50,7 +53,8 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
     table = Table(title=title and escape(title), title_justify="left", box=None, padding=(0, 2, 0, 0),
                   header_style="bold")
     for place, name in enumerate(header):
-        table.add_column(escape(name), no_wrap=place == 0, max_width=None if place else output.width // 3)
+        table.add_column(escape(name), no_wrap=place == 0, overflow="ellipsis" if place == 0 else "fold",
+                         max_width=None if place else output.width // 3)
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))
     output.print(table)
