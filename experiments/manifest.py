@@ -137,12 +137,9 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
     known = folder.config()
     if known is None or folder.is_empty():
         return False
+    if apart := what_differs(folder.path, known, config, manifest["benchmark"]["hash"]):
+        raise RunError(_other_run(folder.path, apart))
     made = manifest_of(folder.path)
-    same_questions = made.benchmark.get("hash") == manifest["benchmark"]["hash"]
-    if known != config and (apart := difference(known, config, same_questions)):
-        raise RunError(_other_run(folder.path, f"other settings: {apart}"))
-    if not same_questions:
-        raise RunError(_other_run(folder.path, "other questions: the benchmark's files have changed"))
     if (made.prompts, made.judge_prompt) != (manifest["prompts"], manifest["judge_prompt"]):
         raise RunError(_other_run(folder.path, "other prompts: those of ragbed have changed since"))
     if made.exemplars != manifest["exemplars"]:
@@ -151,6 +148,19 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
         if made.models.get(name) != identity:
             raise RunError(_other_run(folder.path, f"another model under the name {name}: its weights have changed"))
     return True
+
+
+def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:
+    """What a folder's run has other than these settings and questions, in words; None where both are the same.
+
+    Args:
+        known, config: the resolved settings of the run there, and of the one to be begun.
+        questions: the hash of the latter's.
+    """
+    same_questions = manifest_of(path).benchmark.get("hash") == questions
+    if known != config and (apart := difference(known, config, same_questions)):
+        return f"other settings: {apart}"
+    return None if same_questions else "other questions: the benchmark's files have changed"
 
 
 def known_models(path: Path) -> dict[str, str]:

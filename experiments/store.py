@@ -75,13 +75,7 @@ class RunFolder:
 
     def config(self) -> str | None:
         """The resolved settings of the run that was begun here, or None."""
-        path = self.path / "config.yaml"
-        try:
-            return path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise RunError(f"{path}: cannot be read; use --fresh to begin anew") from error
+        return config_of(self.path)
 
     def is_empty(self) -> bool:
         """Whether neither a record nor a call was kept."""
@@ -201,6 +195,17 @@ class RunFolder:
         finally:
             if self._lock is not None:
                 self._lock.close()
+
+
+def config_of(run: Path) -> str | None:
+    """The resolved settings of the run that was begun in the folder, or None; RunError where they cannot be read."""
+    path = run / "config.yaml"
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: cannot be read; use --fresh to begin anew") from error
 
 
 def remove(path: Path) -> None:

@@ -154,3 +154,17 @@ def test_what_keeps_a_run_from_beginning_keeps_a_plan_from_being_made(ragbed, to
     ragbed.refuses("run", town.config("ftp://x"), "--dry-run", says=["no model"])
     ragbed.refuses("run", town.config("x", models=["http://a/v1#m", "http://b/v1#m"]), "--dry-run",
                    says=["are one model"])
+
+
+def test_a_plan_says_what_stands_in_the_runs_folder(serve, town, ragbed):
+    def notes(**settings):
+        status, out, _ = ragbed("run", town.config(server.url, **settings), "--dry-run", "--json")
+        assert status == 0
+        return json.loads(out)["notes"]
+
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url, reasoning="direct"))[0] == 0
+    assert any("what it has is not asked again" in note for note in notes(reasoning="direct"))
+    (note,) = [note for note in notes(reasoning="plan_and_solve") if "other settings" in note]
+    assert "reasoning" in note
+    assert "refused without another --name or --fresh" in note

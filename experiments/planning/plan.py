@@ -13,13 +13,14 @@ from experiments.checks import check_conditions
 from experiments.evidence.resources import Resources
 from experiments.exemplars import check_exemplars, read_exemplars
 from experiments.judges import ModelJudge
-from experiments.manifest import check_ids, identities
+from experiments.manifest import check_ids, identities, questions_hash, what_differs
 from experiments.planning.evidence import Foreseen
 from experiments.planning.judging import judged
 from experiments.planning.playing import Bounds, Use, bounds_of
 from experiments.question import Benchmark, Question
 from experiments.settings import RunSettings
 from experiments.statistics import planned
+from experiments.store import config_of
 from experiments.tasks import Tasks
 
 SAMPLE = 100  # questions that stand for all, evenly spread
@@ -154,5 +155,16 @@ def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
-    if (settings.folder / "records.sqlite").exists():
+    yield from _on_folder(settings, benchmark)
+
+
+def _on_folder(settings: RunSettings, benchmark: Benchmark) -> Iterator[str]:
+    """What stands in the run's folder: calls that need not be made again, or another run."""
+    if not (settings.folder / "records.sqlite").exists():
+        return
+    known = config_of(settings.folder)
+    if known and (apart := what_differs(settings.folder, known, settings.resolved(), questions_hash(benchmark))):
+        yield (f"{settings.folder} holds a run with {apart}; where a call was made for it, this one is refused without "
+               "another --name or --fresh.")
+    else:
         yield f"{settings.folder} holds calls or records already; what it has is not asked again, and counted here."
