@@ -16,6 +16,9 @@ from experiments.settings import RunSettings
 def beforehand(settings: RunSettings, cells: Sequence[Cell], resources: Resources) -> Iterator[str]:
     """Notes, one line each, on what looks like a mistake and on what cannot be answered."""
     benchmark = resources.benchmark
+    if benchmark.scheme.groups == ("ranking",):
+        yield (f"{benchmark.name} is scored by what is found alone; the model is asked all the same, and what it "
+               "answers has no score")
     yield from _missing_gold(benchmark, resources)
     if any(cell.condition == "closed-book" for cell in cells):
         yield from _nameless(benchmark)

@@ -133,6 +133,7 @@ def test_the_smallest_difference_is_that_of_the_statistics(plan):
     found = plan(reasoning=["direct", "least_to_most", "plan_and_solve"])["detectable"]
     assert (found["metric"], found["pairs"]) == ("unified", 3)
     assert found["of_one_pair"] == planned("unified", 5, 1)
+    assert found["assumed"] == "the differences of two cells have a standard deviation of 0.5"
     assert found["of_all_pairs"] == planned("unified", 5, 1, comparisons=3)
 
 

@@ -19,7 +19,7 @@ from experiments.planning.judging import judged
 from experiments.planning.playing import Bounds, Use, bounds_of
 from experiments.question import Benchmark, Question
 from experiments.settings import RunSettings
-from experiments.statistics import planned
+from experiments.statistics import assumed, planned
 from experiments.store import config_of
 from experiments.tasks import Tasks
 
@@ -137,7 +137,8 @@ def _detectable(benchmark: Benchmark, cells: int) -> dict[str, Any]:
     answerable = sum(question.answerable for question in benchmark.questions)
     counts = answerable, len(benchmark.questions) - answerable
     pairs = max(1, cells * (cells - 1) // 2)
-    return {"metric": metric, "pairs": pairs, "of_one_pair": planned(metric, *counts),
+    return {"metric": metric, "pairs": pairs, "assumed": assumed(metric),
+            "of_one_pair": planned(metric, *counts),
             "of_all_pairs": planned(metric, *counts, comparisons=pairs)}
 
 

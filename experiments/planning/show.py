@@ -39,8 +39,8 @@ def _detectable(found: Mapping[str, Any], cells: int) -> str:
     one, every = found["of_one_pair"], found["of_all_pairs"]
     if one is None:
         return f"So few questions can detect no difference in {found['metric']} between two cells."
-    said = (f"The smallest difference in {found['metric']} that so many questions detect, four times out of five: "
-            f"{one:.3f} between two cells")
+    said = (f"The smallest difference in {found['metric']} that so many questions detect, four times out of five, "
+            f"where {found['assumed']}: {one:.3f} between two cells")
     if cells < 3:
         return said + "."
     return said + (f", corrected for all {found['pairs']} pairs " +

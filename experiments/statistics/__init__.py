@@ -2,8 +2,8 @@
 from experiments.statistics.clusters import Clusters, clusters
 from experiments.statistics.comparison import Comparison, compare
 from experiments.statistics.pairs import Pairs, pairs_of
-from experiments.statistics.power import planned, smallest_mean, smallest_share
+from experiments.statistics.power import assumed, planned, smallest_mean, smallest_share
 from experiments.statistics.testing import holm, mcnemar, permutation
 
-__all__ = ["Clusters", "Comparison", "Pairs", "clusters", "compare", "holm", "mcnemar", "pairs_of", "permutation",
-           "planned", "smallest_mean", "smallest_share"]
+__all__ = ["Clusters", "Comparison", "Pairs", "assumed", "clusters", "compare", "holm", "mcnemar", "pairs_of",
+           "permutation", "planned", "smallest_mean", "smallest_share"]

@@ -45,6 +45,14 @@ def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: in
     return smallest if smallest is not None and smallest <= 1 else None
 
 
+def assumed(metric: str) -> str:
+    """What `planned` takes two cells' answers to differ by, in words."""
+    known = METRICS.get(family_of(metric))
+    if known is not None and known.share:
+        return f"two cells differ in {DISCORDANCE:.0%} of the questions"
+    return f"the differences of two cells have a standard deviation of {DEVIATION}"
+
+
 def _planned(metric: str, answerable: int, unanswerable: int, comparisons: int) -> float | None:
     known = METRICS.get(family_of(metric))
     if known is not None and known.share:
