@@ -172,7 +172,8 @@ def test_another_corpus_is_not_mixed_into_an_unfinished_run(ragbed, serve, town)
     server = serve(lambda _: {"status": 401} if len(server.requests) == 2 else "<Answer>So</Answer>")
     path = town.config(server.url, benchmark={"kind": "beir", "path": str(folder)}, conditions="retrieved",
                        retriever={"k": 2}, concurrency=1, reasoning=["direct", "chain_of_thought"])
-    ragbed.refuses("run", path, says=["HTTP 401"])
+    status, _, err = ragbed("run", path)
+    assert (status, "HTTP 401" in err.splitlines()[-1]) == (2, True)
     with (folder / "corpus.jsonl").open("a") as corpus:
         corpus.write(json.dumps({"_id": "77", "title": "", "text": "Reefs grow."}) + "\n")
     ragbed.refuses("run", path, says=["records over the chunks that dense@2 searches as it was", "--fresh"])
