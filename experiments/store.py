@@ -29,11 +29,10 @@ _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place I
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _QUESTION = TypeAdapter(Question)
 _IN_ORDER = " FROM records r JOIN questions q ON q.id = r.question ORDER BY q.place, r.place"
-_RESULTS = "SELECT r.result" + _IN_ORDER
 # Cells first, so that the key (cell, question) finds the rows: a scan would read every trace.
 _OF_QUESTION = ("SELECT result, timing FROM records WHERE cell IN (SELECT DISTINCT cell FROM records) AND question = ?"
                 " ORDER BY place")
-_WITHOUT_TRACES = "SELECT json_set(r.result, '$.trace', json('[]'))" + _IN_ORDER
+_RESULT = {True: "SELECT r.result", False: "SELECT json_set(r.result, '$.trace', json('[]'))"}
 
 
 class RunFolder:
@@ -125,9 +124,13 @@ class RunFolder:
                 self.database.put("DELETE FROM records WHERE cell = ?", (cell,))
         self.database.flush()
 
-    def records(self) -> Iterator[Record]:
-        """Every record, by question in the benchmark's order, then by cell in the run's order."""
-        for result, timing in self.database.read("SELECT r.result, r.timing" + _IN_ORDER):
+    def records(self, traces: bool = True) -> Iterator[Record]:
+        """Every record, by question in the benchmark's order, then by cell in the run's order.
+
+        Args:
+            traces: as for `results`.
+        """
+        for result, timing in self.database.read(_RESULT[traces] + ", r.timing" + _IN_ORDER):
             yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
 
     def results(self, traces: bool = False) -> Iterator[Result]:
@@ -136,7 +139,7 @@ class RunFolder:
         Args:
             traces: without, each trace is empty: it is most of a record, and figures rest on what was made of it.
         """
-        for (result,) in self.database.read(_RESULTS if traces else _WITHOUT_TRACES):
+        for (result,) in self.database.read(_RESULT[traces] + _IN_ORDER):
             yield Result.model_validate_json(result)
 
     def questions(self) -> dict[str, Question]:
