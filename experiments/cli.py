@@ -12,6 +12,7 @@ from experiments.commands.ask import ask
 from experiments.commands.compare import compare
 from experiments.commands.convert import convert
 from experiments.commands.demo import demo
+from experiments.commands.export import export
 from experiments.commands.index import index
 from experiments.commands.judge import judge
 from experiments.commands.list import list_
@@ -35,7 +36,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, judge, rescore, compare, convert, report, show, verify, schema):
+for command in (demo, index, search, ask, run, judge, rescore, compare, convert, report, show, verify, export, schema):
     app.command()(command)
 app.command("list")(list_)
 models.command("pull")(pull)

@@ -1,0 +1,30 @@
+"""`ragbed export`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import AsJson
+
+
+def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+           to: Annotated[str, typer.Argument(metavar="TO", help=(
+               "A file, whose ending says in what form: .csv and .parquet for a row for each question in each cell, "
+               ".jsonl for all that is stored of it, prompts and evidence too, .xml for JUnit; or mlflow, or "
+               "mlflow:URI."))], json: AsJson = False) -> None:
+    """Write a run's records for other tools."""
+    from experiments.export import export as write
+    from experiments.store import RunFolder
+    from experiments.terminal.display import print_json, say
+
+    folder = RunFolder.existing(run)
+    try:
+        said = write(folder, to)
+    finally:
+        folder.close()
+    if json:
+        print_json({"run": str(run), "to": to, "said": said})
+    else:
+        say(said)

@@ -1,0 +1,64 @@
+"""Where a run is exported to: a file, whose ending says in what form, or MLflow."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import MappingProxyType
+from uuid import uuid4
+
+from documents.errors import RunError, SettingsError
+from experiments.export.jsonlines import write_jsonl
+from experiments.export.junit import write_junit
+from experiments.export.material import Material
+from experiments.export.mlflow import log_to_mlflow
+from experiments.export.tables import write_csv, write_parquet
+from experiments.store import RunFolder
+from retrieval.files import why_unwritten
+
+FORMS: MappingProxyType[str, Callable[[Material, Path], None]] = MappingProxyType({
+    ".jsonl": write_jsonl, ".csv": write_csv, ".parquet": write_parquet, ".xml": write_junit})
+MLFLOW = "mlflow"
+
+
+def export(folder: RunFolder, destination: str) -> str:
+    """Export a finished run, and say what came of it, in one line.
+
+    Args:
+        destination: a file that ends in .jsonl, .csv, .parquet, or .xml for JUnit's; or `mlflow`, or `mlflow:URI`.
+
+    Raises:
+        SettingsError: the destination is of no known form.
+        RunError: the run has not finished, or the destination cannot be written.
+    """
+    kind, colon, uri = destination.partition(":")
+    write = FORMS.get(Path(destination).suffix.lower())
+    if kind != MLFLOW and write is None:
+        raise SettingsError(f"{destination!r}: end the file's name in {', '.join(FORMS)}, or give {MLFLOW} or "
+                            f"{MLFLOW}:URI")
+    summary = folder.summary()
+    material = material_of(folder)
+    if kind == MLFLOW and (colon or write is None):
+        return f"MLflow: {log_to_mlflow(material, uri, summary['results'])}"
+    assert write is not None
+    path = Path(destination)
+    _whole(path, lambda partial: write(material, partial))
+    return f"{path}: {material.records} records"
+
+
+def material_of(folder: RunFolder) -> Material:
+    """A finished run, with the cause of every answer."""
+    summary = folder.summary()
+    return Material(folder, summary["name"], summary["cells"], folder.questions(), {}, {}, len(folder.done()))
+
+
+def _whole(path: Path, write: Callable[[Path], None]) -> None:
+    """Write a file that is there whole or not at all, however large: it is not held in memory."""
+    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    try:
+        write(partial)
+        os.replace(partial, path)
+    except OSError as error:
+        raise RunError(f"{path}: {why_unwritten(error)}") from error
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,82 @@
+"""Records as JUnit's XML, which continuous integration shows: a suite for each cell, a test for each question."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from xml.etree.ElementTree import Element, ElementTree, SubElement
+
+from documents.errors import RunError
+from experiments.cells import labels
+from experiments.export.material import Material
+from experiments.record import Record
+
+RIGHT = "right"
+_FAILED = frozenset({"too_long", "budget", "timeout", "error"})  # outcomes without an answer: errors, not failures
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 has no form for
+_LONGEST = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One test as JUnit has it; `kind` and `message` are None where it passed."""
+
+    name: str
+    kind: Literal["failure", "error"] | None = None
+    why: str = ""
+    message: str = ""
+    seconds: float = 0.0
+
+
+def write_junit(material: Material, path: Path) -> None:
+    """A test passes where the answer is right, fails where it is wrong, and is an error where there is none.
+
+    Raises:
+        RunError: the benchmark has no right answers.
+    """
+    if not material.causes:
+        raise RunError(f"{material.folder.path}: its benchmark has no right answers, so there is nothing to pass or "
+                       "fail; export it as .csv, .jsonl or .parquet")
+    suites: dict[str, list[Test]] = {row["id"]: [] for row in material.cells}
+    for record in material.folder.records(traces=False):
+        suites[record.result.cell].append(_test(record, material))
+    named = zip(labels(material.cells), suites.values(), strict=True)
+    write_suites(material.name, named, path)
+
+
+def write_suites(name: str, suites: Iterable[tuple[str, list[Test]]], path: Path) -> None:
+    """Named suites of tests as one file."""
+    root = Element("testsuites", name=_clean(name))
+    for suite, tests in suites:
+        counts = {kind: str(sum(test.kind == kind for test in tests)) for kind in ("failure", "error")}
+        inside = SubElement(root, "testsuite", name=_clean(suite), tests=str(len(tests)), failures=counts["failure"],
+                            errors=counts["error"], skipped="0", time=f"{sum(test.seconds for test in tests):.3f}")
+        for test in tests:
+            _write(inside, suite, test)
+    for kind in ("tests", "failures", "errors"):
+        root.set(kind, str(sum(int(inside.attrib[kind]) for inside in root)))
+    ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _write(suite: Element, name: str, test: Test) -> None:
+    case = SubElement(suite, "testcase", classname=_clean(name), name=_clean(test.name), time=f"{test.seconds:.3f}")
+    if test.kind:
+        SubElement(case, test.kind, type=_clean(test.why), message=_clean(test.message))
+
+
+def _test(record: Record, material: Material) -> Test:
+    result = record.result
+    cause = material.causes[result.cell, result.question]
+    if cause == RIGHT:
+        return Test(result.question, seconds=record.timing.seconds)
+    failure = f": {result.failure.message}" if result.failure else ""
+    said = f"; answered: {result.text}" if result.text else ""
+    gold = " / ".join(material.questions[result.question].answers) or "none"
+    return Test(result.question, "error" if result.outcome in _FAILED else "failure", cause,
+                f"{material.titles[cause]} ({result.outcome}{failure}); gold: {gold}{said}", record.timing.seconds)
+
+
+def _clean(text: str) -> str:
+    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)[:_LONGEST]
