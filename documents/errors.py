@@ -8,6 +8,7 @@ RagbedError
 │   ├── ModelError      a model that is unknown, absent, of a wrong hash, or refuses the key
 │   ├── BenchmarkError  a benchmark record that does not fit: file, line, field, expected
 │   ├── RunError        a run folder that cannot be continued or read
+│   ├── BudgetSpent     a run's budget is spent: it stopped, and a larger one continues it
 │   └── MissingExtra    an optional package is absent: names the extra
 ├── CallError           one model call failed for good, after its retries
 │   ├── CallTimeout     the call's or the question's deadline passed
@@ -58,6 +59,10 @@ class BenchmarkError(UserError):
 
 class RunError(UserError):
     """A run folder cannot be continued or read."""
+
+
+class BudgetSpent(UserError):
+    """The budget of a run is spent. What was made is kept."""
 
 
 class MissingExtra(UserError):

@@ -10,11 +10,15 @@ import yaml
 _SHOWN, _BEFORE = 60, 20  # characters of a value, and those before where two values part
 # Where something stands; what stands there is compared by its content.
 _PLACES = frozenset({"out", "exemplars"})
+# How fast and how far a run goes, not what it is.
+_PACE = ("budget", "concurrency", "calls.calls")
 _QUESTIONS = frozenset({"benchmark.path", "benchmark.corpus", "benchmark.novels", "benchmark.topics"})
 
 
 def difference(known: str, now: str, same_questions: bool) -> str | None:
-    """The first setting that differs, with both values; None where only a place does: a run or its data may be moved.
+    """The first setting that differs, with both values; None where it is one run all the same.
+
+    A run or its data may be moved, and it may go on faster, slower or with another budget.
 
     Args:
         known, now: resolved settings, as YAML.
@@ -28,7 +32,11 @@ def difference(known: str, now: str, same_questions: bool) -> str | None:
         return "its config.yaml is damaged"
     passed_over = _PLACES | (_QUESTIONS if same_questions else frozenset())
     return next((f"{place} {_apart(before, after)}" for place, before, after in _differing(old, new)
-                 if place not in passed_over), None)
+                 if place not in passed_over and not _is_pace(place)), None)
+
+
+def _is_pace(place: str) -> bool:
+    return any(place == one or place.startswith(f"{one}.") for one in _PACE)
 
 
 def _differing(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:

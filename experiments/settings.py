@@ -13,6 +13,7 @@ from agents.catalogue import DEFAULT
 from agents.settings import Limits, ModelSettings
 from documents.types import Format
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
+from experiments.budget import Budget
 from experiments.judges import JudgeSettings, Lexical
 from experiments.metrics.scored import Scoring
 from retrieval.conditions import Condition
@@ -157,6 +158,7 @@ class RunSettings(Closed):
     seed: int = 0
     limits: Limits = Limits()
     calls: ModelSettings = ModelSettings()
+    budget: Budget = Budget()
     concurrency: int = Field(default=8, ge=1, le=1024)
 
     @model_validator(mode="before")

@@ -1,0 +1,145 @@
+"""What a run spends: every call that it makes is counted, and held against its budget."""
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn, TypeVar
+
+from agents.database import Database
+from agents.journal import Mode
+from agents.model import Client
+from agents.models import without_opening
+from documents.errors import BudgetSpent, SettingsError
+from experiments.budget import Budget, shown
+from experiments.judges import ModelJudge
+from experiments.settings import RunSettings
+from strategies.types import Generate, Usage
+
+Item = TypeVar("Item")
+_RECORDED = ("SELECT total(json_extract(reply, '$.usage.price')), total(json_extract(reply, '$.usage.prompt_tokens')),"
+             " total(json_extract(reply, '$.usage.completion_tokens')) FROM calls WHERE reply IS NOT NULL")
+
+
+class Spending:
+    """What was spent before this sitting, what it spends itself, and whether more may be.
+
+    Args:
+        mode: of the journal: a replay spends nothing, so it has no budget.
+
+    Attributes:
+        calls: that this sitting made and that were answered.
+        dollars: paid in this sitting, as far as prices are known.
+    """
+
+    def __init__(self, budget: Budget, mode: Mode = "record") -> None:
+        self.budget = budget if mode != "replay" else Budget()
+        self.calls = self.prompt_tokens = self.completion_tokens = 0
+        self.dollars = 0.0
+        self._before = (0.0, 0)
+        self._begun = time.monotonic()
+
+    @property
+    def deadline(self) -> float | None:
+        """When the sitting's seconds are over, in `time.monotonic` seconds."""
+        return None if self.budget.seconds is None else self._begun + self.budget.seconds
+
+    def recall(self, database: Database) -> None:
+        """Take over what earlier sittings spent, as the journal has it."""
+        if self.budget.dollars is not None or self.budget.tokens is not None:
+            (dollars, prompt, completion), = database.read(_RECORDED)
+            self._before = dollars, int(prompt + completion)
+
+    def add(self, usage: Usage) -> None:
+        """Count a call that was answered."""
+        self.calls += 1
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self.dollars += usage.price or 0.0
+
+    def spent(self) -> dict[str, float]:
+        """What was spent of each part of the budget that is set, in its unit."""
+        dollars, tokens = self._before
+        every = {"dollars": dollars + self.dollars, "tokens": tokens + self.prompt_tokens + self.completion_tokens,
+                 "seconds": time.monotonic() - self._begun}
+        return {name: amount for name, amount in every.items() if getattr(self.budget, name) is not None}
+
+    def left(self) -> dict[str, float]:
+        """What is left of each part of the budget that is set, never below 0."""
+        return {name: max(getattr(self.budget, name) - amount, 0.0) for name, amount in self.spent().items()}
+
+    def is_over(self) -> bool:
+        """Whether a part of the budget is spent."""
+        budget = self.budget
+        if budget.dollars is None and budget.tokens is None and budget.seconds is None:
+            return False
+        return 0.0 in self.left().values()
+
+    def affordable(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, until the budget is spent."""
+        for item in items:
+            if self.is_over():
+                return
+            yield item
+
+    def stop(self, path: object, done: int, expected: int) -> NoReturn:
+        """End the sitting in one line.
+
+        Args:
+            path: of the run's folder.
+            done: records that are there, of so many expected.
+
+        Raises:
+            BudgetSpent: always.
+        """
+        left = self.left()
+        name = next((name for name in left if left[name] == 0), "seconds")
+        limit, spent = getattr(self.budget, name), self.spent()[name]
+        raise BudgetSpent(f"{path}: the budget of {shown(name, limit)} is spent ({shown(name, spent)}) with {done:,} of "
+                          f"{expected:,} records made; " + _how(name, max(limit, spent)))
+
+
+class Metered:
+    """A client whose answered calls are counted."""
+
+    def __init__(self, client: Client, spending: Spending) -> None:
+        self._client, self._spending = client, spending
+
+    @property
+    def identity(self) -> str:
+        return self._client.identity
+
+    def parameters(self, action: Generate, max_tokens: int, repeat: int) -> dict[str, Any]:
+        return self._client.parameters(action, max_tokens, repeat)
+
+    async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float) -> Any:
+        """As the client does."""
+        done = await self._client.complete(action, max_tokens=max_tokens, repeat=repeat, deadline=deadline)
+        self._spending.add(done.reply.usage)
+        return done
+
+
+def check_prices(settings: RunSettings) -> None:
+    """A budget in dollars needs the price of every model.
+
+    Raises:
+        SettingsError: one is unknown.
+    """
+    if settings.budget.dollars is None:
+        return
+    judge = [settings.judge.model] if isinstance(settings.judge, ModelJudge) else []
+    for name in [*settings.models, *judge]:
+        _, price = without_opening(name, settings.calls)
+        if price(1000, 1000, 0) is None:
+            raise SettingsError(f"budget.dollars: the price of {name} is not known; give it in US dollars per million "
+                                f"tokens, as in calls: {{prices: {{{name}: {{prompt: 1, completion: 4}}}}}}, i.e. "
+                                "calls.prices, or set budget.tokens")
+
+
+def _how(name: str, amount: float) -> str:
+    """How to continue."""
+    if name == "seconds":
+        return "the same command continues, for as long again"
+    more = f"{2 * amount:.0f}" if amount >= 1 else f"{2 * amount:.2g}"
+    return f"a larger budget continues, as in --budget {name}={more}"
+
+
