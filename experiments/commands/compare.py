@@ -25,8 +25,10 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
                 "--fail-if", metavar="EXPR", help="Exit status 1 where it holds of any cell, such as 'unified < "
                                                   "baseline - 0.02'; may be given again.")] = None,
             flips: Annotated[bool, typer.Option("--flips", help="List the questions whose score differs.")] = False,
+            steps: Annotated[bool, typer.Option("--steps", help="Show at which step the two answers to each question "
+                                                                "part, as a histogram.")] = False,
             json: AsJson = False) -> None:
     """Compare two runs, or the cells of one, question by question: which differences are real."""
     from experiments.comparing.show import show
 
-    show((first, second), metric or [], cell or [], baseline, fail_if or [], flips, json)
+    show((first, second), metric or [], cell or [], baseline, fail_if or [], flips, steps, json)

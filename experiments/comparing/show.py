@@ -14,14 +14,18 @@ from experiments.comparing.findings import Finding, Findings, find
 from experiments.comparing.flips import flips
 from experiments.comparing.gate import Gate
 from experiments.comparing.side import read_side
+from experiments.comparing.steps import partings_of, show_steps, steps_json
 from experiments.comparing.words import difference, effect, probability, verdict
 from experiments.metrics import shown_name
 from experiments.terminal.display import note, print_json, print_table, say
 
 
 def show(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str], baseline: str | None,
-         gates: Sequence[str], with_flips: bool, json: bool) -> None:
+         gates: Sequence[str], with_flips: bool, with_steps: bool, json: bool) -> None:
     """Compare and show. Exit status 1 where a gate fails.
+
+    Args:
+        with_steps: whether to show at which step the answers of each question part.
 
     Raises:
         UserError: what the user can mend.
@@ -34,10 +38,12 @@ def show(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequenc
     findings = find(first, second, [*own, *(gate.metric for gate in conditions)], cells, baseline)
     failed = [(gate, one) for gate in conditions for one in findings.found
               if one.comparison.metric == gate.metric and gate.holds(one.comparison)]
+    partings = partings_of(findings) if with_steps else []
     if json:
-        print_json(_as_json(findings, failed, with_flips))
+        print_json({**_as_json(findings, failed, with_flips), **({"steps": steps_json(partings)} if partings else {})})
     else:
         _show(findings, with_flips)
+        show_steps(partings)
     for gate, one in failed:
         note(f"fails: {gate.text}: {one.match.cell} has {one.comparison.second:.4f}, its baseline "
              f"{one.comparison.first:.4f}")

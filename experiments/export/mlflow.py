@@ -43,6 +43,7 @@ def log_to_mlflow(material: Material, uri: str, results: str) -> str:
     uri = uri or os.environ.get(_VARIABLE, "")
     if not uri:
         raise SettingsError(f"mlflow of where? give mlflow:URI, or set {_VARIABLE}")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # its seven take minutes where nobody listens
     with _in_one_line(uri):
         from mlflow import MlflowClient
 

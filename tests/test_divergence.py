@@ -1,0 +1,64 @@
+"""The first step at which two answers to one question part, and how many questions part where."""
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def two(serve, town, ragbed):
+    """Two runs of one cell: in the second the model says something else of towns 1 and 4."""
+    def changed(body):
+        said = town.reply(body)
+        asked = body["messages"][-1]["content"]
+        return said if "in town 1?" not in asked and "in town 4?" not in asked else "<Answer>nothing [1]</Answer>"
+
+    for name, script in (("town", town.reply), ("other", changed)):
+        assert ragbed("run", town.config(serve(script).url, name))[0] == 0
+    return town.run, town.run.parent / "other"
+
+
+def steps(ragbed, *args):
+    status, out, _ = ragbed("compare", *args, "--steps", "--json")
+    assert status == 0
+    return json.loads(out)["steps"]
+
+
+def test_equal_prompts_with_other_replies_part_at_the_reply(two, ragbed):
+    one, = steps(ragbed, *two)
+    where = {divergence["question"]: divergence["where"] for divergence in one["questions"]}
+    assert len(where) == 6
+    assert sorted(set(where.values())) == ["2 answer: the reply", "nowhere"]
+    assert [bar["questions"] for bar in one["histogram"]] == [2, 4]
+    assert [bar["where"] for bar in one["histogram"]] == ["2 answer: the reply", "nowhere"]
+    assert [(bar["up"], bar["down"]) for bar in one["histogram"]][1] == (0, 0)
+
+
+def test_strategies_part_at_their_first_prompt_and_a_decomposition_at_its_first_call(serve, town, ragbed):
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url, reasoning=["direct", "chain_of_thought", "least_to_most"]))[0] == 0
+    found = {one["cell"]: [bar["where"] for bar in one["histogram"]] for one in steps(ragbed, town.run)}
+    assert found["chain_of_thought"] == ["2 answer: the prompt"]
+    assert found["least_to_most"] == ["2 answer against decompose"]
+
+
+def test_other_evidence_parts_at_what_was_found(serve, town, ragbed):
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url, conditions=["given", "evidence"]))[0] == 0
+    one, = steps(ragbed, town.run)
+    assert [bar["where"] for bar in one["histogram"]] == ["1 search: what was found"]
+
+
+def test_the_histogram_is_shown_as_bars(two, ragbed):
+    status, out, _ = ragbed("compare", *two, "--steps")
+    assert status == 0
+    assert "Where direct parts from direct" in out
+    rows = {line.split("  ")[0]: line for line in out.splitlines() if line.startswith(("2 answer", "nowhere"))}
+    assert rows["nowhere"].count("█") == 40
+    assert rows["2 answer: the reply"].count("█") == 20
+
+
+def test_a_run_against_itself_parts_nowhere(two, ragbed):
+    one, = steps(ragbed, two[0], two[0])
+    assert [(bar["where"], bar["questions"]) for bar in one["histogram"]] == [("nowhere", 6)]

@@ -1,0 +1,128 @@
+"""A finished run in the forms of other tools: tables, JSON Lines, JUnit, MLflow."""
+from __future__ import annotations
+
+import csv
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+HOSTILE = "=cmd|' /C calc'!A0 <b>\x00\x1b[31m\u202e ]]>"
+
+
+@pytest.fixture
+def finished(serve, town, ragbed):
+    """The folder of a finished run of two cells over six questions."""
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url, reasoning=["direct", "chain_of_thought"]))[0] == 0
+    return town.run
+
+
+def exported(ragbed, run, path):
+    status, out, err = ragbed("export", run, path)
+    assert (status, err) == (0, "")
+    assert out == f"{path}: 12 records\n"
+    return path
+
+
+def test_a_csv_has_a_row_for_each_question_in_each_cell(finished, town, ragbed, tmp_path):
+    with exported(ragbed, finished, tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    recorded = [record["result"] for record in town.records()]
+    assert [(row["cell"], row["question"], row["outcome"]) for row in rows] == [
+        (result["cell"], result["question"], result["outcome"]) for result in recorded]
+    assert [row["score.unified"] for row in rows] == [
+        "" if (value := result["scores"]["unified"]) is None else str(value) for result in recorded]
+    assert {(row["run"], row["model"], row["condition"]) for row in rows} == {
+        ("town", rows[0]["model"], "given")}
+    assert {row["cell_name"] for row in rows} == {"direct", "chain_of_thought"}
+    assert all(int(row["calls"]) == 1 and float(row["seconds"]) >= 0 for row in rows)
+
+
+def test_parquet_has_the_same_rows_with_types(finished, town, ragbed, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(exported(ragbed, finished, tmp_path / "rows.parquet"))
+    recorded = [record["result"] for record in town.records()]
+    assert table.num_rows == 12
+    assert table.schema.field("score.unified").type == pa.float64()
+    assert table.schema.field("refused").type == pa.bool_()
+    assert table.column("score.unified").to_pylist() == [result["scores"]["unified"] for result in recorded]
+    assert table.column("prompt_tokens").to_pylist() == [result["usage"]["prompt_tokens"] for result in recorded]
+    assert [json.loads(cited) for cited in table.column("cited").to_pylist()] == [
+        list(result["cited"]) for result in recorded]
+
+
+def test_json_lines_hold_the_prompts_and_the_evidence(finished, town, ragbed, tmp_path):
+    path = exported(ragbed, finished, tmp_path / "all.jsonl")
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    first = lines[0]
+    assert first["cell"]["reasoning"] == "direct"
+    prompt = first["trace"][-1]["messages"][-1]["content"]
+    assert first["question"]["text"] in prompt
+    assert all(passage["text"] in prompt for passage in first["evidence"])
+    assert first["timing"]["attempts"] == 1
+
+
+def test_an_ending_that_is_none_is_refused_before_anything_is_written(finished, ragbed, tmp_path):
+    ragbed.refuses("export", finished, tmp_path / "rows.xlsx", says=["rows.xlsx", ".csv", ".parquet", "mlflow:URI"])
+    ragbed.refuses("export", finished, tmp_path / "no" / "rows.csv", says=["No such file or directory"])
+    assert [path.name for path in tmp_path.iterdir() if "rows" in path.name] == []
+
+
+def test_a_run_that_has_not_finished_is_not_exported(finished, ragbed, tmp_path):
+    (finished / "summary.json").unlink()
+    ragbed.refuses("export", finished, tmp_path / "rows.csv", says=["has not finished"])
+
+
+def test_junit_fails_wrong_answers_and_says_why(finished, town, ragbed, tmp_path):
+    root = ElementTree.parse(exported(ragbed, finished, tmp_path / "tests.xml")).getroot()
+    recorded = [record["result"] for record in town.records()]
+    wrong = [result for result in recorded if result["scores"]["unified"] != 1]
+    assert [suite.get("name") for suite in root] == ["direct", "chain_of_thought"]
+    assert root.get("tests") == "12"
+    assert int(root.get("failures")) + int(root.get("errors")) == len(wrong)
+
+
+def test_hostile_answers_do_nothing_in_a_spreadsheet_or_in_xml(serve, town, ragbed, tmp_path):
+    server = serve(lambda body: f"<Answer>{HOSTILE}</Answer>")
+    assert ragbed("run", town.config(server.url))[0] == 0
+    status, _, _ = ragbed("export", town.run, tmp_path / "rows.csv")
+    with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
+        answers = {row["answer"] for row in csv.DictReader(file)}
+    assert status == 0
+    assert all(answer.startswith("'=cmd") for answer in answers)
+    assert ragbed("export", town.run, tmp_path / "tests.xml")[0] == 0
+    said = [case.get("message") for case in ElementTree.parse(tmp_path / "tests.xml").iter("failure")]
+    assert any("=cmd" in message and "\x1b" not in message for message in said)
+
+
+def test_mlflow_has_a_run_for_each_cell_and_none_twice(finished, ragbed, tmp_path, monkeypatch):
+    pytest.importorskip("mlflow")
+    from mlflow import MlflowClient
+
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    uri = (tmp_path / "mlruns").as_uri()
+    assert ragbed("export", finished, f"mlflow:{uri}")[0] == 0
+    client = MlflowClient(tracking_uri=uri)
+    experiment = client.get_experiment_by_name("town").experiment_id
+    runs = {run.info.run_name: run for run in client.search_runs([experiment])}
+    assert set(runs) == {"town", "direct", "chain_of_thought"}
+    cells = {cell["reasoning"]: cell for cell in json.loads((finished / "summary.json").read_text())["cells"]}
+    for name in ("direct", "chain_of_thought"):
+        unified = cells[name]["metrics"]["unified"]
+        assert runs[name].data.metrics["unified"] == unified["mean"]
+        assert runs[name].data.metrics["unified.n"] == unified["n"] == 6
+        assert runs[name].data.params["reasoning"] == name
+        assert runs[name].data.tags["mlflow.parentRunId"] == runs["town"].info.run_id
+    status, out, _ = ragbed("export", finished, f"mlflow:{uri}")
+    assert status == 0
+    assert "has these results already" in out
+    assert len(client.search_runs([experiment])) == 3
+
+
+def test_mlflow_without_a_place_is_one_line(finished, ragbed, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    ragbed.refuses("export", finished, "mlflow", says=["mlflow:URI", "MLFLOW_TRACKING_URI"])
+    ragbed.refuses("export", finished, "mlflow:http://127.0.0.1:9", says=["127.0.0.1:9"])
