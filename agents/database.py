@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ class Database:
                     raise
                 self._reopen_to_read()
                 self._stamp(version)
-            self._known = {row[0] for row in self._connection.execute("SELECT hash FROM texts")}
+            self._known = self._hashes()
         except sqlite3.Error as error:
             raise _refusal(path, error) from error
 
@@ -90,6 +91,38 @@ class Database:
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query, those not yet committed included."""
         return self._execute(statement, values).fetchall()
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """As `read`, one row at a time, for tables that are too large to be held."""
+        cursor = self._execute(statement, values)
+        while (row := self._next(cursor)) is not None:
+            yield row
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table: a file that can only be read keeps those of its own version."""
+        return bool(self.read("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Everything read inside is of one moment, whatever another process writes meanwhile."""
+        self._execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._execute("ROLLBACK")
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Everything put inside is kept together, or, where an error ends it, nothing of it is."""
+        self.flush()
+        try:
+            yield
+            self.flush()
+        except BaseException:
+            if self._connection.in_transaction:
+                self._execute("ROLLBACK")
+            self._known = self._hashes()
+            raise
 
     def put(self, statement: str, values: Sequence[Any]) -> None:
         """Write; durable after the next commit."""
@@ -133,6 +166,16 @@ class Database:
         """Commit everything put so far."""
         if self._connection.in_transaction:
             self._execute("COMMIT")
+
+    def _hashes(self) -> set[str]:
+        return {row[0] for row in self._connection.execute("SELECT hash FROM texts")}
+
+    def _next(self, cursor: sqlite3.Cursor) -> tuple[Any, ...] | None:
+        try:
+            row: tuple[Any, ...] | None = cursor.fetchone()
+        except sqlite3.Error as error:
+            raise _refusal(self.path, error) from error
+        return row
 
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         try:

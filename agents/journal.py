@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import cached_property
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
@@ -22,7 +24,7 @@ Mode = Literal["live", "record", "replay"]
 SCHEMA = ("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, messages TEXT NOT NULL, parameters TEXT NOT NULL,"
           " reply TEXT, failure TEXT)",)
 _KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)"
-_NEAREST_OF = 2000  # recorded calls looked at for the nearest prompt of a miss
+_NEAREST_OF = 50_000_000  # characters of recorded prompts among which the nearest to a missed one is looked for
 
 
 def call_key(identity: str, messages: Sequence[Message], parameters: Mapping[str, Any], repeat: int,
@@ -83,22 +85,27 @@ class Journal:
 
     def miss(self, key: str, messages: Sequence[Message]) -> ReplayMiss:
         """The error of a replay that the journal cannot answer, with the nearest recorded prompt."""
-        wanted = "\n".join(message.content for message in messages)
-        nearest, at = "", -1
-        for recorded in self._prompts():
-            common = _common_prefix(wanted, recorded)
-            if common > at:
-                nearest, at = recorded, common
-        if at < 0:
+        if not self._prompts:
             return ReplayMiss(f"the journal holds no call {key[:12]}, nor any other", "replay_miss", 0)
+        wanted = "\n".join(message.content for message in messages)
+        place = bisect_left(self._prompts, wanted)  # among sorted texts the nearest stands beside the place
+        at, nearest = max((_common_prefix(wanted, one), one) for one in self._prompts[max(place - 1, 0):place + 1])
         return ReplayMiss(f"the journal holds no call {key[:12]}; the nearest recorded prompt differs from character "
                           f"{at}: recorded {nearest[at:at + 40]!r}, asked {wanted[at:at + 40]!r}", "replay_miss", 0)
 
+    @cached_property
     def _prompts(self) -> list[str]:
+        """Recorded prompts, sorted: a replay adds none, so they are read once."""
         if self.database is None:
             return []
-        rows = self.database.read("SELECT messages FROM calls LIMIT ?", (_NEAREST_OF,))
-        return ["\n".join("".join(map(self.database.text, parts)) for _, parts in json.loads(row[0])) for row in rows]
+        prompts: list[str] = []
+        room = _NEAREST_OF
+        for (messages,) in self.database.rows("SELECT messages FROM calls"):
+            prompts.append("\n".join("".join(map(self.database.text, parts)) for _, parts in json.loads(messages)))
+            room -= len(prompts[-1])
+            if room < 0:
+                break
+        return sorted(prompts)
 
 
 def _common_prefix(one: str, other: str) -> int:

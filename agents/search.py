@@ -4,8 +4,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from agents.searches import Found, Request, Searches, miss
 from documents.types import Chunk
 from retrieval.pool import Within
 from retrieval.types import Hit, Retriever
@@ -31,6 +33,20 @@ def instant(retriever: Retriever) -> SearchFunction:
     return search
 
 
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[Asked]):
+    """How the searches of one retriever are kept.
+
+    Attributes:
+        name: of what is searched, for the message of a miss.
+        request: names a search by the content of what is searched.
+    """
+
+    searches: Searches
+    name: str
+    request: Callable[[Asked, int], Request]
+
+
 class Searcher(Generic[Asked]):
     """Searches one retriever for many questions and cells.
 
@@ -38,12 +54,15 @@ class Searcher(Generic[Asked]):
     asked before is not searched again.
 
     Args:
+        retriever: None in a replay, which only gives what was kept.
         k: chunks per search where the action names no number.
+        kept: where hits are looked for first, and kept; None keeps nothing.
     """
 
-    def __init__(self, retriever: Finder[Asked], k: int) -> None:
+    def __init__(self, retriever: Finder[Asked] | None, k: int, kept: Kept[Asked] | None = None) -> None:
         self.retriever = retriever
         self.k = k
+        self._kept = kept
         self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}
         self._found: dict[tuple[Asked, int], list[Hit]] = {}
         self._waiting: list[Asked] = []
@@ -51,9 +70,13 @@ class Searcher(Generic[Asked]):
         self._thread = ThreadPoolExecutor(1, "search")  # one: the embedder uses every core by itself
 
     async def hits(self, query: Asked, k: int) -> list[Hit]:
-        """The hits of one query; raises what the retriever raises."""
+        """The hits of one query; raises what the retriever raises, and ReplayMiss where there is none."""
         key = (query, k)
+        if key in self._found:
+            return self._found[key]
         if key not in self._asked:
+            if (known := self._look_up(query, k)) is not None:
+                return self._found.setdefault(key, known)
             self._waiting.append(query)
             self._asked[key] = asyncio.create_task(self._search(query, k))
         return await asyncio.shield(self._asked[key])
@@ -69,13 +92,25 @@ class Searcher(Generic[Asked]):
 
         return search
 
+    def _look_up(self, query: Asked, k: int) -> list[Hit] | None:
+        """What was kept of the search; None where it has to be made."""
+        request = self._kept.request(query, k) if self._kept else {}
+        found = self._kept.searches.find(request) if self._kept else None
+        if found is None and self.retriever is None:
+            raise miss(request, self._kept.name if self._kept else "nothing")
+        return None if found is None else list(found.hits)
+
     async def _search(self, query: Asked, k: int) -> list[Hit]:
         async with self._turn:
             if (query, k) not in self._found:
+                assert self.retriever is not None
                 batch, self._waiting = list(dict.fromkeys([query, *self._waiting])), []
                 found = await asyncio.get_running_loop().run_in_executor(
                     self._thread, self.retriever.search, batch, k)
-                self._found.update({(one, k): hits for one, hits in zip(batch, found, strict=True)})
+                for one, hits in zip(batch, found, strict=True):
+                    self._found[one, k] = hits
+                    if self._kept:
+                        self._kept.searches.keep(self._kept.request(one, k), Found(hits))
             return self._found[query, k]
 
     def close(self) -> None:
