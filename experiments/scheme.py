@@ -1,11 +1,15 @@
 """Scheme: how a benchmark's answers are scored, what a judge is asked of them, and which figures a table shows."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 # grades: Correct, Partially Correct, Wrong. points: 0 to 10. steps: which reference steps the reasoning holds.
 Rubric = Literal["grades", "points", "steps"]
+# By metric group, the metric of it whose score of 1 means that the answer is right; the first group that is there has
+# the say.
+_RIGHT: Mapping[str, str] = {"choice": "accuracy", "answers": "unified", "points": "graded_em", "overlap": "em"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,18 @@ class Scheme:
     columns: tuple[str, ...]
     views: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
+
+    @property
+    def right(self) -> str | None:
+        """The metric whose score of 1 means that an answer is right; None where no answer is scored."""
+        return next(iter(self.rights), None)
+
+    @property
+    def rights(self) -> tuple[str, ...]:
+        """The metrics that say so, of which the first that applies to a question counts: of one's own questions some
+        may have options and others none."""
+        known = tuple(metric for group, metric in _RIGHT.items() if group in self.groups)
+        return known[:2 if "choice" in self.groups else 1]
 
 
 ANSWERS = Scheme(groups=("answers", "overlap", "form"), rubric="grades",

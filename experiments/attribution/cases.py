@@ -1,0 +1,97 @@
+"""From the results of a run to the cases that causes are told of, each joined with those of its sibling cells."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from experiments.attribution.case import Case
+from experiments.attribution.causes import cause_of
+from experiments.attribution.siblings import Siblings, gold_alone, siblings_of
+from experiments.cells import Cell
+from experiments.metrics.catalogue import METRICS
+from experiments.metrics.scored import Scoring, scored_of
+from experiments.question import Question
+from experiments.record import Result
+from experiments.scheme import Scheme
+
+Cases = Mapping[str, Mapping[str, Case]]  # by cell's id, then by question's
+_COARSE = ("page", "document")
+
+
+def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
+              scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
+    """The name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's.
+
+    Computed from what is stored alone. Empty where the benchmark has no notion of a right answer.
+
+    Args:
+        results: of these cells, with their scores; their traces are not needed.
+        questions: by id.
+        scoring: that the results were scored by.
+    """
+    found = cases_of(cells, results, questions, scheme, scoring)
+    return {cell: {question: cause_of(case).name for question, case in cases.items()} for cell, cases in found.items()}
+
+
+def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
+             scoring: Scoring) -> dict[str, dict[str, Case]]:
+    """The cases of all results of these cells; see `causes_of`. Every cell is there, in order."""
+    alone: dict[str, dict[str, Case]] = {cell.id: {} for cell in cells}
+    known = {cell.id: cell for cell in cells}
+    for result in results if scheme.rights else ():
+        if result.cell in known:
+            alone[result.cell][result.question] = _case(result, known[result.cell], questions[result.question],
+                                                        scheme.rights, scoring)
+    siblings = siblings_of(cells)
+    return {cell: {question: _joined(case, question, siblings[cell], alone) for question, case in cases.items()}
+            for cell, cases in alone.items()} if scheme.rights else {}
+
+
+def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str], scoring: Scoring) -> Case:
+    """The case by its own record."""
+    metric = next((name for name in rights if result.scores.get(name) is not None), rights[0])
+    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
+    holding = [passage for passage in result.evidence if passage.holds]
+    published = scoring == "as-published" and metric == "unified"
+    return Case(
+        outcome=result.outcome, score=result.scores.get(metric), answerable=result.answerable,
+        refused=result.refused_as_published if published else result.outcome == "refused",
+        may_refuse=item.may_refuse, closed_book=cell.condition == "closed-book",
+        gold=None if cell.change.table else result.gold_total or None,
+        found=len({place for passage in holding for place in passage.holds}),
+        coarse=any(passage.gold in _COARSE for passage in holding), cites=item.cites,
+        cited_gold=any(item.hits.get(number) for number in result.cited),
+        unread=metric == "accuracy" and _unread(result, question, scoring),
+        unjudged=METRICS[metric].judged and result.scores.get("unjudged") == 1, gold_alone=gold_alone(cell))
+
+
+def _unread(result: Result, question: Question, scoring: Scoring) -> bool:
+    """Whether the reply names no option, as the scoring reads it: as published the first character is the choice."""
+    if scoring == "as-published":
+        return result.outcome == "answered" and result.text[:1] not in {label for label, _ in question.options}
+    return result.scores.get("unparsed") == 1
+
+
+def _joined(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case:
+    """The case with what its siblings made of the question."""
+    if case.closed_book:
+        return case
+    known = _told(siblings.closed_book, question, alone)
+    evidence = _told(siblings.evidence, question, alone, whole=True)
+    fewer = [_told(cell, question, alone) for cell in siblings.fewer]
+    if known is None and evidence is None and not fewer:
+        return case
+    undisturbed = True if True in fewer else False if False in fewer else None
+    return replace(case, known=known, evidence=evidence, undisturbed=undisturbed)
+
+
+def _told(cell: str | None, question: str, alone: Cases, whole: bool = False) -> bool | None:
+    """Whether the sibling's answer is right; None where there is none, or it says nothing that is right or wrong.
+
+    Args:
+        whole: a wrong answer counts only where all of the gold was there to answer from.
+    """
+    case = None if cell is None else alone[cell].get(question)
+    if case is None or (whole and not case.right and not case.in_view):
+        return None
+    return case.told

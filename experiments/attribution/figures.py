@@ -1,0 +1,63 @@
+"""What a run's summary says of causes: their shares in every cell, and what else the conditions tell."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.types import Outcome
+from experiments.attribution.case import Case
+from experiments.attribution.cases import Cases
+from experiments.attribution.causes import CAUSES, cause_of
+from experiments.attribution.joint import joint_of
+from experiments.attribution.notes import notes_of
+from experiments.attribution.shares import Grouped, share
+from experiments.cells import Cell
+from experiments.metrics.aggregate import Estimate, aggregate
+from experiments.question import Question
+from experiments.scheme import Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The share of a question's gold that was in view, for averaging."""
+
+    scores: Mapping[str, float | None]
+    answerable: bool = True
+    outcome: Outcome = "answered"
+
+
+def attribution_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question], scheme: Scheme,
+                   grouped: Grouped, seed: int) -> dict[str, Any] | None:
+    """The summary's `attribution`; None where the benchmark has no notion of a right answer.
+
+    Of each cell, beside the shares of the causes: `known`, the share of its right answers that are right closed-book
+    too; `gold_whole`, the share of the answerable questions with named gold that had all of it in view; `gold_found`,
+    the mean share of it that was.
+    """
+    if scheme.right is None:
+        return None
+    return {"metric": scheme.right,
+            "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in CAUSES],
+            "cells": [_row(cell, cases[cell.id], grouped, seed) for cell in cells],
+            "joint": joint_of(cells, cases, grouped, seed),
+            "notes": notes_of(cells, cases, questions)}
+
+
+def _row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> dict[str, Any]:
+    causes = {question: cause_of(case).name for question, case in cases.items()}
+    named = {question: case for question, case in cases.items()
+             if case.answerable and case.gold is not None and not case.closed_book}
+    known = {question: case.known for question, case in cases.items() if case.right and case.known is not None}
+    return {"cell": cell.id, "n": len(cases),
+            "causes": {one.name: share({question: name == one.name for question, name in causes.items()}, grouped)
+                       for one in CAUSES},
+            "known": share(known, grouped),
+            "gold_whole": share({question: case.in_view for question, case in named.items()}, grouped),
+            "gold_found": _found(named, grouped, seed)}
+
+
+def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
+    rows = [_Found({"gold_found": case.found / case.gold}) for case in cases.values() if case.gold]
+    clusters = [grouped.get(question, question) for question in cases]
+    return aggregate(rows, seed=seed, clusters=clusters)["gold_found"] if rows else share({}, grouped)
