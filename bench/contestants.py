@@ -190,7 +190,7 @@ def _run(settings: RunSettings, replayed: bool) -> Taken:
 
 def _watch(begun: list[tuple[float, float]]) -> Watch:
     from experiments.runner import Watch
-    return Watch(stage=lambda *told: None, begun=lambda done, expected: begun.append(_now()),
+    return Watch(stage=lambda *told: None, begun=lambda _: begun.append(_now()),
                  record=lambda record: None)
 
 

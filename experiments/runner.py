@@ -4,10 +4,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
 
+from agents.client import ModelClient
 from agents.journal import Journal, Mode
 from agents.model import Model
 from experiments.beforehand import beforehand
@@ -24,6 +27,7 @@ from experiments.question import Question
 from experiments.record import Record
 from experiments.results import make_record, make_result, scored_result
 from experiments.settings import RunSettings
+from experiments.spending import Metered, Spending, check_prices
 from experiments.store import RunFolder
 from experiments.sub_questions import subs_of
 from experiments.summary import summarise
@@ -41,18 +45,35 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A run whose first call comes next.
+
+    Attributes:
+        questions: how many each cell has.
+        done: the (cell, question) pairs that have a record and keep it.
+        clients: of every model, the judge's included.
+    """
+
+    cells: Sequence[Cell]
+    questions: int
+    done: Collection[tuple[str, str]]
+    spending: Spending
+    clients: Sequence[ModelClient]
+
+
+@dataclass(frozen=True, slots=True)
 class Watch:
     """Who wants to know how the run goes.
 
     Attributes:
         stage: called while an index is built.
-        begun: called once with the number of records that exist and the number expected.
+        begun: called once, where there is anything to do.
         record: called after each record.
         note: told, before the first call, what looks like a mistake and what cannot be answered.
     """
 
     stage: Progress
-    begun: Callable[[int, int], None]
+    begun: Callable[[Begun], None]
     record: Callable[[Record], None]
     note: Callable[[str], None] = lambda text: None
 
@@ -71,6 +92,7 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
 
     Raises:
         RunError: the folder holds a run with other settings, or over an index that has changed.
+        BudgetSpent: the budget was spent before the end; without a summary, and so unfinished.
         UserError: what the user can mend; records made so far are kept.
     """
     benchmark = settings.benchmark.load()
@@ -78,23 +100,32 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
     check_conditions(settings, cells, benchmark)
     exemplars = read_exemplars(settings.exemplars)
     check_exemplars(exemplars, benchmark)
+    spending = Spending(settings.budget, mode)
+    if mode != "replay":
+        check_prices(settings, [cell.model for cell in cells])
     beginning = prepare_run(settings, benchmark, exemplars, fresh)
     with ExitStack() as undone:
         undone.callback(beginning.close)
         done = set() if again else beginning.done()
         jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
-        stage = _interruptible(watch.stage)
+        over = _Over(spending, settings.folder, cells, len(benchmark.questions))
+        stage = _interruptible(watch.stage, lambda: over.check(done) if jobs else None)
         resources = Resources(benchmark, settings.seed, exemplars)
         async with open_resources(settings, cells, resources, mode if jobs else None, stage):
             folder = beginning.begin(resources.contents())
             if jobs:
-                if again and mode != "replay":  # a replay gives what is there, so its figures stay until it ends
+                spending.recall(folder.database)
+                over.check(folder.done())
+                if mode != "replay":  # a replay gives what is there, so its figures stay until it ends
                     folder.reopen()
-                watch.begun(len(done), len(done) + len(jobs))
+                watch.begun(Begun(cells, len(benchmark.questions), done, spending, _clients(resources)))
                 for text in beforehand(settings, cells, resources):
                     watch.note(text)
+                work = _Work(settings, folder, resources, Journal(folder.database, mode), watch, spending)
                 with _start_up_kept():
-                    await _play(jobs, settings, folder, resources, Journal(folder.database, mode), watch)
+                    await _play(jobs, work)
+                if spending.stopped:
+                    over.end(folder.done())
         with _start_up_kept():
             folder.keep_cells({cell.id for cell in cells})
             folder.finish(summarise(settings, benchmark.scheme, cells, folder,
@@ -103,13 +134,37 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         return folder
 
 
-def _interruptible(progress: Progress) -> Progress:
-    """An index is built without giving the event loop a turn, so an interrupt is looked for as it goes on."""
+@dataclass(frozen=True, slots=True)
+class _Over:
+    """Ends a sitting whose budget is spent, with what it is to say of the records that are there."""
+
+    spending: Spending
+    path: Path
+    cells: Sequence[Cell]
+    questions: int
+
+    def check(self, done: Collection[tuple[str, str]]) -> None:
+        """End where the budget is spent by now."""
+        if self.spending.is_over():
+            self.end(done)
+
+    def end(self, done: Collection[tuple[str, str]]) -> NoReturn:
+        cells = {cell.id for cell in self.cells}
+        self.spending.end(self.path, sum(cell in cells for cell, _ in done), len(cells) * self.questions)
+
+
+def _interruptible(progress: Progress, check: Callable[[], None]) -> Progress:
+    """An index is built without giving the event loop a turn, so an interrupt is looked for as it goes on.
+
+    Args:
+        check: raises where the time is over.
+    """
     running = asyncio.current_task()
 
     def told(stage: str, done: int, total: int | None) -> None:
         if running is not None and running.cancelling():
             raise asyncio.CancelledError
+        check()
         progress(stage, done, total)
 
     return told
@@ -135,27 +190,33 @@ def _jobs(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]
             yield Job(cell, place, question)
 
 
-async def _play(jobs: Sequence[Job], settings: RunSettings, folder: RunFolder, resources: Resources,
-                journal: Journal, watch: Watch) -> None:
-    """Each model has its own window, so that a slow one does not hold up the others."""
+def _clients(resources: Resources) -> list[ModelClient]:
+    """Every client once, the judge's included."""
+    judge = [] if resources.judge is None else [resources.judge]
+    return list({id(client): client for client in [*resources.clients.values(), *judge]}.values())
+
+
+async def _play(jobs: Sequence[Job], work: _Work) -> None:
+    """Each model has its own window, so that a slow one does not hold up the others. Ends early with the budget."""
     async def of_model(name: str) -> None:
-        window = min(settings.concurrency, resources.clients[name].limits.concurrency)
-        work = _Work(settings, folder, resources, journal, watch)
-        await in_window([job for job in jobs if job.cell.model == name], window, work.carry_out)
+        window = min(work.settings.concurrency, work.resources.clients[name].limits.concurrency)
+        await in_window(work.spending.affordable([job for job in jobs if job.cell.model == name]), window,
+                        work.carry_out)
 
     models = list(dict.fromkeys(job.cell.model for job in jobs))
-    await in_window(models, len(models), of_model)
+    async with work.spending.in_time():
+        await in_window(models, len(models), of_model)
 
 
 class _Work:
-    """What the tasks of one window share."""
+    """What the tasks of a run share."""
 
     def __init__(self, settings: RunSettings, folder: RunFolder, resources: Resources, journal: Journal,
-                 watch: Watch) -> None:
-        self.settings, self.folder = settings, folder
+                 watch: Watch, spending: Spending) -> None:
+        self.settings, self.folder, self.spending = settings, folder, spending
         self.resources, self.journal, self.watch = resources, journal, watch
         self._players: dict[str, CellPlayer] = {}
-        self._judge_model = Model(resources.judge, journal, settings.limits.max_tokens) if resources.judge else None
+        self._judge_model = self._model(resources.judge) if resources.judge else None
 
     async def carry_out(self, job: Job) -> None:
         record = await self._record(job)
@@ -189,8 +250,10 @@ class _Work:
 
     def _player(self, cell: Cell) -> CellPlayer:
         if cell.id not in self._players:
-            client = self.resources.clients[cell.model]
-            model = Model(client, self.journal, self.settings.limits.max_tokens, cell.repeat)
+            model = self._model(self.resources.clients[cell.model], cell.repeat)
             self._players[cell.id] = CellPlayer(cell, self.settings, model, self.resources.shown,
                                                 self.resources.benchmark.scheme, self.resources.exemplars)
         return self._players[cell.id]
+
+    def _model(self, client: ModelClient, repeat: int = 0) -> Model:
+        return Model(Metered(client, self.spending), self.journal, self.settings.limits.max_tokens, repeat)

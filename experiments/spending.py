@@ -1,15 +1,17 @@
 """What a run spends: every call that it makes is counted, and held against its budget."""
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any, NoReturn, TypeVar
 
 from agents.database import Database
 from agents.journal import Mode
 from agents.model import Client
 from agents.models import without_opening
-from documents.errors import BudgetSpent, SettingsError
+from documents.errors import BudgetSpent, CallError, SettingsError
 from experiments.budget import Budget, shown
 from experiments.judges import ModelJudge
 from experiments.settings import RunSettings
@@ -27,21 +29,19 @@ class Spending:
         mode: of the journal: a replay spends nothing, so it has no budget.
 
     Attributes:
-        calls: that this sitting made and that were answered.
+        under_way: calls that are being made now.
+        calls: that this sitting made, however they ended; `retried` counts the requests beside the first of each.
         dollars: paid in this sitting, as far as prices are known.
+        stopped: whether the budget has kept anything from being done.
     """
 
     def __init__(self, budget: Budget, mode: Mode = "record") -> None:
         self.budget = budget if mode != "replay" else Budget()
-        self.calls = self.prompt_tokens = self.completion_tokens = 0
+        self.under_way = self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
         self.dollars = 0.0
         self._before = (0.0, 0)
         self._begun = time.monotonic()
-
-    @property
-    def deadline(self) -> float | None:
-        """When the sitting's seconds are over, in `time.monotonic` seconds."""
-        return None if self.budget.seconds is None else self._begun + self.budget.seconds
+        self.stopped = False
 
     def recall(self, database: Database) -> None:
         """Take over what earlier sittings spent, as the journal has it."""
@@ -50,8 +50,7 @@ class Spending:
             self._before = dollars, int(prompt + completion)
 
     def add(self, usage: Usage) -> None:
-        """Count a call that was answered."""
-        self.calls += 1
+        """Count what a call used that was answered."""
         self.prompt_tokens += usage.prompt_tokens
         self.completion_tokens += usage.completion_tokens
         self.dollars += usage.price or 0.0
@@ -69,19 +68,31 @@ class Spending:
 
     def is_over(self) -> bool:
         """Whether a part of the budget is spent."""
-        budget = self.budget
-        if budget.dollars is None and budget.tokens is None and budget.seconds is None:
-            return False
         return 0.0 in self.left().values()
 
     def affordable(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items, until the budget is spent."""
         for item in items:
             if self.is_over():
+                self.stopped = True
                 return
             yield item
 
-    def stop(self, path: object, done: int, expected: int) -> NoReturn:
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """What goes on within is given up when the sitting's seconds are over."""
+        loop = asyncio.get_running_loop()
+        until = None if self.budget.seconds is None else loop.time() + self._begun + self.budget.seconds - \
+            time.monotonic()
+        try:
+            async with asyncio.timeout_at(until) as limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            self.stopped = True
+
+    def end(self, path: object, done: int, expected: int) -> NoReturn:
         """End the sitting in one line.
 
         Args:
@@ -94,12 +105,12 @@ class Spending:
         left = self.left()
         name = next((name for name in left if left[name] == 0), "seconds")
         limit, spent = getattr(self.budget, name), self.spent()[name]
-        raise BudgetSpent(f"{path}: the budget of {shown(name, limit)} is spent ({shown(name, spent)}) with {done:,} of "
-                          f"{expected:,} records made; " + _how(name, max(limit, spent)))
+        raise BudgetSpent(f"{path}: the budget of {shown(name, limit)} is spent ({shown(name, spent)}), and {done:,} "
+                          f"of {expected:,} records are there; {_how(name, max(limit, spent))}")
 
 
 class Metered:
-    """A client whose answered calls are counted."""
+    """A client whose calls are counted."""
 
     def __init__(self, client: Client, spending: Spending) -> None:
         self._client, self._spending = client, spending
@@ -113,13 +124,24 @@ class Metered:
 
     async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float) -> Any:
         """As the client does."""
-        done = await self._client.complete(action, max_tokens=max_tokens, repeat=repeat, deadline=deadline)
-        self._spending.add(done.reply.usage)
+        spending, attempts = self._spending, 0
+        spending.under_way += 1
+        try:
+            done = await self._client.complete(action, max_tokens=max_tokens, repeat=repeat, deadline=deadline)
+            attempts = done.attempts
+        except CallError as error:
+            attempts = error.attempts
+            raise
+        finally:
+            spending.under_way -= 1
+            spending.calls += attempts > 0
+            spending.retried += max(attempts - 1, 0)
+        spending.add(done.reply.usage)
         return done
 
 
-def check_prices(settings: RunSettings) -> None:
-    """A budget in dollars needs the price of every model.
+def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
+    """A budget in dollars needs the price of every model, the judge's too.
 
     Raises:
         SettingsError: one is unknown.
@@ -127,12 +149,12 @@ def check_prices(settings: RunSettings) -> None:
     if settings.budget.dollars is None:
         return
     judge = [settings.judge.model] if isinstance(settings.judge, ModelJudge) else []
-    for name in [*settings.models, *judge]:
+    for name in dict.fromkeys([*models, *judge]):
         _, price = without_opening(name, settings.calls)
         if price(1000, 1000, 0) is None:
-            raise SettingsError(f"budget.dollars: the price of {name} is not known; give it in US dollars per million "
-                                f"tokens, as in calls: {{prices: {{{name}: {{prompt: 1, completion: 4}}}}}}, i.e. "
-                                "calls.prices, or set budget.tokens")
+            raise SettingsError(f"budget.dollars: no price is known of {name}; give calls.prices, in US dollars per "
+                                f"million tokens, as in prices: {{{name!r}: {{prompt: 1, completion: 4}}}}, or set "
+                                "budget.tokens")
 
 
 def _how(name: str, amount: float) -> str:

@@ -112,7 +112,7 @@ def test_a_whole_novel_is_known_to_be_too_long_before_any_call(ragbed, town, rea
     assert status == 0
     assert read.requests == []
     first, *_ = [line for line in err.splitlines() if "cannot fit" in line]
-    assert err.index(first) < err.index("questions: ")
+    assert err.index(first) < err.index('{"stage": "questions"')
     assert f"full: 3 of 3 questions cannot fit the context of {read.url}#m, 8192 tokens less 1024 for" in first
     assert "the largest have at least 179" in first
     assert "conditions: retrieved shows only what is found" in first

@@ -42,7 +42,7 @@ def test_every_question_has_exactly_one_record_in_every_cell(serve, town, ragbed
     assert set(pairs.values()) == {1}
     given = next(cell for cell in cells if (cell["reasoning"], cell["condition"]) == ("direct", "given"))
     assert {name: n for name, n in given["outcomes"].items() if n} == {"answered": 4, "refused": 1, "malformed": 1}
-    assert "90 of 90" in err
+    assert '"done": 90, "total": 90' in err
 
 
 def test_killed_and_continued_it_is_the_run_that_was_never_disturbed(serve, town, ragbed):

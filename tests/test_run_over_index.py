@@ -67,7 +67,7 @@ def test_an_interrupt_ends_the_building_of_an_index_at_once(town):
     own = town.own({"question": "Where?"}) | {"corpus": str(pages)}
     settings = read_settings(town.config("http://127.0.0.1:9/v1", benchmark=own, conditions="retrieved"))
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(run(settings, Watch(stage, lambda before, total: None, lambda record: None)))
+        asyncio.run(run(settings, Watch(stage, lambda begun: None, lambda record: None)))
     assert "write" not in stages
 
 

@@ -9,15 +9,16 @@ from typing import Any
 import typer
 
 from agents.journal import Mode
-from agents.types import Cost
-from experiments.record import Record
 from experiments.reporting import report_run
 from experiments.runner import Watch, run
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
-from experiments.terminal.display import Bars, note, price, print_json, print_table, say
+from experiments.terminal.display import note, print_json, print_table, say
 from experiments.terminal.failures import all_failed, on_failures
+from experiments.terminal.live import RunView
+from experiments.terminal.stopping import stoppable
 from experiments.terminal.tables import Table, on_published, run_table, view_tables
+from experiments.terminal.tally import NOTHING, Tally
 
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
@@ -28,13 +29,15 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
         retry: the command that asks again what failed.
     """
     started = time.monotonic()
-    try:
-        with Bars() as bars:
-            tally = _Tally(bars)
-            folder = asyncio.run(run(settings, Watch(bars, tally.begin, tally.add, bars.note), mode, again, fresh))
-    except KeyboardInterrupt:
-        note("interrupted; what was answered is kept, and the same command continues")
-        raise
+    with stoppable("what was answered is kept, and the same command continues"):
+        with RunView() as view:
+            watch = Watch(view.stage, view.begun, view.record, view.note)
+            folder = asyncio.run(run(settings, watch, mode, again, fresh))
+        _finish(folder, json, retry, view.tally, started)
+
+
+def _finish(folder: RunFolder, json: bool, retry: str, tally: Tally | None, started: float) -> None:
+    """The report, the figures, and what failed."""
     try:
         report = report_run(folder)
         if json:
@@ -44,8 +47,7 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
         for text in on_failures(folder, retry):
             note(text)
         if not json:
-            note(f"{tally.done} records made now, {tally.cost.attempts} calls sent and {tally.cost.replayed} from the "
-                 f"journal, paid now {price(tally.cost.paid)}, {time.monotonic() - started:.0f} s")
+            note(f"{tally.said() if tally else NOTHING}, {time.monotonic() - started:.0f} s")
             say(f"report: {report}")
         if all_failed(folder):
             raise typer.Exit(1)
@@ -82,24 +84,3 @@ def _show_view(title: str, table: Table | None, notes: Sequence[str]) -> None:
     for text in notes:
         say(text)
 
-
-class _Tally:
-    """Counts records as they are made."""
-
-    def __init__(self, bars: Bars) -> None:
-        self._bars = bars
-        self._before = self._total = 0
-        self.done = self.failed = 0
-        self.cost = Cost()
-
-    def begin(self, before: int, total: int) -> None:
-        self._before, self._total = before, total
-        self._bars("questions", before, total)
-
-    def add(self, record: Record) -> None:
-        self.done += 1
-        timing = record.timing
-        self.cost += Cost(timing.seconds, timing.attempts, timing.replayed, timing.paid)
-        self.failed += record.result.failure is not None
-        more = f"{self.cost.attempts} calls" + (f", {self.failed} failed" if self.failed else "")
-        self._bars("questions", self._before + self.done, self._total, more)

@@ -7,7 +7,7 @@ import re
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-_EVERY = 5.0  # seconds between two lines where there is no terminal to draw a bar on
+PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no terminal to draw on
 _WIDTH = 150  # where the output is a file or pipe
 # What JSON leaves as it is: the second set of control codes, marks that turn the direction of writing, half pairs.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -82,36 +82,52 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text)
 
 
+def print_progress(figures: Mapping[str, Any]) -> None:
+    """One JSON object on a line of stderr, for programs, where there is no terminal to draw on."""
+    note(json.dumps(figures))
+
+
+def drawable(output: Console) -> bool:
+    """Whether a display that is drawn over is of use: not in a file, a pipe, or a terminal that knows no such codes.
+
+    Programs that run commands set FORCE_COLOR, which says nothing of moving about.
+    """
+    return output.is_interactive and output.file.isatty()
+
+
 class Bars:
-    """A progress bar for each stage on a terminal; else a line on stderr every few seconds."""
+    """A progress bar for each stage on a terminal; else a line of JSON on stderr every few seconds and at its end."""
 
     def __init__(self) -> None:
         self._console = console(stderr=True)
+        self._drawn = drawable(self._console)
         self._bars = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                              TimeRemainingColumn(), TextColumn("{task.fields[more]}"), console=self._console)
+                              TimeRemainingColumn(), console=self._console, refresh_per_second=4)
         self._tasks: dict[str, TaskID] = {}
         self._said: dict[str, float] = {}
 
     def __enter__(self) -> Bars:
-        if self._console.is_terminal:
+        if self._drawn:
             self._bars.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        if self._console.is_terminal:
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave the bars as they are; a second time does nothing."""
+        if self._drawn:
             self._bars.stop()
 
-    def note(self, text: str) -> None:
-        """One line on stderr at once, above the bars."""
-        self._console.print(printable(text), markup=False, soft_wrap=True)
-
-    def __call__(self, stage: str, done: int, total: int | None, more: str = "") -> None:
-        if self._console.is_terminal:
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        if self._drawn:
             if stage not in self._tasks:
-                self._tasks[stage] = self._bars.add_task(stage, total=total, more="")
-            self._bars.update(self._tasks[stage], completed=done, total=total, more=printable(more))
-        elif done and (done == total or time.monotonic() - self._said.get(stage, 0.0) >= _EVERY):
+                self._tasks[stage] = self._bars.add_task(stage, total=total)
+            self._bars.update(self._tasks[stage], completed=done, total=total)
+            return
+        now = time.monotonic()
+        if done and (done == total or now - self._said.setdefault(stage, now) >= PROGRESS_EVERY):
             if self._said.get(stage) != float("inf"):
-                note(f"{stage}: {done}{f' of {total}' if total is not None else ''} {more}".rstrip())
-            self._said[stage] = float("inf") if done == total else time.monotonic()
+                print_progress({"stage": stage, "done": done, "total": total})
+            self._said[stage] = float("inf") if done == total else now

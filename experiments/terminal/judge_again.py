@@ -18,6 +18,7 @@ from experiments.settings import RunSettings
 from experiments.settings_file import read_settings
 from experiments.store import RunFolder
 from experiments.terminal.display import Bars, note, price, print_json, print_table, say
+from experiments.terminal.stopping import stoppable
 
 
 def judge_again(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,
@@ -59,12 +60,8 @@ def _judged(folder: RunFolder, settings: RunSettings, material: Material, names:
         return recorded, Cost()
     judges = judges_named(names, settings)
     opened.callback(hold(folder.path).close)
-    try:
-        with Bars() as bars:
-            judged, spent = asyncio.run(rejudge(folder, settings, material, judges, repeats, bars))
-    except KeyboardInterrupt:
-        note("interrupted; what was judged is kept in the run's journal, and the same command continues")
-        raise
+    with stoppable("what was judged is kept in the run's journal, and the same command continues"), Bars() as bars:
+        judged, spent = asyncio.run(rejudge(folder, settings, material, judges, repeats, bars))
     return recorded + judged, spent
 
 
