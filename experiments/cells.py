@@ -1,8 +1,6 @@
 """Cells: the combinations of a run's factors, each run once however often the product names it."""
 from __future__ import annotations
 
-import itertools
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,16 +8,18 @@ from functools import lru_cache
 from typing import Any
 
 from documents.types import Format, digest
-from experiments.evidence.effects import shown_of, with_effect
+from experiments.evidence.effects import drawn, may_draw, shown_of, with_effect
+from experiments.factors import Dense, Show
+from experiments.matrix import Combination, combinations_of, retrievers_of
 from experiments.question import Benchmark
-from experiments.settings import Dense, RunSettings, Show
+from experiments.settings import RunSettings
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.types import Rules
 
 # In the order in which tables show them.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "rules", "condition", "perturbation", "show",
-           "format", "repeat")
+           "format", "repeat", "seed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Cell:
             the documents, whichever they were, the condition is the first that shows any.
         format: of what comes out of an index; chunks that questions bring have their own.
         repeat: from 0.
+        seed: of what is drawn; None where the run has one seed, and where nothing is drawn.
     """
 
     model: str
@@ -46,6 +47,12 @@ class Cell:
     format: Format | None
     benchmark: str
     repeat: int
+    seed: int | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Cell:
+        """The cell of a row of a summary; those of runs from before seeds were a factor have none."""
+        return cls(**{name: row[name] for name in FACTORS if name != "seed"}, seed=row.get("seed"))
 
     @property
     def id(self) -> str:
@@ -70,20 +77,30 @@ class Cell:
 
 @lru_cache(maxsize=4096)
 def _id(cell: Cell) -> str:
-    return digest(*(f"{name}={value}" for name, value in asdict(cell).items()))[:12]
+    said = asdict(cell)
+    if cell.seed is None:  # as it was before seeds were a factor, so that records keep their cell
+        del said["seed"]
+    return digest(*(f"{name}={value}" for name, value in said.items()))[:12]
 
 
 def cells_of(settings: RunSettings, benchmark: Benchmark) -> list[Cell]:
     """The distinct cells, in the order of the settings; the reasoning strategy varies fastest."""
-    return list(dict.fromkeys(_product(settings, benchmark)))
+    return list(dict.fromkeys(_Maker(settings, benchmark).cells()))
 
 
-def combinations(settings: RunSettings) -> int:
-    """How many combinations the settings name; those that are one cell by construction are counted each."""
-    factors: tuple[Sequence[object], ...] = (
-        settings.models, settings.conditions, settings.perturbations, settings.show, settings.formats,
-        settings.retriever, settings.rules, settings.retrieval, settings.reasoning)
-    return settings.repeats * math.prod(map(len, factors))
+def on_cells(settings: RunSettings, cells: Sequence[Cell]) -> list[str]:
+    """That some combinations are one cell, and what the seeds are of."""
+    combinations = combinations_of(settings)
+    notes = [] if len(combinations) == len(cells) else [
+        f"{len(combinations)} combinations of the settings are {len(cells)} cells: those that differ only in what has "
+        "no effect under their condition are one cell, run once."]
+    if len({one.seed for one in combinations}) > 1 and all(cell.seed is None for cell in cells):
+        notes.append("The seeds change nothing: neither a perturbation nor a strategy draws anything. It is repeats "
+                     "that ask again.")
+    unknown = dict.fromkeys(name for cell in cells if cell.seed is not None
+                            for name in (cell.reasoning, cell.retrieval or "none") if may_draw(name))
+    return notes + ([f"Each seed is a cell of its own under {' and '.join(unknown)}: whether a strategy that is none "
+                     "of ragbed's draws anything is not known."] if unknown else [])
 
 
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -104,26 +121,8 @@ def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
     """The row's values of these factors, in words."""
-    return " · ".join(f"repeat {row[name]}" if name == "repeat" else str(row[name])
+    return " · ".join(f"{name} {row[name]}" if name in ("repeat", "seed") else str(row[name])
                       for name in factors if row.get(name) is not None)
-
-
-def _product(settings: RunSettings, benchmark: Benchmark) -> Iterator[Cell]:
-    shown = [shown_of(show, settings.sub_answers, benchmark) for show in settings.show]
-    product = itertools.product(
-        range(settings.repeats), settings.models, settings.conditions, settings.perturbations, shown,
-        settings.formats, settings.retriever, settings.rules, settings.retrieval, settings.reasoning)
-    for repeat, model, condition, perturbation, show, format, retriever, rules, retrieval, reasoning in product:
-        change = with_effect(Perturbation.parse(perturbation), condition, retrieval, benchmark)
-        if change.table:
-            condition = next(one for one in settings.conditions if one != "closed-book")
-        found = None if change.table else _found(condition, retrieval, retriever, settings, benchmark)
-        searched = condition == "retrieved" and not change.table
-        yield Cell(
-            model, retrieval if searched else None, found, reasoning,
-            "closed-book" if condition == "closed-book" else rules, condition,
-            None if change == Perturbation() else str(change), show,
-            format if found and has_index(retriever, benchmark) else None, settings.benchmark.kind, repeat)
 
 
 def has_index(retriever: Dense, benchmark: Benchmark) -> bool:
@@ -131,16 +130,46 @@ def has_index(retriever: Dense, benchmark: Benchmark) -> bool:
     return retriever.index is not None or benchmark.corpus is not None
 
 
-def _found(condition: Condition, retrieval: str, retriever: Dense, settings: RunSettings,
-           benchmark: Benchmark) -> str | None:
-    """The retriever that the evidence comes from; None where the questions bring it, or there is none."""
-    if condition == "retrieved":
-        return retriever.name if retrieval != "none" else None
-    brought = {"evidence": benchmark.gives_chunks, "full": benchmark.has_whole}.get(condition, True)
-    return None if brought else _first_over(settings, retriever)
+class _Maker:
+    """Makes the cells of combinations."""
 
+    def __init__(self, settings: RunSettings, benchmark: Benchmark) -> None:
+        self._settings, self._benchmark = settings, benchmark
+        self._combinations = combinations_of(settings)
+        named = {one.name: one for one in retrievers_of(settings)}
+        self._retrievers = {name: named[name] for name in dict.fromkeys(one.retriever for one in self._combinations)}
+        self._shows = next((one.condition for one in self._combinations if one.condition != "closed-book"), None)
+        self._seeded = len({one.seed for one in self._combinations}) > 1
 
-def _first_over(settings: RunSettings, retriever: Dense) -> str:
-    """The first retriever over the same index."""
-    return next(one.name for one in settings.retriever
-                if (one.index, one.build) == (retriever.index, retriever.build))
+    def cells(self) -> Iterator[Cell]:
+        """The cell of each combination."""
+        return map(self._cell, self._combinations)
+
+    def _cell(self, one: Combination) -> Cell:
+        benchmark, condition = self._benchmark, one.condition
+        change = with_effect(Perturbation.parse(one.perturbation), condition, one.retrieval, benchmark)
+        if change.table and self._shows is not None:
+            condition = self._shows
+        found = None if change.table else self._found(one)
+        searched = condition == "retrieved" and not change.table
+        seeded = self._seeded and drawn(change, one.reasoning, one.retrieval if searched else "none")
+        return Cell(
+            one.model, one.retrieval if searched else None, found, one.reasoning,
+            "closed-book" if condition == "closed-book" else one.rules, condition,
+            None if change == Perturbation() else str(change),
+            shown_of(one.show, self._settings.sub_answers, benchmark),
+            one.format if found and has_index(self._retrievers[one.retriever], benchmark) else None,
+            self._settings.benchmark.kind, one.repeat, one.seed if seeded else None)
+
+    def _found(self, one: Combination) -> str | None:
+        """The retriever that the evidence comes from; None where the questions bring it, or there is none."""
+        if one.condition == "retrieved":
+            return one.retriever if one.retrieval != "none" else None
+        benchmark = self._benchmark
+        brought = {"evidence": benchmark.gives_chunks, "full": benchmark.has_whole}.get(one.condition, True)
+        return None if brought else self._first_over(self._retrievers[one.retriever])
+
+    def _first_over(self, retriever: Dense) -> str:
+        """The first retriever over the same index."""
+        return next(name for name, one in self._retrievers.items()
+                    if (one.index, one.build) == (retriever.index, retriever.build))

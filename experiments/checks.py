@@ -1,10 +1,10 @@
 """Whether a benchmark has what a run's conditions and perturbations show, before anything is begun."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from documents.errors import SettingsError
-from experiments.cells import Cell, has_index
+from experiments.cells import Cell
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
 
@@ -21,7 +21,8 @@ def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Be
     if "chain" not in benchmark.scheme.groups and (settings.filled == "gold" or settings.sub_answers == "in_prompt"):
         raise SettingsError(f"{'filled' if settings.filled == 'gold' else 'sub_answers'}: {benchmark.name} scores no "
                             "sub-questions, so none are asked; leave it out")
-    if "given" in settings.conditions and not any(question.given for question in benchmark.questions):
+    shown = {cell.condition for cell in cells if not cell.change.table}
+    if "given" in shown and not any(question.given for question in benchmark.questions):
         raise SettingsError(f"conditions: {benchmark.name} gives no chunks with its questions; use retrieved"
                             f"{' or full' if benchmark.has_whole else ''}")
     if any(cell.change.table for cell in cells) and not any(question.table for question in benchmark.questions):
@@ -31,22 +32,21 @@ def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Be
     if blind:
         raise SettingsError(f"retrieval: none gathers no documents under retrieved, and the rules {blind[0]} allow for "
                             "nothing else; use conditions: closed-book, or rules: open")
-    searched = {cell.retriever for cell in cells}
     nothing = benchmark.corpus is None and not benchmark.gives_chunks
-    if nothing and any(one.index is None and one.name in searched for one in settings.retriever):
+    if nothing and any(cell.retriever is not None and cell.format is None for cell in cells):
         raise SettingsError(f"retriever: {benchmark.name} has no corpus to index; {_INDEX}")
-    _check_labelled(settings, benchmark)
+    _check_labelled(shown, cells, benchmark)
 
 
-def _check_labelled(settings: RunSettings, benchmark: Benchmark) -> None:
+def _check_labelled(shown: Collection[str], cells: Sequence[Cell], benchmark: Benchmark) -> None:
     """Where only the gold says what is shown, some question has to have any; those without show no documents."""
-    whole = "full" in settings.conditions and not benchmark.has_whole
-    if whole and not all(has_index(one, benchmark) for one in settings.retriever):
+    whole = "full" in shown and not benchmark.has_whole
+    if any(cell.condition == "full" and cell.retriever is not None and cell.format is None for cell in cells):
         raise SettingsError(f"conditions: {benchmark.name} has no whole documents to show under full; leave full out, "
                             f"or {_INDEX}")
     if any(question.gold or not question.answerable for question in benchmark.questions):
         return
-    if "evidence" in settings.conditions:
+    if "evidence" in shown:
         raise SettingsError(f"conditions: no question of {benchmark.name} says what its evidence is; leave evidence "
                             "out")
     if whole:

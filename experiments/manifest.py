@@ -20,8 +20,10 @@ from experiments.exemplars import exemplars_hash
 from experiments.judges import ModelJudge
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
 from experiments.lock import hold
+from experiments.matrix import models_of
 from experiments.question import Benchmark, Question
 from experiments.settings import RunSettings
+from experiments.settings_file import completed
 from experiments.store import RunFolder, question_json, remove
 from strategies.prompting import prompts_hash
 from strategies.types import Exemplar
@@ -158,7 +160,7 @@ def what_differs(path: Path, known: str, config: str, questions: str) -> str | N
         questions: the hash of the latter's.
     """
     same_questions = manifest_of(path).benchmark.get("hash") == questions
-    if known != config and (apart := difference(known, config, same_questions)):
+    if known != config and (apart := difference(completed(known), config, same_questions)):
         return f"other settings: {apart}"
     return None if same_questions else "other questions: the benchmark's files have changed"
 
@@ -203,7 +205,7 @@ def identities(settings: RunSettings, known: Mapping[str, str]) -> dict[str, str
         SettingsError: two models are one.
     """
     names: dict[str, str] = {}
-    for name in settings.models:
+    for name in models_of(settings):
         identity = resolve(name, calls=False, known=known.get(name)).identity
         if identity in names:
             raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "

@@ -7,32 +7,34 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
 from agents.catalogue import DEFAULT
 from agents.settings import Limits, ModelSettings
-from documents.types import Format
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.budget import Budget
+from experiments.factors import (
+    Conditions,
+    Dense,
+    Excluded,
+    Formats,
+    Included,
+    Many,
+    Matrix,
+    Models,
+    Perturbations,
+    Place,
+    Reasonings,
+    Repeats,
+    Retrievals,
+    RulesNames,
+    Seeds,
+    Shows,
+    by_key,
+)
 from experiments.judges import JudgeSettings, Lexical
 from experiments.metrics.scored import Scoring
-from retrieval.conditions import Condition
-from retrieval.perturbations import Perturbation
-from retrieval.settings import IndexSettings
-from strategies.catalogue import reasoning, retrieval
-from strategies.types import Layout, Rules
-
-
-def _listed(value: Any) -> Any:
-    if value == []:
-        raise ValueError("an empty list; name at least one, or leave the key out")
-    return value if isinstance(value, list) else [value]
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    if len(values) != len({str(value) for value in values}):
-        raise ValueError("names a value twice")
-    return values
+from strategies.types import Layout
 
 
 def _judge_by_name(value: Any) -> Any:
@@ -41,91 +43,40 @@ def _judge_by_name(value: Any) -> Any:
     return {"kind": "lexical"} if value == "lexical" else {"kind": "model", "model": value}
 
 
-def _known_reasoning(name: str) -> str:
-    reasoning(name)
-    return name
-
-
-def _known_retrieval(name: str) -> str:
-    retrieval(name)
-    return name
-
-
-def _no_condition(rules: list[Rules]) -> list[Rules]:
-    if "closed-book" in rules:
-        raise ValueError("closed-book rules come with the condition of that name; set conditions: closed-book")
-    return rules
-
-
 def _folder_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}", name):
         raise ValueError(f"{name!r} cannot name the run's folder; give a `name` of letters, digits and . _ - only")
     return name
 
 
-def _known_perturbation(name: str) -> str:
-    return str(Perturbation.parse(name))
+def _scalar_of_one(values: list[int]) -> list[int] | int:
+    """As runs with one seed have always written it."""
+    return values[0] if len(values) == 1 else values
 
 
-ReasoningName = Annotated[str, AfterValidator(_known_reasoning)]
-RetrievalName = Annotated[str, AfterValidator(_known_retrieval)]
-PerturbationName = Annotated[str, AfterValidator(_known_perturbation)]
-Show = Literal["question", "sub_questions"]
+def _given_keys(entries: list[Matrix]) -> list[dict[str, Any]]:
+    return [entry.model_dump(mode="json", exclude_none=True) for entry in entries]
+
+
+def _or_several(schema: dict[str, Any]) -> None:
+    """A file may name several benchmarks, each a run of its own."""
+    one = dict(schema)
+    schema.clear()
+    schema.update({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
+
+
 SubAnswers = Literal["asked", "in_prompt", "none"]
 
 
-def _without_nul(path: Path) -> Path:
-    if "\0" in str(path):
-        raise ValueError("a path cannot hold the character NUL")
-    return path
-
-
-Place = Annotated[Path, AfterValidator(_without_nul)]
-
-
-class Closed(BaseModel):
-    """Unknown keys are refused, values are frozen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Dense(Closed):
-    """Dense retrieval.
-
-    Attributes:
-        name: what tables call it; by default `dense@k`.
-        k: chunks per search.
-        index: an index folder made by `ragbed index`; None searches the benchmark's corpus, for which an index is
-            built, or else chunks that its questions bring.
-        over: which chunks, where the benchmark has no corpus: `own`, those of the question that is asked (and those
-            that all share, where it has none), or `all`, those of all its questions.
-        build: how that index is built; of chunks that the questions bring, only its `embedder` counts.
-    """
-
-    kind: Literal["dense"] = "dense"
-    name: str = ""
-    k: int = Field(default=5, ge=1, le=1000)
-    index: Place | None = None
-    over: Literal["own", "all"] = "own"
-    build: IndexSettings = IndexSettings()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _named(cls, fields: Any) -> Any:
-        if isinstance(fields, dict) and not fields.get("name"):
-            return {**fields, "name": f"dense@{fields.get('k', 5)}"}
-        return fields
-
-
-Many = BeforeValidator(_listed)
-
-
-class RunSettings(Closed):
-    """One experiment. Lists are factors: their product is the set of cells.
+class RunSettings(Matrix):
+    """One experiment. Lists are factors: their product, less what is excluded and with what is included, is the set
+    of cells.
 
     What is left out is as the benchmark's paper has it, else as below.
 
     Attributes:
+        benchmark: a file of settings may name a list of them: each is a run of its own, `NAME-KIND`, with what its own
+            paper has for what is left out. Figures of different benchmarks are never averaged.
         rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
         show: what of the question a prompt shows: the question alone, or its sub-questions too.
         brief: whether the rules ask for an answer of a few words, as exact match needs it.
@@ -133,29 +84,35 @@ class RunSettings(Closed):
             evidence, all asked for in the one reply, or none.
         filled: what takes the place of `#1` in a sub-question: the model's own answer to the first, or the gold one.
         exemplars: a JSON Lines file of worked examples that every prompt shows after the documents; none by default.
+        repeats: how often each is asked: the model's own chance, which a temperature above 0 has.
+        seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
+        exclude: parts of the product that are left out.
+        include: matrices that are added to what is left.
     """
 
     name: Annotated[str, AfterValidator(_folder_name)]
     out: Place = Path("runs")
-    benchmark: BenchmarkSettings
-    models: Annotated[list[str], Many, AfterValidator(_distinct)] = [DEFAULT]
-    reasoning: Annotated[list[ReasoningName], Many, AfterValidator(_distinct)] = ["direct"]
-    retrieval: Annotated[list[RetrievalName], Many, AfterValidator(_distinct)] = ["once"]
-    retriever: Annotated[list[Dense], Many] = [Dense(name="dense@5")]
-    rules: Annotated[list[Rules], Many, AfterValidator(_distinct), AfterValidator(_no_condition)] = ["grounded"]
-    conditions: Annotated[list[Condition], Many, AfterValidator(_distinct)] = ["given"]
-    perturbations: Annotated[list[PerturbationName], Many, AfterValidator(_distinct)] = ["none"]
-    show: Annotated[list[Show], Many, AfterValidator(_distinct)] = ["question"]
-    formats: Annotated[list[Format], Many, AfterValidator(_distinct)] = ["plain"]
+    benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
+    models: Models = Field(default=[DEFAULT])
+    reasoning: Reasonings = Field(default=["direct"])
+    retrieval: Retrievals = Field(default=["once"])
+    retriever: Annotated[list[Dense], Many] = Field(default=[Dense(name="dense@5")])
+    rules: RulesNames = Field(default=["grounded"])
+    conditions: Conditions = Field(default=["given"])
+    perturbations: Perturbations = Field(default=["none"])
+    show: Shows = Field(default=["question"])
+    formats: Formats = Field(default=["plain"])
     layout: Layout = "documents_first"
     brief: bool = False
     sub_answers: SubAnswers = "asked"
     filled: Literal["own", "gold"] = "own"
     exemplars: Place | None = None
-    repeats: int = Field(default=1, ge=1, le=1000)
+    repeats: Repeats = 1
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
     scoring: Scoring = "corrected"
-    seed: int = 0
+    seeds: Annotated[Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
+    exclude: Annotated[list[Excluded], Many, PlainSerializer(_given_keys)] = Field(default_factory=list)
+    include: Annotated[list[Included], Many, PlainSerializer(_given_keys)] = Field(default_factory=list)
     limits: Limits = Limits()
     calls: ModelSettings = ModelSettings()
     budget: Budget = Budget()
@@ -164,6 +121,7 @@ class RunSettings(Closed):
     @model_validator(mode="before")
     @classmethod
     def _as_the_paper(cls, fields: Any) -> Any:
+        fields = by_key(fields)
         kind = fields["benchmark"].get("kind") if isinstance(fields, dict) and isinstance(
             fields.get("benchmark"), dict) else None
         known = BENCHMARKS.get(kind) if isinstance(kind, str) else None
@@ -187,9 +145,14 @@ class RunSettings(Closed):
         return self
 
     @property
+    def seed(self) -> int:
+        """The first seed, which decides what is no factor of cells."""
+        return self.seeds[0]
+
+    @property
     def folder(self) -> Path:
         return self.out / self.name
 
     def resolved(self) -> str:
         """Every setting, defaults included, as YAML."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        return yaml.safe_dump(self.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True)

@@ -1,7 +1,8 @@
 """Reading a run's settings: a YAML file, and one line for what does not fit."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from documents.errors import SettingsError
+from experiments.matrix import combinations_of
 from experiments.settings import RunSettings
 
 _MOST = 2**63 - 1
@@ -81,19 +83,47 @@ def read_value(text: str, where: str) -> Any:
 def check_settings(content: dict[str, Any], where: str) -> RunSettings:
     """Typed settings from plain ones; SettingsError names the first thing that does not fit."""
     try:
-        return RunSettings.model_validate(content)
+        settings = RunSettings.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise SettingsError(f"{where}: {explain(first, RunSettings)}") from error
+    try:
+        combinations_of(settings)
+    except SettingsError as error:
+        raise SettingsError(f"{where}: {error}") from error
+    return settings
+
+
+def completed(config: str) -> str:
+    """Resolved settings with those that an older ragbed did not know, as it went without; as they are if damaged."""
+    try:
+        return check_settings(read_value(config, ""), "").resolved()
+    except SettingsError:
+        return config
 
 
 def explain(error: Any, model: type[BaseModel]) -> str:
     """One line for a pydantic error: the key, what is wrong with it, and the valid keys of a typo."""
     key = ".".join(str(part) for part in error["loc"]) or "settings"
     if error["type"] == "extra_forbidden":
-        return f"unknown setting {key!r}; there are: {', '.join(_keys_at(model, error['loc'][:-1]))}"
+        known = _keys_at(model, error["loc"][:-1])
+        return f"unknown setting {key!r}; {_meant(str(error['loc'][-1]), known, model)}there are: {', '.join(known)}"
     message = error["msg"].removeprefix("Value error, ")
     return f"{key}: {message}"
+
+
+def _meant(key: str, known: Sequence[str], model: type[BaseModel]) -> str:
+    """The nearest known key: of those at its place, else of any place."""
+    near = get_close_matches(key, known, 1) or [place for place in _places(model) if place.rpartition(".")[2] == key]
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
+def _places(model: type[BaseModel]) -> Iterator[str]:
+    """Every setting by its dotted keys."""
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        yield key
+        yield from (f"{key}.{below}" for inner in _models_in(field.annotation) for below in _places(inner))
 
 
 def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
@@ -104,7 +134,7 @@ def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
                  for below in _models_in(one.model_fields[str(part)].annotation)]
         kinds = [one for one in models if "kind" in one.model_fields and one.model_fields["kind"].default == part]
         models = inner or kinds or models
-    return list(dict.fromkeys(key for one in models for key in one.model_fields))
+    return list(dict.fromkeys(field.alias or key for one in models for key, field in one.model_fields.items()))
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from experiments.cells import Cell, combinations
+from experiments.attribution import figures_of
+from experiments.cells import Cell, on_cells
 from experiments.manifest import known_models
+from experiments.matrix import models_of
 from experiments.metrics.aggregate import aggregate, outcomes
 from experiments.metrics.scored import may_refuse
 from experiments.notes import (
@@ -48,21 +50,16 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
     material = Material(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed)
     return {"name": settings.name, "seed": settings.seed, "columns": list(scheme.columns), "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
-            "notes": [*_cells_note(settings, cells), *on_dropped(settings.perturbations, questions.values()),
+            **figures_of(cells, results, questions, scheme, settings.scoring, settings.seed),
+            "notes": [*on_cells(settings, cells),
+                      *on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
                       *on_late_clues(questions.values()),
-                      *on_models(settings.models, known_models(folder.path)),
+                      *on_models(models_of(settings), known_models(folder.path)),
                       *on_judge(judge, judge_used), *on_filled(settings.filled, results),
                       *on_unjudged(result.verdict for result in results),
                       *(on_rules(cell.rules for cell in cells) if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
-
-
-def _cells_note(settings: RunSettings, cells: Sequence[Cell]) -> list[str]:
-    named = combinations(settings)
-    return [] if named == len(cells) else [
-        f"{named} combinations of the settings are {len(cells)} cells: those that differ only in what has no effect "
-        "under their condition are one cell, run once."]
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None) -> dict[str, Any]:

@@ -33,13 +33,14 @@ class Tasks:
     def whole(self, question: Question) -> Task:
         """The question itself."""
         placed = "none" if self.cell.condition == "closed-book" else "once"
+        seed = self.settings.seed if self.cell.seed is None else self.cell.seed
         sub_questions = question.sub_questions if self.cell.show == "sub_questions" else ()
         return Task(id=question.id, question=question.text, retrieval=retrieval(self.cell.retrieval or placed),
                     rules=self.cell.rules, options=question.options, layout=self.settings.layout,
                     separators=self.cell.separators, sub_questions=sub_questions,
                     with_sub_answers=self.sub_answers(question) == "in_prompt", about=question.about,
                     brief=self.settings.brief, exemplars=self.exemplars,
-                    seed=int(digest(str(self.settings.seed), self.cell.id)[:12], 16))
+                    seed=int(digest(str(seed), self.cell.id)[:12], 16))
 
     def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:
         """A sub-question over the evidence that its question had.

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from documents.errors import RunError, UserError
 from documents.types import digest
-from experiments.cells import FACTORS, Cell
+from experiments.cells import Cell
 from experiments.exemplars import exemplars_hash, read_exemplars
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
 from experiments.manifest import Made, manifest_of, questions_hash
@@ -60,7 +60,7 @@ def verify(folder: RunFolder, settings: RunSettings) -> list[Check]:
 
 def _cells(folder: RunFolder, summary: Mapping[str, Any]) -> list[Cell]:
     try:
-        return [Cell(**{name: row[name] for name in FACTORS}) for row in summary["cells"]]
+        return [Cell.of(row) for row in summary["cells"]]
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder.path / 'summary.json'}: damaged; give the same `ragbed run` command to write it "
                        "again") from error

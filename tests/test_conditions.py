@@ -45,8 +45,8 @@ def asked(name, *texts, gold=(), **fields):
 def shown(benchmark, name, question=0, seed=0, chunks=None, more=()):
     """Texts and notes of a question's given chunks after a perturbation."""
     question = benchmark.questions[question]
-    changed = Perturber(benchmark, seed, lambda document: document).changed(
-        Perturbation.parse(name), question, question.given if chunks is None else chunks, question.gold, more)
+    changed = Perturber(benchmark, lambda document: document).changed(
+        Perturbation.parse(name), question, question.given if chunks is None else chunks, question.gold, seed, more)
     return [chunk.content for chunk in changed.chunks], list(changed.notes)
 
 

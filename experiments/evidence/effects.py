@@ -3,17 +3,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from experiments.factors import Show
 from experiments.question import Benchmark
-from experiments.settings import Show, SubAnswers
+from experiments.settings import SubAnswers
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
+from strategies.catalogue import REASONING, RETRIEVAL
 
 
-def with_effect(change: Perturbation, condition: Condition, retrieval: str, benchmark: Benchmark) -> Perturbation:
+def with_effect(change: Perturbation, condition: Condition, gathering: str, benchmark: Benchmark) -> Perturbation:
     """The perturbation without what has no effect, so that cells that would show the same are one cell."""
     if condition == "closed-book":
         return Perturbation()
-    if condition == "retrieved" and retrieval == "none":
+    if condition == "retrieved" and gathering == "none":
         return Perturbation(separators_off=change.separators_off)  # nothing is shown, but citations are not asked for
     if not any(question.gold for question in benchmark.questions):
         change = replace(change, drop_gold=False, gold_at=0)
@@ -28,6 +30,17 @@ def shown_of(show: Show, sub_answers: SubAnswers, benchmark: Benchmark) -> Show:
     if not any(question.sub_questions for question in benchmark.questions):
         return "question"
     return "sub_questions" if sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups else show
+
+
+def drawn(change: Perturbation, reasoned: str, gathered: str) -> bool:
+    """Whether a seed may change anything: a perturbation draws, or a strategy that is none of ours, which may."""
+    return change.shuffle or change.negatives > 0 or may_draw(reasoned) or may_draw(gathered)
+
+
+def may_draw(strategy: str) -> bool:
+    """Whether a strategy is none of ours: ours draw nothing, and of another it is not known whether it does."""
+    recipe = REASONING.get(strategy) or RETRIEVAL[strategy]
+    return not recipe.__module__.startswith("strategies.")
 
 
 def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> int | None:

@@ -12,10 +12,12 @@ from documents.errors import SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.cells import Cell
 from experiments.evidence.resources import Pooled, Resources, scope_of
+from experiments.factors import Dense
 from experiments.judges import ModelJudge
 from experiments.manifest import known_models
+from experiments.matrix import retrievers_of
 from experiments.question import Benchmark
-from experiments.settings import Dense, RunSettings
+from experiments.settings import RunSettings
 from retrieval.build import Progress, build_index
 from retrieval.cache import CachedEmbedder
 from retrieval.index import Index
@@ -38,7 +40,7 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
     benchmark = resources.benchmark
     async with contextlib.AsyncExitStack() as stack:
         if mode is not None:
-            await _open_models(settings, mode != "replay", resources, stack)
+            await _open_models(settings, cells, mode != "replay", resources, stack)
         for cell in cells:
             if cell.retriever is not None and cell.format is not None:
                 _open_index(cell, settings, benchmark, resources, progress)
@@ -55,10 +57,10 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
         yield
 
 
-async def _open_models(settings: RunSettings, calls: bool, resources: Resources,
+async def _open_models(settings: RunSettings, cells: Sequence[Cell], calls: bool, resources: Resources,
                        stack: contextlib.AsyncExitStack) -> None:
     known = known_models(settings.folder)
-    for name in settings.models:
+    for name in dict.fromkeys(cell.model for cell in cells):
         resources.clients[name] = await stack.enter_async_context(
             open_model(name, settings.calls, calls=calls, known=known.get(name)))
     if isinstance(settings.judge, ModelJudge):
@@ -75,7 +77,7 @@ def index_folder(settings: RunSettings, retriever: Dense, format: Format) -> Pat
 
 def retriever_named(settings: RunSettings, name: str | None) -> Dense:
     """The retriever that settings call so."""
-    return next(one for one in settings.retriever if one.name == name)
+    return next(one for one in retrievers_of(settings) if one.name == name)
 
 
 def _open_index(cell: Cell, settings: RunSettings, benchmark: Benchmark, resources: Resources,

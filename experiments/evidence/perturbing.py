@@ -14,6 +14,7 @@ from experiments.question import Benchmark, Gold, Question
 from retrieval.perturbations import Perturbation, arranged
 from strategies.types import Passage
 
+PLACING = ("no_table", "negatives", "gold_at")  # kinds of the notes on what could not be placed
 _SAID_ANYWHERE = frozenset({"yes", "no", "true", "false", "noanswer"})
 
 
@@ -26,17 +27,13 @@ class Changed:
 
 
 class Perturber:
-    """Perturbs the evidence of a benchmark's questions, seeded by question: every strategy sees the same.
+    """Perturbs the evidence of a benchmark's questions, seeded by question: every strategy sees the same."""
 
-    Args:
-        seed: of the run.
-    """
-
-    def __init__(self, benchmark: Benchmark, seed: int, source_of: Callable[[str], str]) -> None:
-        self._benchmark, self._seed, self._source_of = benchmark, seed, source_of
+    def __init__(self, benchmark: Benchmark, source_of: Callable[[str], str]) -> None:
+        self._benchmark, self._source_of = benchmark, source_of
 
     def changed(self, change: Perturbation, question: Question, chunks: Sequence[Chunk], gold: Sequence[Gold],
-                more: Sequence[Chunk] = ()) -> Changed:
+                seed: int, more: Sequence[Chunk] = ()) -> Changed:
         """The chunks after the perturbation.
 
         Negatives are, in this order: those of the benchmark, the question's own chunks that are not shown, and drawn
@@ -46,6 +43,7 @@ class Perturber:
 
         Args:
             gold: as the chunks can be matched with it.
+            seed: of the order and of the draw.
             more: chunks of an index, to draw from.
         """
         if not change.moves:
@@ -55,10 +53,10 @@ class Perturber:
             chunks = () if question.table is None else (question.table,)
             notes += [] if chunks else ["no_table"]
         golden = self._golden(gold, chunks)
-        negatives = self._negatives(change, question, chunks, gold, more) if change.negatives else ()
+        negatives = self._negatives(change, question, chunks, gold, seed, more) if change.negatives else ()
         if len(negatives) < change.negatives:
             notes.append(f"negatives:{len(negatives)} of {change.negatives}")
-        order = random.Random(f"{self._seed}:{question.id}:order")
+        order = random.Random(f"{seed}:{question.id}:order")
         after = arranged(chunks, change, golden, negatives, order)
         first = next((at for at, chunk in enumerate(after, start=1) if chunk.id in golden), change.gold_at)
         if first < change.gold_at:
@@ -71,11 +69,11 @@ class Perturber:
         return {chunk.id for at, chunk in enumerate(chunks) if levels[at] is not None}
 
     def _negatives(self, change: Perturbation, question: Question, chunks: Sequence[Chunk], gold: Sequence[Gold],
-                   more: Sequence[Chunk]) -> list[Chunk]:
+                   seed: int, more: Sequence[Chunk]) -> list[Chunk]:
         shown = _Shown(chunks)
         every = (*question.gold, *gold)
         chosen: list[Chunk] = []
-        for chunk in self._candidates(change, question, more):
+        for chunk in self._candidates(change, question, seed, more):
             if shown.lacks(chunk) and not self._golden(every, [chunk]):
                 shown.add(chunk)
                 chosen.append(chunk)
@@ -83,14 +81,15 @@ class Perturber:
                     break
         return chosen
 
-    def _candidates(self, change: Perturbation, question: Question, more: Sequence[Chunk]) -> Iterator[Chunk]:
+    def _candidates(self, change: Perturbation, question: Question, seed: int,
+                    more: Sequence[Chunk]) -> Iterator[Chunk]:
         yield from question.negatives
         if not change.table:  # the table says what they say
             yield from question.given
             yield from question.pool
         own = {chunk.document for chunk in question.chunks}
         answers = telling(question)
-        rng = random.Random(f"{self._seed}:{question.id}:negatives")
+        rng = random.Random(f"{seed}:{question.id}:negatives")
         for chunk in chain(_drawn(self._others, rng), _drawn(more, rng)):
             if chunk.document not in own and not _tells(chunk, answers):
                 yield chunk

@@ -53,6 +53,9 @@ class Shown:
 class Resources:
     """Shared by all cells.
 
+    Args:
+        seed: of what is drawn in a cell that has none of its own.
+
     Attributes:
         indexes: by retriever name and format.
         pools: by retriever name.
@@ -67,8 +70,9 @@ class Resources:
         self.searchers: dict[IndexKey, Searcher[str]] = {}
         self.pools: dict[str, Pooled] = {}
         self._placing = Placing(benchmark, self.indexes, self.source_of, self.indexed_gold)
-        self._perturber = Perturber(benchmark, seed, self.source_of)
-        self._placed: dict[tuple[str | None, ...], Changed] = {}
+        self._seed = seed
+        self._perturber = Perturber(benchmark, self.source_of)
+        self._placed: dict[tuple[str | int | None, ...], Changed] = {}
 
     def source_of(self, document: str) -> str:
         """The source path of a document id; the id itself where no source is known."""
@@ -108,7 +112,7 @@ class Resources:
 
     def placed(self, cell: Cell, question: Question) -> Changed:
         """What the cell places before the question is asked, perturbed; nothing under `retrieved`."""
-        key = (cell.condition, cell.retriever, cell.format, cell.perturbation, question.id)
+        key = (cell.condition, cell.retriever, cell.format, cell.perturbation, cell.seed, question.id)
         if key not in self._placed:
             self._placed[key] = self._changed(cell, question, self._placing.chunks(cell, question))
         return self._placed[key]
@@ -135,4 +139,5 @@ class Resources:
     def _changed(self, cell: Cell, question: Question, chunks: Sequence[Chunk]) -> Changed:
         index = self.indexes.get((cell.retriever, cell.format))
         return self._perturber.changed(cell.change, question, chunks, self.gold(cell, question),
+                                       self._seed if cell.seed is None else cell.seed,
                                        index.chunks if index is not None else ())

@@ -12,8 +12,9 @@ from experiments.cells import Cell, has_index
 from experiments.evidence.gold import distinct
 from experiments.evidence.opening import index_folder, retriever_named
 from experiments.evidence.resources import Resources
+from experiments.factors import Dense
 from experiments.question import Question
-from experiments.settings import Dense, RunSettings
+from experiments.settings import RunSettings
 from retrieval.index import Index
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "

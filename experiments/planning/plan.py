@@ -14,6 +14,7 @@ from experiments.evidence.resources import Resources
 from experiments.exemplars import check_exemplars, read_exemplars
 from experiments.judges import ModelJudge
 from experiments.manifest import check_ids, identities, questions_hash, what_differs
+from experiments.matrix import models_of
 from experiments.planning.evidence import Foreseen
 from experiments.planning.judging import judged
 from experiments.planning.playing import Bounds, Use, bounds_of
@@ -69,7 +70,7 @@ class _Planner:
     def __init__(self, settings: RunSettings, resources: Resources) -> None:
         self.settings, self.resources = settings, resources
         self.foreseen = Foreseen(settings, resources)
-        self._models = {name: without_opening(name, settings.calls) for name in settings.models}
+        self._models = {name: without_opening(name, settings.calls) for name in models_of(settings)}
         self._played: dict[tuple[Cell, Context | None], tuple[Bounds, Use]] = {}
 
     def plan(self, cell: Cell) -> CellPlan:

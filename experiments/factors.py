@@ -1,0 +1,203 @@
+"""The factors of a run as its settings name them: the values of each, and parts of the matrix, out of it or added."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Tag,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from documents.types import Format
+from retrieval.conditions import Condition
+from retrieval.perturbations import Perturbation
+from retrieval.settings import IndexSettings
+from strategies.catalogue import reasoning, retrieval
+from strategies.types import Rules
+
+# Keys that may also be called as their column in the tables is.
+COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats"}
+
+
+def _listed(value: Any) -> Any:
+    if value == []:
+        raise ValueError("an empty list; name at least one, or leave the key out")
+    return value if isinstance(value, list) else [value]
+
+
+class _Many:
+    """Marks a list that may be written as a scalar, for a list of one; its JSON Schema says so."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(_listed, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        several = handler(schema)
+        return {"anyOf": [several.get("items", {}), {**several, "minItems": 1}]}
+
+
+Many = _Many()
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    if len(values) != len({str(value) for value in values}):
+        raise ValueError("names a value twice")
+    return values
+
+
+def _known_reasoning(name: str) -> str:
+    reasoning(name)
+    return name
+
+
+def _known_retrieval(name: str) -> str:
+    retrieval(name)
+    return name
+
+
+def _no_condition(rules: list[Rules]) -> list[Rules]:
+    if "closed-book" in rules:
+        raise ValueError("closed-book rules come with the condition of that name; set conditions: closed-book")
+    return rules
+
+
+def _known_perturbation(name: str) -> str:
+    return str(Perturbation.parse(name))
+
+
+def _without_nul(path: Path) -> Path:
+    if "\0" in str(path):
+        raise ValueError("a path cannot hold the character NUL")
+    return path
+
+
+def by_key(fields: Any) -> Any:
+    """The settings, each list under its key and not under the name of its column; ValueError where it has both."""
+    if not isinstance(fields, Mapping):
+        return fields
+    twice = next((column for column, key in COLUMNS.items() if column in fields and key in fields), None)
+    if twice is not None:
+        raise ValueError(f"{twice} and {COLUMNS[twice]} are one setting; give one of the two")
+    return {COLUMNS.get(key, key): value for key, value in fields.items()}
+
+
+def _properties_by_column(schema: dict[str, Any]) -> None:
+    keys = schema.get("properties", {})
+    keys.update({column: {**keys[key], "description": f"Another name of `{key}`."}
+                 for column, key in COLUMNS.items() if key in keys})
+
+
+Place = Annotated[Path, AfterValidator(_without_nul)]
+Distinct = AfterValidator(_distinct)
+Show = Literal["question", "sub_questions"]
+Models = Annotated[list[str], Many, Distinct]
+Reasonings = Annotated[list[Annotated[str, AfterValidator(_known_reasoning)]], Many, Distinct]
+Retrievals = Annotated[list[Annotated[str, AfterValidator(_known_retrieval)]], Many, Distinct]
+RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_no_condition)]
+Conditions = Annotated[list[Condition], Many, Distinct]
+Perturbations = Annotated[list[Annotated[str, AfterValidator(_known_perturbation)]], Many, Distinct]
+Shows = Annotated[list[Show], Many, Distinct]
+Formats = Annotated[list[Format], Many, Distinct]
+Seeds = Annotated[list[int], Many, Distinct]
+Repeats = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Closed(BaseModel):
+    """Unknown keys are refused, values are frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Matrix(Closed):
+    """Settings with lists of factors. A list may also be called as its column in the tables: `model`, `condition`,
+    `perturbation`, `format`."""
+
+    model_config = ConfigDict(json_schema_extra=_properties_by_column)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_column(cls, fields: Any) -> Any:
+        return by_key(fields)
+
+
+class Dense(Closed):
+    """Dense retrieval.
+
+    Attributes:
+        name: what tables call it; by default `dense@k`.
+        k: chunks per search.
+        index: an index folder made by `ragbed index`; None searches the benchmark's corpus, for which an index is
+            built, or else chunks that its questions bring.
+        over: which chunks, where the benchmark has no corpus: `own`, those of the question that is asked (and those
+            that all share, where it has none), or `all`, those of all its questions.
+        build: how that index is built; of chunks that the questions bring, only its `embedder` counts.
+    """
+
+    kind: Literal["dense"] = "dense"
+    name: str = ""
+    k: int = Field(default=5, ge=1, le=1000)
+    index: Place | None = None
+    over: Literal["own", "all"] = "own"
+    build: IndexSettings = IndexSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and not fields.get("name"):
+            return {**fields, "name": f"dense@{fields.get('k', 5)}"}
+        return fields
+
+
+class _Part(Matrix):
+    """A part of the matrix: the combinations that have one of the values under every key that is given.
+
+    Attributes:
+        benchmark: kinds of benchmark that the entry is for, in a file with several; by default all.
+        retriever: names.
+    """
+
+    benchmark: Annotated[list[str], Many, Distinct] | None = None
+    models: Models | None = None
+    reasoning: Reasonings | None = None
+    retrieval: Retrievals | None = None
+    rules: RulesNames | None = None
+    conditions: Conditions | None = None
+    perturbations: Perturbations | None = None
+    show: Shows | None = None
+    formats: Formats | None = None
+    seed: Seeds | None = None
+
+
+class Excluded(_Part):
+    """Combinations that are left out: those that agree with every key. Each value is one of the run's."""
+
+    retriever: Annotated[list[str], Many, Distinct] | None = None
+
+
+def _form(value: Any) -> str:
+    return "name" if isinstance(value, str) else "settings"
+
+
+NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[Dense, Tag("settings")], Discriminator(_form)]
+
+
+class Included(_Part):
+    """A matrix that is added to what exclusion leaves. What is left out is as the run has it.
+
+    Attributes:
+        retriever: names of the run's, or settings of others.
+        repeats: how often each of these is asked.
+    """
+
+    retriever: Annotated[list[NameOrSettings], Many, Distinct] | None = None
+    repeats: Repeats | None = None
