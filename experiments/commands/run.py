@@ -65,12 +65,16 @@ Seed = Annotated[int | None, typer.Option(help="Of --sample, and of what else a 
 Filter = Annotated[list[str] | None, typer.Option("--filter", metavar="TAG=VALUE", rich_help_panel=_PART, help=(
     "Only questions with this tag, as a run of its own; given again, with all of them."))]
 
+Budgets = Annotated[list[str] | None, typer.Option("--budget", metavar="PART=AMOUNT", help=(
+    "What may be spent before the run stops, resumably: dollars=5 or tokens=200000, of all sittings together, or "
+    "seconds=1800, of this one; `none` lifts one; may be given again. In the place of what the settings say."))]
+
 
 def run(target: Target, path: Files = None, model: Models = None, reasoning: Reasonings = None,
         retrieval: Retrievals = None, condition: Conditions = None, rules: RuleNames = None,
         perturbation: Perturbations = None,
         judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
-        limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None,
+        limit: Limit = None, sample: Sample = None, seed: Seed = None, filter: Filter = None, budget: Budgets = None,
         fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
         retry: Annotated[bool, typer.Option("--retry", help="Ask again what failed; the other calls come from the "
                                                             "journal.")] = False,
@@ -82,8 +86,10 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
                                                             "price, and the smallest difference that so many questions "
                                                             "can detect.")] = False,
         json: AsJson = False) -> None:
-    """Carry out an experiment, or continue it where it stopped. Exit status 1: every question ended in an error."""
+    """Carry out an experiment, or continue it where it stopped. Exit status 1: every question ended in an error; 2: something
+    that you can mend, or the budget is spent."""
     from documents.errors import SettingsError
+    from experiments.budget import changed
     from experiments.targets import Part, settings_of
     from experiments.terminal.carry_out import carry_out
 
@@ -94,6 +100,7 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
                "out": out, "set": set}
     settings = settings_of(target, path, {key: value for key, value in options.items() if value is not None},
                            Part(limit, sample, seed, tuple(filter or ())))
+    settings = settings.model_copy(update={"budget": changed(settings.budget, budget or ())})
     if dry:
         _plan(settings, json)
         return
