@@ -86,8 +86,10 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
                                                             "price, and the smallest difference that so many questions "
                                                             "can detect.")] = False,
         json: AsJson = False) -> None:
-    """Carry out an experiment, or continue it where it stopped. Exit status 1: every question ended in an error; 2: something
-    that you can mend, or the budget is spent."""
+    """Carry out an experiment, or continue it where it stopped.
+
+    Exit status 1: every question ended in an error; 2: something that you can mend, or the budget is spent.
+    """
     from documents.errors import SettingsError
     from experiments.budget import changed
     from experiments.targets import Part, settings_of

@@ -8,6 +8,7 @@ from typing import Any
 from agents.context import Context
 from agents.models import without_opening
 from agents.replies import Pricer
+from experiments.budget import foreseen
 from experiments.cells import Cell, cells_of, labels
 from experiments.checks import check_conditions
 from experiments.evidence.resources import Resources
@@ -20,6 +21,7 @@ from experiments.planning.judging import judged
 from experiments.planning.playing import Bounds, Use, bounds_of
 from experiments.question import Benchmark, Question
 from experiments.settings import RunSettings
+from experiments.spending import check_prices
 from experiments.statistics import assumed, planned
 from experiments.store import config_of
 from experiments.tasks import Tasks
@@ -49,6 +51,7 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     check_conditions(settings, cells, benchmark)
     exemplars = read_exemplars(settings.exemplars)
     check_exemplars(exemplars, benchmark)
+    check_prices(settings, [cell.model for cell in cells])
     check_ids(benchmark)
     identities(settings, {})
     planner = _Planner(settings, Resources(benchmark, settings.seed, exemplars))
@@ -157,7 +160,18 @@ def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
+    yield from _on_budget(settings, planner, plans)
     yield from _on_folder(settings, benchmark)
+
+
+def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
+    """Where the bounds exceed the budget. The judge, who may be asked of no answer, is in the most alone."""
+    bounds, use = sum((plan.bounds for plan in plans), Bounds()), sum((plan.judge for plan in plans), Use())
+    judge = planner.judge(use)
+    least, most = [plan.least for plan in plans], [plan.most for plan in plans]
+    tokens = sum(one.prompt + one.completion for one in (bounds.most, use))
+    yield from foreseen(settings.budget, (_sum(least), _sum([*most, *([judge["price"]] if judge else [])])),
+                        (bounds.least.prompt, tokens))
 
 
 def _on_folder(settings: RunSettings, benchmark: Benchmark) -> Iterator[str]:
