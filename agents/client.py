@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from agents.address import Address, Endpoint
+from agents.clock import CallClock
+from agents.concurrency import Place, Places
 from agents.context import Context
-from agents.refusals import clean, hide_in, is_transient, refusal
+from agents.refusals import clean, hide_in, is_overload, is_transient, refusal
 from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
 from agents.retries import back_off, retry_after
 from agents.settings import CallLimits
@@ -26,7 +28,7 @@ class Completion:
 
     Attributes:
         attempts: requests sent, failed ones included.
-        seconds: from the first request to the end, waiting for a free place apart.
+        seconds: from the first request to the end.
         timings: what llama.cpp's server says about its own speed; empty elsewhere.
     """
 
@@ -38,14 +40,20 @@ class Completion:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a call has come, for the message of whatever ends it."""
+    """How far a call has come, for the message of whatever ends it.
+
+    Attributes:
+        attempts: requests sent.
+        failed: those that failed, not counting the ones refused for their number.
+    """
 
     attempts: int = 0
+    failed: int = 0
     last: str = ""
 
 
 class ModelClient:
-    """One model behind one endpoint, with deadlines, retries and a bound on calls at once.
+    """One model behind one endpoint, with deadlines, retries, and as many calls at once as its server takes.
 
     Args:
         name: what to show: the name as the user wrote it.
@@ -69,11 +77,26 @@ class ModelClient:
         self._served = served
         self._endpoint = endpoint
         self._price = price
-        self._places = asyncio.Semaphore(limits.concurrency)
+        self._places = Places(limits.concurrency, limits.seconds)
         self._connecting = asyncio.Lock()
         self._accepted = False
         self._chat: Chat | None = None
         self._at: Address | None = None
+
+    @property
+    def places(self) -> int:
+        """Calls that may be under way at once now; `limits.concurrency` at most."""
+        return self._places.count
+
+    @property
+    def waiting(self) -> int:
+        """Calls that queue for a place now."""
+        return self._places.waiting
+
+    @property
+    def rate_limited(self) -> int:
+        """Requests that the server has refused so far for their number."""
+        return self._places.refusals
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
         """Every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""
@@ -108,7 +131,8 @@ class ModelClient:
         """Make one call.
 
         Args:
-            deadline: of the question, in `time.monotonic` seconds. The call's own begins when it gets a place.
+            deadline: of the question, in `time.monotonic` seconds. The call's own begins when it gets a place, and
+                stands still while it queues for another; see `CallClock`.
 
         Raises:
             CallTimeout: the call's or the question's deadline passed; the message says which.
@@ -120,23 +144,15 @@ class ModelClient:
             self.context.check(action.messages, max_tokens)
         loop = asyncio.get_running_loop()
         question = None if deadline is None else loop.time() + deadline - time.monotonic()
-        progress = _Progress()
+        progress, place = _Progress(), self._places.claim()
         try:
-            async with asyncio.timeout_at(question):
-                await self._places.acquire()
-        except TimeoutError:
-            _late(question, loop.time(), self.limits.seconds, progress)
-        try:
-            until = loop.time() + self.limits.seconds
-            until = until if question is None else min(until, question)
-            if until <= loop.time():
-                raise TimeoutError  # a timeout already over would let the request out first
-            async with asyncio.timeout_at(until):
-                return await self._persist(action, self.parameters(action, max_tokens, repeat), until, progress)
+            async with asyncio.timeout_at(question) as timeout:
+                clock = CallClock(timeout, self.limits.seconds, question)
+                return await self._persist(action, self.parameters(action, max_tokens, repeat), clock, place, progress)
         except TimeoutError:
             _late(question, loop.time(), self.limits.seconds, progress)
         finally:
-            self._places.release()
+            self._places.give_back(place)
 
     async def aclose(self) -> None:
         """Close the connections and stop a server of ours."""
@@ -145,12 +161,17 @@ class ModelClient:
             self._chat = self._at = None
         await self._endpoint.aclose()
 
-    async def _persist(self, action: Generate, parameters: Mapping[str, Any], until: float,
+    async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: Place,
                        progress: _Progress) -> Completion:
         """Send until an answer comes, a failure is final, or there is no time for another attempt."""
         messages = [{"role": message.role, "content": message.content} for message in action.messages]
-        started = time.monotonic()
+        started = 0.0
         while True:
+            if not self._places.may_send(place):
+                clock.stand_still()
+                await self._places.take(place)
+                clock.run()
+            started = started or time.monotonic()
             chat, at = await self._connected()
             progress.attempts += 1
             wait = None
@@ -158,11 +179,15 @@ class ModelClient:
                 answer = await chat.post(chat.body(messages, parameters))
                 if answer.status == 200:
                     self._accepted = True
+                    self._places.succeeded()
                     return self._read(answer, at, action, progress.attempts, started)
                 failure = refusal(answer.status, answer.body, at, self.name, progress.attempts, self._accepted)
-                if not is_transient(answer.status) or not isinstance(failure, CallError):
+                if not isinstance(failure, CallError) or not is_transient(answer.status, answer.body):
                     raise failure
                 wait = retry_after(answer.headers)
+                if is_overload(answer.status, answer.body, wait):
+                    self._step_aside(failure, wait, clock, place, progress)
+                    continue
             except ConnectionError as error:
                 failure = CallError(f"{self.name}: no whole reply: {clean(str(error), at.key)}", "connection",
                                     progress.attempts)
@@ -170,8 +195,7 @@ class ModelClient:
                 raise CallError(f"{self.name}: {error}", "bad_response", progress.attempts) from None
             except BadJson:
                 failure = CallError(f"{self.name}: the reply is not JSON", "bad_json", progress.attempts)
-            progress.last = str(failure)
-            await self._pause(failure, wait, until)
+            await self._pause(failure, wait, clock, progress)
 
     def _read(self, answer: Answer, at: Address, action: Generate, attempts: int, started: float) -> Completion:
         data = hide_in(parse_body(answer.body), at.key)
@@ -179,16 +203,23 @@ class ModelClient:
         reply = replace(reply, parsed=hide_in(reply.parsed, at.key)) if reply.parsed is not None else reply
         return Completion(reply, attempts, time.monotonic() - started, timings(data))
 
-    async def _pause(self, failure: CallError, asked: float | None, until: float) -> None:
+    def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: Place,
+                    progress: _Progress) -> None:
+        """Let go of the place, as the server asks; raise the failure where it asks for more time than is left."""
+        progress.last = str(failure)
+        wait = self._places.refused(place, asked)
+        _check_time(failure, asked, wait, clock.left)
+        clock.stand_still(wait)
+
+    async def _pause(self, failure: CallError, asked: float | None, clock: CallClock, progress: _Progress) -> None:
         """Wait before the next attempt; raise the failure where there is none, or no time for one."""
-        if failure.attempts >= self.limits.attempts:
+        progress.failed += 1
+        progress.last = str(failure)
+        if progress.failed >= self.limits.attempts:
             raise failure
         # Some jitter on top of what the server asks, so that waiting calls do not all come back at once.
-        wait = back_off(failure.attempts) if asked is None else asked + min(0.1 * back_off(failure.attempts), 1.0)
-        left = until - asyncio.get_running_loop().time()
-        if wait >= left:
-            asks = "" if asked is None else f"; the server asks for {asked:.0f} s more"
-            raise CallError(f"{failure}{asks}; {max(left, 0):.0f} s were left", failure.kind, failure.attempts)
+        wait = back_off(progress.failed) if asked is None else asked + min(0.1 * back_off(progress.failed), 1.0)
+        _check_time(failure, asked, wait, clock.left)
         await asyncio.sleep(wait)
 
     async def _connected(self) -> tuple[Chat, Address]:
@@ -207,6 +238,13 @@ def _connect(at: Address, served: str, connections: int) -> Chat:
     """A chat client; the first one loads its library, which takes a second and has no place on an event loop."""
     from agents.openai_chat import connect
     return connect(at, served, connections)
+
+
+def _check_time(failure: CallError, asked: float | None, wait: float, left: float) -> None:
+    """Raise the failure where there is no time to wait so long."""
+    if wait >= left:
+        asks = f"; the server asks for {asked:.0f} s more" if asked else ""
+        raise CallError(f"{failure}{asks}; {max(left, 0):.0f} s were left", failure.kind, failure.attempts)
 
 
 def _late(question: float | None, now: float, seconds: float, progress: _Progress) -> NoReturn:

@@ -15,15 +15,34 @@ _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceed
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"
                        r"|prompt is too long|input is too long", re.IGNORECASE)
 _FILTERED = re.compile(r"content.?(?:filter|polic)|moderat|flagged|safety", re.IGNORECASE)
+_TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
+_OVERLOAD = re.compile(r"overload|rate.?limit|slow.?down|too.?many|exhausted", re.IGNORECASE)
 _LIMIT = re.compile(r"(?:maximum (?:context|model) length (?:is|of)|context size \(|window (?:is|of))\s*(\d+)",
                     re.IGNORECASE)
 _SIZE = re.compile(r"(?:resulted in|requested|request has|\(length|request \(|prompt is too long:|contains at least)"
                    r"\s*(\d+)", re.IGNORECASE)
 
 
-def is_transient(status: int) -> bool:
+def is_transient(status: int, body: bytes = b"") -> bool:
     """Whether the same request may succeed later."""
-    return status in {408, 409, 425, 429} or status >= 500
+    if status == 429:  # one request may be more than the limit of a whole minute
+        return not _TOO_LARGE.search(server_message(_error_of(body), ""))
+    return status in {408, 409, 425} or status >= 500
+
+
+def is_overload(status: int, body: bytes, asked: float | None) -> bool:
+    """Whether a request that may succeed later was refused for the number of requests, so that others would be too.
+
+    Args:
+        asked: seconds that the server asks to wait; None where it does not say.
+    """
+    if status in {429, 529}:  # 529 is Anthropic's for an overloaded service
+        return True
+    if status != 503:
+        return False
+    error = _error_of(body)
+    said = (server_message(error, ""), str(error.get("code")), str(error.get("type")))
+    return asked is not None or bool(_OVERLOAD.search(" ".join(said)))
 
 
 def refusal(status: int, body: bytes, address: Address, model: str, attempts: int,

@@ -19,15 +19,24 @@ def back_off(attempt: int) -> float:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait, given as seconds or as an HTTP date; None where it does not say."""
+    """Seconds that the server asks to wait, given as seconds or as an HTTP date; None where it does not say.
+
+    `Retry-After-Ms`, in milliseconds, goes before `Retry-After`, as in OpenAI's own client; like that client, this
+    does not read `x-ratelimit-reset-*`, which tells when a limit is whole again and not when to come back.
+    """
+    wait = _number(headers.get("retry-after-ms", ""))
+    if wait is not None:
+        return wait / 1000
     value = headers.get("retry-after", "").strip()
-    if not value:
-        return None
+    return _until(value) if _number(value) is None else _number(value)
+
+
+def _number(value: str) -> float | None:
     try:
-        seconds = float(value)
+        number = float(value)
     except ValueError:
-        return _until(value)
-    return max(seconds, 0.0) if isfinite(seconds) else None
+        return None
+    return max(number, 0.0) if isfinite(number) else None
 
 
 def _until(date: str) -> float | None:

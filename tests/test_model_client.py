@@ -101,7 +101,7 @@ async def test_passing_trouble_is_tried_again(serve, line):
 
 
 @pytest.mark.parametrize(("line", "kind"), [
-    ({"status": 429}, "http_429"), ({"status": 500, "error": {"message": "over\x1b[31m\nload"}}, "http_500"),
+    ({"status": 500, "error": {"message": "over\x1b[31m\nload"}}, "http_500"),
     ({"drop": True}, "connection"), ({"cut": True}, "connection"), ({"body": b"{"}, "bad_json"),
     ({"body": b"[" * 100_000}, "bad_json")])
 async def test_lasting_trouble_is_named_and_counted(serve, line, kind):
