@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from experiments.commands.ask import ask
+from experiments.commands.attribute import attribute
 from experiments.commands.compare import compare
 from experiments.commands.convert import convert
 from experiments.commands.demo import demo
@@ -36,7 +37,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, judge, rescore, compare, convert, report, show, verify, export, schema):
+for command in (demo, index, search, ask, run, judge, rescore, compare, attribute, convert, report, show, verify, export,
+                schema):
     app.command()(command)
 app.command("list")(list_)
 models.command("pull")(pull)

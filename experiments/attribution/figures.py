@@ -1,21 +1,25 @@
 """What a run's summary says of causes: their shares in every cell, and what else the conditions tell."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agents.types import Outcome
 from experiments.attribution.case import Case
-from experiments.attribution.cases import Cases
+from experiments.attribution.cases import Cases, cases_of
 from experiments.attribution.causes import CAUSES, cause_of
 from experiments.attribution.joint import joint_of
 from experiments.attribution.notes import notes_of
 from experiments.attribution.shares import Grouped, share
+from experiments.attribution.tradeoff import tradeoff_of
 from experiments.cells import Cell
 from experiments.metrics.aggregate import Estimate, aggregate
+from experiments.metrics.scored import Scoring
 from experiments.question import Question
+from experiments.record import Result
 from experiments.scheme import Scheme
+from experiments.statistics.clusters import clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,19 @@ class _Found:
     scores: Mapping[str, float | None]
     answerable: bool = True
     outcome: Outcome = "answered"
+
+
+def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
+               scoring: Scoring, seed: int) -> dict[str, Any]:
+    """The summary's `attribution` and `tradeoff`.
+
+    Args:
+        results: of these cells, with their scores; their traces are not needed.
+    """
+    cases = cases_of(cells, results, questions, scheme, scoring)
+    grouped = clusters(questions.values()).of
+    return {"attribution": attribution_of(cells, cases, questions, scheme, grouped, seed),
+            "tradeoff": tradeoff_of(cells, cases, grouped)}
 
 
 def attribution_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question], scheme: Scheme,

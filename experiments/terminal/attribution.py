@@ -1,0 +1,154 @@
+"""`ragbed attribute` at work, and the table of causes that a run ends with."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from documents.errors import RunError
+from experiments.attribution import BY_NAME, CAUSES, Cases, Cause, attribution_of, cases_of, tradeoff_of
+from experiments.cells import Cell, labels
+from experiments.finding import cells_named
+from experiments.question import Question
+from experiments.scheme import Scheme
+from experiments.settings_file import read_settings
+from experiments.statistics.clusters import clusters
+from experiments.store import RunFolder
+from experiments.terminal.decided import decided_json, print_decided
+from experiments.terminal.display import console, print_json, print_records, print_table, say
+from experiments.terminal.tables import Table
+
+_GAP = 2  # between columns
+_LABEL = 40  # characters of a cell's name that a table of causes has room for
+_NUMBER = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A finished run as causes are told of it; `names` of its cells, by id, those that are wanted."""
+
+    path: Path
+    cells: tuple[Cell, ...]
+    cases: Cases
+    questions: Mapping[str, Question]
+    names: Mapping[str, str]
+    said: Mapping[str, Any]
+
+
+def attribute(path: Path, cell: str | None, cause: str | None, json: bool) -> None:
+    """Show why the questions of a run came out as they did, from its records alone. The run stays as it is.
+
+    Raises:
+        UserError: there is no such run, cell or cause, or answers are not scored there.
+    """
+    wanted = None if cause is None else _cause_named(cause)
+    run = _read(path, cell)
+    if json:
+        questions = [] if wanted is None else decided_json(wanted, run.cases, run.names)
+        print_json({**run.said, **({} if wanted is None else {"questions": questions})})
+    elif wanted is None:
+        _show(run)
+    else:
+        say(f"{wanted.title}: {wanted.definition}")
+        print_decided(wanted, run.cases, run.names, run.questions, run.cells)
+
+
+def _cause_named(name: str) -> Cause:
+    folded = name.strip().replace("-", "_").replace(" ", "_").lower()
+    found = BY_NAME.get(folded) or next((one for one in CAUSES if one.title == name.strip().lower()), None)
+    if found is None:
+        raise RunError(f"no cause {name!r}; there are: {', '.join(BY_NAME)}")
+    return found
+
+
+def _read(path: Path, cell: str | None) -> _Run:
+    folder = RunFolder.existing(path)
+    try:
+        summary, settings, questions = folder.summary(), read_settings(path / "config.yaml"), folder.questions()
+        scheme: Scheme = settings.benchmark.scheme_of(questions.values())
+        cells = tuple(Cell.of(row) for row in summary["cells"])
+        cases = cases_of(cells, folder.results(), questions, scheme, settings.scoring)
+    finally:
+        folder.close()
+    known = dict(zip((row["id"] for row in summary["cells"]), labels(summary["cells"]), strict=True))
+    names, grouped = cells_named(known, cell), clusters(questions.values()).of
+    said = attribution_of(cells, cases, questions, scheme, grouped, settings.seed)
+    if said is None:
+        raise RunError(f"{path}: its benchmark scores what is found, not answers; there is no cause to tell")
+    kept = [{**row, "name": known[row["cell"]]} for row in said["cells"] if row["cell"] in names]
+    joint = [{**row, "name": known[row["cell"]]} for row in said["joint"] if row["cell"] in names]
+    return _Run(path, cells, cases, questions, names,
+                {"run": str(path), **said, "cells": kept, "joint": joint,
+                 "tradeoff": [row for row in tradeoff_of(cells, cases, grouped) or () if row["cell"] in names]})
+
+
+def _show(run: _Run) -> None:
+    show_causes(run.said, run.names)
+    say("")
+    print_table(["cell", "right closed-book too, of the right", "whole gold in view", "gold in view, mean"],
+                [[row["name"], *(percent(row[name]) for name in ("known", "gold_whole", "gold_found"))]
+                 for row in run.said["cells"]], title="What was known, and what was in view: % [95 %]")
+    if run.said["joint"]:
+        say("")
+        print_table(*_joint(run), title="Beside the same questions over the gold alone (`evidence`)")
+    say("")
+    print_records([("Causes; the first that holds is the one", [
+        (one["title"], one["definition"]) for one in _occurring(run.said)])])
+    for text in run.said["notes"]:
+        say(text)
+
+
+def _joint(run: _Run) -> Table:
+    header = ["cell", "n", "right in both", "right over the gold alone only", "right here only", "neither",
+              "stays right, % [95 %]", "retrieval misses right over the gold alone, %", "p (Holm)"]
+    return header, [[row["name"], str(row["n"]), *(str(row[name]) for name in ("both", "lost", "gained", "neither")),
+                     percent(row["kept"]), percent(row["mended"]), _p(row["p_holm"])] for row in run.said["joint"]]
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def show_causes(said: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    """The shares of the causes that occur, cells by causes, in as many tables as the width asks for."""
+    for place, (header, rows) in enumerate(_cause_tables(said, names)):
+        print_table(header, rows, title=f"Why: % of the questions [95 %], right by {said['metric']}" if not place
+                    else None)
+
+
+def _occurring(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in said["causes"] if any(row["causes"][one["name"]]["mean"] for row in said["cells"])]
+
+
+def _cause_tables(said: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Table]:
+    label = min(_LABEL, max((len(name) for name in names.values()), default=0))
+    room = console().width - label - _NUMBER - 2 * _GAP
+    block: list[tuple[str, list[str]]] = []
+    used = 0
+    for one in _occurring(said):
+        column = [percent(row["causes"][one["name"]]) for row in said["cells"]]
+        title = one["title"].replace(" ", "\n")
+        width = max(map(len, [*title.split("\n"), *column])) + _GAP
+        if block and used + width > room:
+            yield _table(said, names, block)
+            block, used = [], 0
+        block.append((title, column))
+        used += width
+    if block:
+        yield _table(said, names, block)
+
+
+def _table(said: Mapping[str, Any], names: Mapping[str, str], block: Sequence[tuple[str, list[str]]]) -> Table:
+    return (["cell", "n", *(title for title, _ in block)],
+            [[names[row["cell"]], str(row["n"]), *(column[at] for _, column in block)]
+             for at, row in enumerate(said["cells"])])
+
+
+def percent(value: Mapping[str, Any]) -> str:
+    """An estimated share in percent, with its interval."""
+    if value["mean"] is None:
+        return "-"
+    mean, low, high = (None if part is None else f"{100 * part:.0f}" for part in (
+        value["mean"], value["low"], value["high"]))
+    return str(mean) if low is None else f"{mean} [{low}, {high}]"
