@@ -37,8 +37,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, judge, rescore, compare, attribute, convert, report, show, verify, export,
-                schema):
+for command in (demo, index, search, ask, run, judge, rescore, compare, attribute, convert, report, show, verify,
+                export, schema):
     app.command()(command)
 app.command("list")(list_)
 models.command("pull")(pull)
