@@ -3,16 +3,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
 
 from agents.journal import Mode
+from experiments.cells import labels
 from experiments.reporting import report_run
 from experiments.runner import Watch, run
 from experiments.settings import RunSettings
 from experiments.store import RunFolder
+from experiments.terminal.attribution import show_causes
 from experiments.terminal.display import note, print_json, print_table, say
 from experiments.terminal.failures import all_failed, on_failures
 from experiments.terminal.live import RunView
@@ -59,7 +61,7 @@ def run_json(folder: RunFolder) -> dict[str, Any]:
     """The figures of a finished run as `ragbed run --json` prints them."""
     summary = folder.summary()
     return {"run": str(folder.path), **{name: summary[name] for name in (
-        "columns", "cells", "views", "published", "notes", "results")}}
+        "columns", "cells", "views", "attribution", "tradeoff", "published", "notes", "results")}}
 
 
 def _show(folder: RunFolder) -> None:
@@ -67,10 +69,22 @@ def _show(folder: RunFolder) -> None:
     header, rows = run_table(summary["cells"], summary["columns"])
     print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
                                     f"judge {summary['cells'][0]['judge'] or 'none'}")
+    _show_causes(summary)
     views = summary["views"]
     for view, (title, table) in zip(views, view_tables(views, summary["cells"][0]["judge"]), strict=True):
         _show_view(title, table, view["notes"])
     for text in [*summary["notes"], *on_published(summary["published"])]:
+        say(text)
+
+
+def _show_causes(summary: Mapping[str, Any]) -> None:
+    """Why the questions came out as they did, where answers are scored."""
+    said = summary["attribution"]
+    if said is None:
+        return
+    say("")
+    show_causes(said, dict(zip((row["id"] for row in summary["cells"]), labels(summary["cells"]), strict=True)))
+    for text in said["notes"]:
         say(text)
 
 
