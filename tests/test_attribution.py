@@ -1,0 +1,289 @@
+"""Why each question came out as it did: one cause for each question in each cell, told from the run alone."""
+import json
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from agents.types import OUTCOMES
+from experiments.attribution import BY_NAME, CAUSES, cause_of, causes_of, figures_of
+from experiments.attribution.case import Case
+from experiments.attribution.siblings import siblings_of
+from experiments.benchmarks.hotpotqa import HotpotQa
+from experiments.benchmarks.mdbench import Mdbench
+from experiments.benchmarks.mrceval import Mrceval
+from experiments.benchmarks.qrels import RANKING
+from experiments.cells import Cell
+from experiments.question import Gold, Question
+from experiments.record import Result, StoredPassage, Verdict
+from experiments.scheme import ANSWERS, Scheme
+from experiments.store import RunFolder
+from strategies.reading import REFUSAL
+
+CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
+
+
+def cause(**changes):
+    return cause_of(Case(**{**CASE, **changes})).name
+
+
+def test_what_is_right():
+    assert cause(score=1.0) == "right"
+    assert cause(score=1.0, found=1) == "right"
+    assert cause(score=1.0, gold=None, found=0, cited_gold=False) == "right"
+    assert cause(score=1.0, answerable=False, outcome="refused", refused=True, found=0, cited_gold=False) == "right"
+    assert cause(score=1.0, closed_book=True, found=0, cites=False) == "right"
+    assert cause(score=1.0, cites=False, cited_gold=False) == "right"
+
+
+def test_what_is_right_for_a_wrong_reason():
+    assert cause(score=1.0, cited_gold=False) == "citation_only"
+    assert cause(score=1.0, found=0, cited_gold=False, known=True) == "memory"
+    assert cause(score=1.0, found=0, cited_gold=False, known=False) == "unsupported"
+    assert cause(score=1.0, found=0, cited_gold=False, known=None) == "unsupported"
+
+
+@pytest.mark.parametrize("outcome", ["too_long", "budget", "timeout", "error"])
+def test_what_has_no_answer_failed(outcome):
+    assert cause(outcome=outcome) == "failed"
+    assert cause(outcome=outcome, score=None, answerable=False, found=0) == "failed"
+
+
+def test_what_cannot_be_scored_is_not_called_wrong():
+    assert cause(outcome="malformed") == "format"
+    assert cause(unread=True) == "format"
+    assert cause(unjudged=True) == "unjudged"
+    assert cause(score=None, unjudged=True) == "unjudged"
+    assert cause(score=None) == "not_scored"
+    assert cause(score=None, answerable=False, may_refuse=False) == "not_scored"
+
+
+def test_refusals():
+    refusal = {"outcome": "refused", "refused": True, "score": -1.0, "cited_gold": False}
+    assert cause(**refusal) == "wrong_refusal"
+    assert cause(**refusal, evidence=True) == "wrong_refusal"
+    assert cause(**{**refusal, "found": 1}) == "retrieval_miss"
+    assert cause(**{**refusal, "gold": None}) == "gold_unknown"
+    assert cause(answerable=False) == "missing_refusal"
+    assert cause(answerable=False, gold=None) == "missing_refusal"
+    assert cause(answerable=False, may_refuse=False, found=0) == "retrieval_miss"  # options, and the gold was dropped
+
+
+def test_whether_retrieval_failed_or_reasoning():
+    assert cause(found=1) == "retrieval_miss"
+    assert cause(found=1, evidence=False) == "retrieval_miss"
+    assert cause(evidence=True) == "distracted"
+    assert cause(evidence=None, undisturbed=True) == "distracted"
+    assert cause(evidence=False, undisturbed=True) == "distracted"
+    assert cause(evidence=False) == "reasoning_error"
+    assert cause(evidence=False, undisturbed=False) == "reasoning_error"
+    assert cause(gold_alone=True) == "reasoning_error"
+    assert cause(gold_alone=True, found=1) == "retrieval_miss"
+    assert cause() == "wrong_in_view"
+    assert cause(undisturbed=False) == "wrong_in_view"
+    assert cause(gold=None) == "gold_unknown"
+    assert cause(closed_book=True, found=0) == "not_known"
+    assert cause(score=0.5, evidence=True) == "distracted"
+
+
+FLAGS = ("answerable", "refused", "may_refuse", "closed_book", "coarse", "cites", "cited_gold", "unread", "unjudged",
+         "gold_alone")
+UNSURE = some.sampled_from((None, False, True))
+CASES = some.builds(
+    Case, outcome=some.sampled_from(OUTCOMES), score=some.sampled_from((None, -1.0, 0.0, 0.5, 1.0)),
+    gold=some.sampled_from((None, 1, 2)), found=some.integers(0, 2), known=UNSURE, evidence=UNSURE, undisturbed=UNSURE,
+    **{name: some.booleans() for name in FLAGS})
+
+
+@given(CASES)
+def test_every_case_has_exactly_one_cause_and_right_answers_never_one_of_a_failure(case):
+    name = cause_of(case).name
+    assert [one.name for one in CAUSES if one.name == name] == [name]
+    assert (name in ("right", "citation_only", "memory", "unsupported")) == case.right
+    if name in ("distracted", "reasoning_error", "wrong_in_view", "wrong_refusal"):
+        assert case.in_view
+    if name == "failed":
+        assert case.outcome in ("too_long", "budget", "timeout", "error")
+
+
+@given(CASES)
+def test_what_siblings_say_moves_a_case_within_its_group_alone(case):
+    """More conditions make a cause more exact; they turn no retrieval miss into anything else."""
+    from dataclasses import replace
+
+    bare = cause_of(replace(case, known=None, evidence=None, undisturbed=None)).name
+    groups = {"unsupported": {"memory", "unsupported"},
+              "wrong_in_view": {"wrong_in_view", "distracted", "reasoning_error"},
+              "reasoning_error": {"reasoning_error", "distracted"}}
+    assert cause_of(case).name in groups.get(bare, {bare})
+
+
+def test_every_cause_can_be_explained():
+    assert CAUSES[0].name == "right"
+    assert len(BY_NAME) == len(CAUSES) == len({one.title for one in CAUSES})
+    assert all(one.definition.endswith(".") for one in CAUSES)
+
+
+# --- siblings ---
+
+def cell(condition="given", **changes):
+    return Cell(**{"model": "m", "retrieval": None, "retriever": None, "reasoning": "direct", "rules": "grounded",
+                   "condition": condition, "perturbation": None, "show": "question", "format": None, "benchmark": "b",
+                   "repeat": 0, "seed": None, **changes})
+
+
+def related(cells, one):
+    found = siblings_of(cells)[one.id]
+    return found.closed_book, found.evidence, found.fewer
+
+
+def test_siblings_agree_in_everything_but_what_is_shown():
+    one, gold, closed = cell(), cell("evidence"), cell("closed-book", rules="closed-book")
+    others = [cell(kind, **changes) for kind in ("evidence", "closed-book") for changes in (
+        {"repeat": 1}, {"model": "n"}, {"reasoning": "chain_of_thought"}, {"show": "sub_questions"})]
+    found = cell("retrieved", retrieval="once", retriever="r", format="html")
+    cells = [one, *others, gold, closed, found]
+    assert related(cells, one) == (closed.id, gold.id, ())
+    assert related(cells, found) == (closed.id, gold.id, ())
+    assert related([one, *others], one) == (None, None, ())
+    assert related([one, cell("evidence", rules="reading")], one) == (None, None, ())
+
+
+def test_the_gold_alone_is_the_evidence_without_what_is_added_or_dropped():
+    one = cell()
+    for change in ("negatives@2", "drop_gold", "table", "negatives@2+shuffle"):
+        assert related([one, cell("evidence", perturbation=change)], one)[1] is None
+    shuffled, plain = cell("evidence", perturbation="shuffle"), cell("evidence")
+    assert related([one, shuffled], one)[1] == shuffled.id
+    assert related([one, shuffled, plain], one)[1] == plain.id
+    assert related([plain, shuffled], shuffled)[1] is None  # the gold in another order is no less of it
+
+
+def test_of_several_the_one_in_the_same_format_is_taken():
+    html, plain = (cell("evidence", retriever="r", format=name) for name in ("html", "plain"))
+    for name, gold in (("html", html), ("plain", plain)):
+        one = cell("retrieved", retrieval="once", retriever="r", format=name)
+        assert related([html, plain, one], one)[1] == gold.id
+
+
+def test_fewer_negatives_are_undisturbed():
+    none, two, five = cell(), cell(perturbation="negatives@2"), cell(perturbation="negatives@5")
+    mixed, full = cell(perturbation="shuffle+negatives@5"), cell("full")
+    cells = [none, two, five, mixed, full]
+    assert related(cells, five)[2] == (none.id, two.id)
+    assert related(cells, two)[2] == (none.id,)
+    assert related(cells, none)[2] == related(cells, mixed)[2] == ()
+
+
+def test_seeds_are_matched_where_both_cells_draw_something():
+    gold = [cell("evidence", reasoning="r", seed=seed) for seed in (1, 2)]
+    one = cell(reasoning="r", seed=2, perturbation="shuffle")
+    assert related([*gold, one], one)[1] == gold[1].id
+    drawn, plain = cell(perturbation="shuffle", seed=1), cell("evidence")
+    assert related([drawn, plain], drawn)[1] == plain.id
+
+
+# --- from records ---
+
+def result(of, question="q", **changes):
+    return Result(**{"cell": of.id, "question": question, "answerable": True, "outcome": "answered", "text": "x",
+                     "refused": False, "refused_as_published": False, "cited": (), "invalid_citations": (),
+                     "tagged": True, "notes": (), "evidence": (), "gold_total": 1, "gold_in_view": True,
+                     "verdict": None, "scores": {}, "usage": {}, "trace": (), **changes})
+
+
+def passage(number, *holds, gold="chunk"):
+    return StoredPassage(number=number, chunk=f"c{number}", document="d", source="d", format="plain", start=0, end=1,
+                         pages=None, text="t", gold=gold if holds else None, holds=holds)
+
+
+QUESTION = Question(id="q", text="?", answers=("x",), answerable=True, gold=(Gold("d"),))
+
+
+def told(results, cells, scheme=ANSWERS, scoring="corrected", question=QUESTION):
+    return {id: found["q"] for id, found in causes_of(cells, results, {"q": question}, scheme, scoring).items()}
+
+
+def test_the_gold_items_of_all_passages_count_together():
+    one = cell()
+    for held, total, name in (((0,), 2, "retrieval_miss"), ((0, 1), 2, "wrong_in_view"), ((), 2, "retrieval_miss")):
+        evidence = tuple(passage(place + 1, item) for place, item in enumerate(held))
+        found = told([result(one, evidence=evidence, gold_total=total, scores={"unified": 0.0})], [one])
+        assert found == {one.id: name}
+
+
+def test_a_sibling_without_an_answer_tells_nothing():
+    one, gold = cell(), cell("evidence")
+    wrong = result(one, evidence=(passage(1, 0),), scores={"unified": 0.0})
+    for outcome, name in (("answered", "reasoning_error"), ("refused", "reasoning_error"), ("timeout", "wrong_in_view"),
+                          ("too_long", "wrong_in_view"), ("malformed", "wrong_in_view")):
+        other = result(gold, outcome=outcome, evidence=(passage(1, 0),), scores={"unified": 0.0})
+        assert told([wrong, other], [one, gold])[one.id] == name
+    lacking = result(gold, scores={"unified": 0.0})
+    assert told([wrong, lacking], [one, gold]) == {one.id: "wrong_in_view", gold.id: "retrieval_miss"}
+    unjudged = result(gold, evidence=(passage(1, 0),), scores={"unified": 0.0, "unjudged": 1.0})
+    assert told([wrong, unjudged], [one, gold]) == {one.id: "wrong_in_view", gold.id: "unjudged"}
+
+
+def test_what_right_means_depends_on_the_benchmark():
+    assert [scheme.right for scheme in (ANSWERS, Mrceval.scheme, Mdbench.scheme, HotpotQa.scheme, RANKING)] == \
+        ["unified", "accuracy", "graded_em", "unified", None]
+    assert Scheme(groups=("chain", "overlap"), rubric=None, columns=("em",)).right == "em"
+    both = Scheme(groups=("answers", "choice", "overlap", "form"), rubric="grades", columns=())
+    assert both.rights == ("accuracy", "unified")
+    one = cell(rules="reading")
+    seen = {"evidence": (passage(1, 0),)}
+    for scores, name in (({"accuracy": 1.0, "unified": 0.0}, "right"), ({"accuracy": None, "unified": 1.0}, "right"),
+                         ({"accuracy": 0.0, "unparsed": 1.0, "unified": 1.0}, "format"),
+                         ({"accuracy": None, "unified": 0.5}, "wrong_in_view")):
+        assert told([result(one, **seen, scores=scores)], [one], both) == {one.id: name}
+    assert causes_of([one], [result(one)], {"q": QUESTION}, RANKING) == {}
+
+
+def test_as_published_reads_as_the_paper_does():
+    one = cell(rules="choice")
+    question = Question(id="q", text="?", answers=("A",), answerable=True, options=(("A", "x"), ("B", "y")))
+    for text, name in (("B. y", "gold_unknown"), ("The answer is A", "format")):
+        shown = result(one, text=text, gold_total=0, scores={"accuracy": 0.0})
+        assert told([shown], [one], Mrceval.scheme, "as-published", question) == {one.id: name}
+    graded = cell()
+    refused = result(graded, text="It is unanswerable.", refused_as_published=True, evidence=(passage(1, 0),),
+                     scores={"unified": -1.0})
+    assert told([refused], [graded], scoring="as-published") == {graded.id: "wrong_refusal"}
+    assert told([refused], [graded]) == {graded.id: "wrong_in_view"}
+
+
+def test_an_unread_verdict_of_points_is_unjudged_in_both_scorings():
+    one, seen = cell(), {"evidence": (passage(1, 0),), "verdict": Verdict(judge="j", note="nothing readable")}
+    for scores in ({"graded_em": 0.0, "unjudged": 1.0, "em": 0.0}, {"graded_em": None, "unjudged": 1.0, "em": 0.0}):
+        assert told([result(one, **seen, scores=scores)], [one], Mdbench.scheme) == {one.id: "unjudged"}
+
+
+def test_with_the_table_in_their_place_what_was_in_view_is_not_known():
+    one = cell(perturbation="table")
+    assert told([result(one, scores={"unified": 0.0})], [one]) == {one.id: "gold_unknown"}
+    assert told([result(one, scores={"unified": 1.0})], [one]) == {one.id: "right"}
+
+
+def test_where_numbers_are_not_shown_no_citation_is_due():
+    for change, name in ((None, "citation_only"), ("separators_off", "right")):
+        one = cell(perturbation=change)
+        assert told([result(one, evidence=(passage(1, 0),), scores={"unified": 1.0})], [one]) == {one.id: name}
+
+
+def test_fifteen_cells_of_a_thousand_questions_take_less_than_a_second():
+    cells = [cell(kind, reasoning=f"r{number}", **({"rules": "closed-book"} if kind == "closed-book" else {}))
+             for number in range(5) for kind in ("given", "evidence", "closed-book")]
+    questions = {f"q{place}": Question(id=f"q{place}", text="?", answers=("x",), answerable=True,
+                                       gold=(Gold(f"d{place // 2}"),)) for place in range(1000)}
+    evidence = tuple(passage(number, *([number - 1] if number < 3 else [])) for number in range(1, 11))
+    made = [result(one, name, evidence=() if one.condition == "closed-book" else evidence, gold_total=2, cited=(1,),
+                   scores={"unified": float((place + at) % 3 == 0)})
+            for at, one in enumerate(cells) for place, name in enumerate(questions)]
+    figures_of(cells[:3], made[:10], questions, ANSWERS, "corrected", 0)  # numpy and scipy are there then
+    before = time.process_time()
+    found = figures_of(cells, made, questions, ANSWERS, "corrected", 0)
+    assert time.process_time() - before < 1.0
+    assert len(found["attribution"]["cells"]) == len(found["tradeoff"]) + 5 == 15
