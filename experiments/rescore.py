@@ -1,24 +1,174 @@
-"""Scoring a run again from its records: no model, no journal."""
+"""Scoring a run again from its records: its replies read anew, its answers judged anew, and no question asked."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
 
+from documents.errors import UserError
 from experiments.cells import Cell
+from experiments.exemplars import read_exemplars
+from experiments.judges import Graded, Lexical
+from experiments.judging.again import Material, judges_named, rejudge
+from experiments.judging.agreement import Item
+from experiments.judging.ask import graded_of
+from experiments.lock import hold
 from experiments.metrics.scored import Scoring
-from experiments.record import Result
+from experiments.question import Question
+from experiments.record import Result, Verdict
+from experiments.rereading import Rereader
 from experiments.results import scored_result
 from experiments.scheme import Scheme
+from experiments.settings import RunSettings
 from experiments.store import RunFolder
+from retrieval.build import Progress
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:
     """The results of the cells with their scores computed anew, in the order of the records, without their traces.
 
-    Verdicts are those that are stored: where as-published scoring asks a judge otherwise, it is not asked again.
+    Answers are as they were read, and verdicts as they were given: where as-published scoring asks a judge otherwise,
+    it is not asked again.
     """
     questions = folder.questions()
     known = {cell.id: cell for cell in cells}
     for result in folder.results(traces=True):
         if cell := known.get(result.cell):
-            scored = scored_result(result, cell, questions[result.question], scheme, scoring)
-            yield scored.model_copy(update={"trace": ()})  # most of a record: ten thousand are not held at once
+            yield _scored(result, cell, questions[result.question], scheme, scoring)
+
+
+@dataclass(slots=True)
+class Read:
+    """How many answers were read again, how many of them otherwise than in the run, and how many could not be."""
+
+    same: int = 0
+    otherwise: int = 0
+    not_again: int = 0
+
+
+@dataclass(slots=True)
+class Again:
+    """A run scored anew.
+
+    Attributes:
+        judge: whose verdicts the scores rest on; None where the benchmark asks none.
+        notes: what a reader has to know of it.
+    """
+
+    scheme: Scheme
+    scoring: Scoring
+    judge: str | None
+    seed: int
+    results: list[Result] = field(default_factory=list)
+    read: Read = field(default_factory=Read)
+    notes: list[str] = field(default_factory=list)
+
+
+def score_anew(folder: RunFolder, settings: RunSettings, rows: Sequence[Mapping[str, Any]], scoring: Scoring,
+               judge: str | None, progress: Progress) -> Again:
+    """Read every reply as this ragbed reads it, judge where that is due, and score.
+
+    Sub-questions keep the answers that were read. Without a judge, answers that are read as before keep their verdict;
+    others are judged again by the lexical judge where it is the run's, and count as unjudged where a model is.
+
+    Args:
+        rows: the cells of the run's summary.
+        judge: asked of every answer, through the run's journal.
+
+    Raises:
+        UserError: the judge is unknown, or another process works on the run.
+    """
+    scheme = settings.benchmark.scheme_of(folder.questions().values())
+    work = _Work(folder, settings, scheme, list(map(Cell.of, rows)),
+                 scoring)
+    asked = judge if scheme.rubric else None
+    again = Again(scheme, scoring, (asked or settings.judge.name) if scheme.rubric else None, settings.seed)
+    again.results = list(work.results({}))
+    due = work.graded if asked else work.changed
+    if due and (asked or isinstance(settings.judge, Lexical)):
+        verdicts = _judged(folder, settings, scheme, due, asked or "lexical", progress)
+        again.results = list(work.results(verdicts))
+    again.read, again.notes = work.read, list(_notes(work, again, settings))
+    return again
+
+
+class _Work:
+    """Reads and scores the records of a run, one at a time: ten thousand traces are not held at once."""
+
+    def __init__(self, folder: RunFolder, settings: RunSettings, scheme: Scheme, cells: Sequence[Cell],
+                 scoring: Scoring) -> None:
+        self.folder, self.settings, self.scheme, self.scoring = folder, settings, scheme, scoring
+        self.cells = {cell.id: cell for cell in cells}
+        self.questions = folder.questions()
+        self.graded: dict[Item, Graded] = {}
+        self.changed: dict[Item, Graded] = {}
+        self.read = Read()
+        self.hindered = ""
+
+    def results(self, verdicts: Mapping[Item, Verdict]) -> Iterator[Result]:
+        """Every result, with these verdicts on those that they are of."""
+        reader, self.read = self._reader(), Read()
+        for stored in self.folder.results(traces=True):
+            question = self.questions[stored.question]
+            result = reader.read(stored, question) if reader else None
+            self.read.same += result == stored
+            self.read.otherwise += result is not None and result != stored
+            self.read.not_again += result is None
+            judged = self._judged(stored, result or stored, question, verdicts)
+            yield _scored(judged, self.cells[stored.cell], question, self.scheme, self.scoring)
+
+    def _reader(self) -> Rereader | None:
+        try:
+            exemplars = read_exemplars(self.settings.exemplars)
+        except UserError as error:
+            self.hindered = f"no reply was read again: {error}"
+            return None
+        return Rereader(self.folder, self.settings, self.scheme, list(self.cells.values()), exemplars)
+
+    def _judged(self, stored: Result, result: Result, question: Question, verdicts: Mapping[Item, Verdict]) -> Result:
+        item = (stored.cell, stored.question)
+        due = graded_of(result, question, self.scheme, self.scoring)
+        if due is not None:
+            self.graded[item] = due
+        same = result is stored or due == graded_of(stored, question, self.scheme, self.scoring)
+        if due is not None and not same:
+            self.changed[item] = due
+        if item in verdicts:
+            return result.model_copy(update={"verdict": verdicts[item]})
+        if same:
+            return result
+        unasked = None if due is None else Verdict(judge=self.settings.judge.name, note="read otherwise than it was "
+                                                                                         "when it was judged")
+        return result.model_copy(update={"verdict": unasked})
+
+
+def _judged(folder: RunFolder, settings: RunSettings, scheme: Scheme, due: Mapping[Item, Graded], judge: str,
+            progress: Progress) -> Mapping[Item, Verdict]:
+    assert scheme.rubric is not None
+    judges = judges_named([judge], settings)
+    with nullcontext() if isinstance(judges[0], Lexical) else closing(hold(folder.path)):
+        raters, _ = asyncio.run(rejudge(folder, settings, Material(scheme.rubric, due, {}), judges, 1, progress))
+    return raters[0].verdicts
+
+
+def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:
+    read = work.read
+    if work.hindered:
+        yield work.hindered
+    elif read.not_again:
+        yield (f"{read.not_again} of {len(again.results)} replies were not read again: their strategy asks otherwise "
+               "now than it did; their answers are those of the run")
+    if read.otherwise:
+        yield f"{read.otherwise} of {len(again.results)} replies are read otherwise than in the run"
+    if work.changed and again.judge == settings.judge.name and again.judge != "lexical":
+        yield (f"{len(work.changed)} of these were judged as they were read then and count as unjudged; "
+               f"--judge {again.judge} asks again")
+    elif again.judge == settings.judge.name and again.scoring != settings.scoring:
+        yield "the verdicts are those of the run, whose judge was asked for its own scoring and is not asked again"
+
+
+def _scored(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
+    scored = scored_result(result, cell, question, scheme, scoring)
+    return scored.model_copy(update={"trace": ()})  # most of a record

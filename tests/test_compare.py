@@ -2,6 +2,7 @@
 import json
 import shutil
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
@@ -138,3 +139,15 @@ def test_a_gate_that_cannot_be_checked_has_not_passed(two):
     assert gate.holds(finding.comparison) is False
     with pytest.raises(RunError, match="cannot be checked"):
         gate.holds(replace(finding.comparison, first=None))
+
+
+def test_gates_are_written_as_tests_for_continuous_integration(worse, ragbed, tmp_path):
+    path = tmp_path / "gates.xml"
+    status, _, _ = ragbed("compare", *worse, "--fail-if", "correct < baseline - 0.1", "--fail-if",
+                          "correct < baseline - 0.9", "--junit", path)
+    assert status == 1
+    suites = list(ElementTree.parse(path).getroot())
+    assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in suites] == [
+        ("correct < baseline - 0.1", "1", "1"), ("correct < baseline - 0.9", "1", "0")]
+    failure, = suites[0].iter("failure")
+    assert failure.get("message").startswith("correct < baseline - 0.1: direct has ")

@@ -27,8 +27,10 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
             flips: Annotated[bool, typer.Option("--flips", help="List the questions whose score differs.")] = False,
             steps: Annotated[bool, typer.Option("--steps", help="Show at which step the two answers to each question "
                                                                 "part, as a histogram.")] = False,
+            junit: Annotated[Path | None, typer.Option(help="Write the conditions of --fail-if to this file as JUnit's "
+                                                            "tests.")] = None,
             json: AsJson = False) -> None:
     """Compare two runs, or the cells of one, question by question: which differences are real."""
-    from experiments.comparing.show import show
+    from experiments.comparing.show import Wanted, show
 
-    show((first, second), metric or [], cell or [], baseline, fail_if or [], flips, steps, json)
+    show((first, second), Wanted(metric or [], cell or [], baseline, fail_if or [], flips, steps, junit), json)

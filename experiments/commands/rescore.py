@@ -19,8 +19,10 @@ class ScoringName(StrEnum):
 
 def rescore(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
             scoring: Annotated[ScoringName | None, typer.Option(help="By default the run's own.")] = None,
+            judge: Annotated[str | None, typer.Option(help="`lexical`, or a model, asked of every answer; by default "
+                                                           "the verdicts are those of the run.")] = None,
             json: AsJson = False) -> None:
-    """Score a run again from its records alone, and show which figures differ. The run stays as it is."""
+    """Read and score a run again from its records, and show which figures differ. The run stays as it is."""
     from experiments.terminal.score_again import score_again
 
-    score_again(run, scoring.value if scoring else None, json)
+    score_again(run, scoring.value if scoring else None, judge, json)

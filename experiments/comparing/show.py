@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import typer
 from experiments.comparing.findings import Finding, Findings, find
 from experiments.comparing.flips import flips
 from experiments.comparing.gate import Gate
+from experiments.comparing.gates_as_tests import Passed, write_gates
 from experiments.comparing.side import read_side
 from experiments.comparing.steps import partings_of, show_steps, steps_json
 from experiments.comparing.words import difference, effect, probability, verdict
@@ -20,44 +21,64 @@ from experiments.metrics import shown_name
 from experiments.terminal.display import note, print_json, print_table, say
 
 
-def show(paths: tuple[Path, Path | None], metrics: Sequence[str], cells: Sequence[str], baseline: str | None,
-         gates: Sequence[str], with_flips: bool, with_steps: bool, json: bool) -> None:
-    """Compare and show. Exit status 1 where a gate fails.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is compared, and what of it is shown.
 
-    Args:
-        with_steps: whether to show at which step the answers of each question part.
+    Attributes:
+        metrics, cells, baseline: as `find` takes them.
+        gates: conditions on which the exit status is 1.
+        flips: whether to list the questions whose score differs.
+        steps: whether to show at which step the answers to each question part.
+        junit: a file for the gates, as tests.
+    """
+
+    metrics: Sequence[str] = ()
+    cells: Sequence[str] = ()
+    baseline: str | None = None
+    gates: Sequence[str] = ()
+    flips: bool = False
+    steps: bool = False
+    junit: Path | None = None
+
+
+def show(paths: tuple[Path, Path | None], wanted: Wanted, json: bool) -> None:
+    """Compare and show. Exit status 1 where a gate fails.
 
     Raises:
         UserError: what the user can mend.
     """
-    conditions = [Gate.parse(text) for text in gates]
+    gates = [Gate.parse(text) for text in wanted.gates]
     with ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
         first, *others = pool.map(read_side, [path for path in paths if path])
     second = others[0] if others else None
-    own = metrics or (second or first).columns[0].split(" / ")
-    findings = find(first, second, [*own, *(gate.metric for gate in conditions)], cells, baseline)
-    failed = [(gate, one) for gate in conditions for one in findings.found
-              if one.comparison.metric == gate.metric and gate.holds(one.comparison)]
-    partings = partings_of(findings) if with_steps else []
+    own = wanted.metrics or (second or first).columns[0].split(" / ")
+    findings = find(first, second, [*own, *(gate.metric for gate in gates)], wanted.cells, wanted.baseline)
+    passed = [Passed.of(gate, one) for gate in gates for one in findings.found
+              if one.comparison.metric == gate.metric]
+    failed = [one for one in passed if not one.passes]
+    partings = partings_of(findings) if wanted.steps else []
+    if wanted.junit:
+        write_gates(passed, wanted.junit)
     if json:
-        print_json({**_as_json(findings, failed, with_flips), **({"steps": steps_json(partings)} if partings else {})})
+        steps = {"steps": steps_json(partings)} if wanted.steps else {}
+        print_json({**_as_json(findings, failed, wanted.flips), **steps})
     else:
-        _show(findings, with_flips)
+        _show(findings, wanted.flips)
         show_steps(partings)
-    for gate, one in failed:
-        note(f"fails: {gate.text}: {one.match.cell} has {one.comparison.second:.4f}, its baseline "
-             f"{one.comparison.first:.4f}")
+    for one in failed:
+        note(f"fails: {one.said}")
     if failed:
         raise typer.Exit(1)
 
 
-def _as_json(findings: Findings, failed: Sequence[tuple[Gate, Finding]], with_flips: bool) -> dict[str, Any]:
+def _as_json(findings: Findings, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:
     rows = [{**_cells(findings, one), **asdict(one.comparison), "verdict": verdict(one.comparison),
              **({"flips": [asdict(flip) for flip in flips(findings, one)]} if with_flips else {})}
             for one in findings.found]
     return {"first": str(findings.first.path), "second": str(findings.second.path), "scoring": findings.first.scoring,
             "comparisons": rows, "notes": list(findings.notes),
-            "failed": [{"condition": gate.text, **_cells(findings, one)} for gate, one in failed]}
+            "failed": [{"condition": one.gate.text, **_cells(findings, one.finding)} for one in failed]}
 
 
 def _cells(findings: Findings, one: Finding) -> dict[str, Any]:

@@ -8,11 +8,14 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from documents.errors import RunError, SettingsError
+from experiments.attribution import causes_of
+from experiments.cells import Cell
 from experiments.export.jsonlines import write_jsonl
 from experiments.export.junit import write_junit
 from experiments.export.material import Material
 from experiments.export.mlflow import log_to_mlflow
 from experiments.export.tables import write_csv, write_parquet
+from experiments.settings_file import read_settings
 from experiments.store import RunFolder
 from retrieval.files import why_unwritten
 
@@ -48,8 +51,12 @@ def export(folder: RunFolder, destination: str) -> str:
 
 def material_of(folder: RunFolder) -> Material:
     """A finished run, with the cause of every answer."""
-    summary = folder.summary()
-    return Material(folder, summary["name"], summary["cells"], folder.questions(), {}, {}, len(folder.done()))
+    summary, questions = folder.summary(), folder.questions()
+    settings = read_settings(folder.path / "config.yaml")
+    scheme = settings.benchmark.scheme_of(questions.values())
+    cells = [Cell.of(row) for row in summary["cells"]]
+    return Material(folder, summary["name"], summary["cells"], questions,
+                    causes_of(cells, folder.results(), questions, scheme, settings.scoring), len(folder.done()))
 
 
 def _whole(path: Path, write: Callable[[Path], None]) -> None:

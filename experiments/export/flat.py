@@ -53,7 +53,7 @@ def rows(material: Material) -> Iterator[dict[str, Any]]:
         yield {"run": material.name, "cell": result.cell, "cell_name": label,
                **{name: row.get(name) for name in FACTORS},
                **_asked(material.questions[result.question]), **_answer(record),
-               "cause": material.causes.get((result.cell, result.question)),
+               "cause": material.cause(result),
                **{f"score.{name}": value for name, value in result.scores.items()},
                **_used("", result.usage), **_used("judge_", result.judge_usage), **_used("sub_", result.sub_usage),
                **record.timing.model_dump()}

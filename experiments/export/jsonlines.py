@@ -30,7 +30,7 @@ def _lines(material: Material) -> Iterator[dict[str, Any]]:
         result = record.result
         yield {"run": material.name, "cell": cells[result.cell],
                "question": _question(material.questions[result.question]),
-               "cause": material.causes.get((result.cell, result.question)), **_result(record, text),
+               "cause": material.cause(result), **_result(record, text),
                "timing": record.timing.model_dump()}
 
 

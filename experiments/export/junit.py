@@ -4,14 +4,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Literal
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from documents.errors import RunError
+from experiments.attribution import BY_NAME
 from experiments.cells import labels
 from experiments.export.material import Material
 from experiments.record import Record
+from retrieval.files import why_unwritten, write_atomically
 
 RIGHT = "right"
 _FAILED = frozenset({"too_long", "budget", "timeout", "error"})  # outcomes without an answer: errors, not failures
@@ -47,7 +50,7 @@ def write_junit(material: Material, path: Path) -> None:
 
 
 def write_suites(name: str, suites: Iterable[tuple[str, list[Test]]], path: Path) -> None:
-    """Named suites of tests as one file."""
+    """Named suites of tests as one file, there whole or not at all; RunError where it cannot be written."""
     root = Element("testsuites", name=_clean(name))
     for suite, tests in suites:
         counts = {kind: str(sum(test.kind == kind for test in tests)) for kind in ("failure", "error")}
@@ -57,7 +60,12 @@ def write_suites(name: str, suites: Iterable[tuple[str, list[Test]]], path: Path
             _write(inside, suite, test)
     for kind in ("tests", "failures", "errors"):
         root.set(kind, str(sum(int(inside.attrib[kind]) for inside in root)))
-    ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    whole = BytesIO()
+    ElementTree(root).write(whole, encoding="utf-8", xml_declaration=True)
+    try:
+        write_atomically(path, whole.getvalue())
+    except OSError as error:
+        raise RunError(f"{path}: {why_unwritten(error)}") from error
 
 
 def _write(suite: Element, name: str, test: Test) -> None:
@@ -68,14 +76,14 @@ def _write(suite: Element, name: str, test: Test) -> None:
 
 def _test(record: Record, material: Material) -> Test:
     result = record.result
-    cause = material.causes[result.cell, result.question]
-    if cause == RIGHT:
+    cause = BY_NAME[material.causes[result.cell][result.question]]
+    if cause.name == RIGHT:
         return Test(result.question, seconds=record.timing.seconds)
     failure = f": {result.failure.message}" if result.failure else ""
     said = f"; answered: {result.text}" if result.text else ""
     gold = " / ".join(material.questions[result.question].answers) or "none"
-    return Test(result.question, "error" if result.outcome in _FAILED else "failure", cause,
-                f"{material.titles[cause]} ({result.outcome}{failure}); gold: {gold}{said}", record.timing.seconds)
+    return Test(result.question, "error" if result.outcome in _FAILED else "failure", cause.name,
+                f"{cause.title} ({result.outcome}{failure}); gold: {gold}{said}", record.timing.seconds)
 
 
 def _clean(text: str) -> str:

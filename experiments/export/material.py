@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.question import Question
+from experiments.record import Result
 from experiments.store import RunFolder
 
 
@@ -15,8 +16,8 @@ class Material:
 
     Attributes:
         cells: the rows of its summary.
-        causes: by (cell, question): why an answer is wrong, or `right`; empty where a benchmark has no right answer.
-        titles: what each cause is called.
+        causes: by cell's id, then by question: why an answer is wrong, or `right`; empty where the benchmark has no
+            notion of a right answer.
         records: how many there are.
     """
 
@@ -24,11 +25,9 @@ class Material:
     name: str
     cells: Sequence[Mapping[str, Any]]
     questions: Mapping[str, Question]
-    causes: Mapping[tuple[str, str], str]
-    titles: Mapping[str, str]
+    causes: Mapping[str, Mapping[str, str]]
     records: int
 
-    @property
-    def metrics(self) -> list[str]:
-        """The metrics of all cells, those of sets too."""
-        return list(dict.fromkeys(name for row in self.cells for name in row["metrics"]))
+    def cause(self, result: Result) -> str | None:
+        """Why it is wrong, or `right`."""
+        return self.causes.get(result.cell, {}).get(result.question)

@@ -3,26 +3,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.cells import FACTORS, Cell, labels
+from experiments.cells import labels
 from experiments.metrics.aggregate import aggregate
 from experiments.metrics.scored import Scoring, may_refuse
 from experiments.record import Result
-from experiments.rescore import rescore
-from experiments.scheme import Scheme
-from experiments.settings import RunSettings
+from experiments.rescore import Again, score_anew
 from experiments.settings_file import read_settings
+from experiments.statistics import clusters
 from experiments.store import RunFolder
-from experiments.terminal.display import note, print_json, print_table, say
+from experiments.terminal.display import Bars, note, print_json, print_table, say
 from experiments.terminal.tables import run_table
 
 Rows = Sequence[Mapping[str, Any]]
 
 
-def score_again(path: Path, scoring: Scoring | None, json: bool) -> None:
-    """Score again and show; the run stays as it is. Without a scoring, that of the run.
+def score_again(path: Path, scoring: Scoring | None, judge: str | None, json: bool) -> None:
+    """Read, judge and score again, and show; the run stays as it is.
+
+    Args:
+        scoring: without, that of the run.
+        judge: asked anew of every answer; without, the verdicts are those of the run where answers are read as before.
 
     Raises:
         UserError: there is no finished run.
@@ -30,33 +34,33 @@ def score_again(path: Path, scoring: Scoring | None, json: bool) -> None:
     folder = RunFolder.existing(path)
     try:
         summary, settings = folder.summary(), read_settings(path / "config.yaml")
-        scoring = scoring or settings.scoring
-        scheme = settings.benchmark.scheme_of(folder.questions().values())
-        rows = _rows(folder, summary["cells"], settings, scheme, scoring)
+        with Bars() as bars:
+            again = score_anew(folder, settings, summary["cells"], scoring or settings.scoring, judge, bars)
+        rows = _rows(summary["cells"], again, clusters(folder.questions().values()).of)
     finally:
         folder.close()
     changed = _changed(summary["cells"], rows)
     if json:
-        print_json({"run": str(path), "scoring": scoring, "columns": list(scheme.columns), "cells": rows,
-                    "changed": changed})
+        print_json({"run": str(path), "scoring": again.scoring, "judge": again.judge,
+                    "columns": list(again.scheme.columns), "cells": rows, "changed": changed,
+                    "read": asdict(again.read)})
         return
-    print_table(*run_table(rows, scheme.columns),
-                title=f"{settings.name}: {scoring} scoring, computed again, judge {rows[0]['judge'] or 'none'}")
-    _show_changed(changed, settings.scoring, scoring)
-    if scheme.rubric and scoring != settings.scoring:
-        note("the verdicts are those of the run, whose judge was asked for its own scoring and is not asked again")
+    print_table(*run_table(rows, again.scheme.columns),
+                title=f"{settings.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
+    _show_changed(changed, settings.scoring, again.scoring)
+    for text in again.notes:
+        note(text)
 
 
-def _rows(folder: RunFolder, known: Rows, settings: RunSettings, scheme: Scheme,
-          scoring: Scoring) -> list[dict[str, Any]]:
-    """The rows of the run's summary with the metrics of this scoring."""
-    cells = [Cell(**{name: row[name] for name in FACTORS}) for row in known]
+def _rows(known: Rows, again: Again, grouped: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The rows of the run's summary with the metrics of this scoring, reading and judge."""
     by_cell: dict[str, list[Result]] = defaultdict(list)
-    for result in rescore(folder, cells, scheme, scoring):
+    for result in again.results:
         by_cell[result.cell].append(result)
-    return [{**row, "scoring": scoring, "metrics": aggregate(by_cell[cell.id], scoring, settings.seed,
-                                                             refusing=may_refuse(cell.rules))}
-            for row, cell in zip(known, cells, strict=True)]
+    return [{**row, "scoring": again.scoring, "judge": again.judge,
+             "metrics": aggregate(by_cell[row["id"]], again.scoring, again.seed, refusing=may_refuse(row["rules"]),
+                                  clusters=[grouped[result.question] for result in by_cell[row["id"]]])}
+            for row in known]
 
 
 def _changed(before: Rows, after: Rows) -> list[dict[str, Any]]:

@@ -1,0 +1,41 @@
+"""Gates as tests of JUnit's form, which continuous integration shows."""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.comparing.findings import Finding
+from experiments.comparing.gate import Gate
+from experiments.export.junit import Test, write_suites
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Whether a cell passes a gate."""
+
+    gate: Gate
+    finding: Finding
+    passes: bool
+
+    @classmethod
+    def of(cls, gate: Gate, finding: Finding) -> Passed:
+        """RunError where that cannot be checked."""
+        return cls(gate, finding, not gate.holds(finding.comparison))
+
+    @property
+    def said(self) -> str:
+        """The condition, and both means."""
+        made = self.finding.comparison
+        return (f"{self.gate.text}: {self.finding.match.cell} has {made.second:.4f}, its baseline "
+                f"{made.first:.4f}")
+
+
+def write_gates(all_passed: Sequence[Passed], path: Path) -> None:
+    """A suite for each gate, a test for each cell; RunError where the file cannot be written."""
+    suites: dict[str, list[Test]] = defaultdict(list)
+    for one in all_passed:
+        name = one.finding.match.cell
+        suites[one.gate.text].append(Test(name) if one.passes else Test(name, "failure", one.gate.metric, one.said))
+    write_suites("gates", suites.items(), path)

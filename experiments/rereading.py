@@ -1,0 +1,103 @@
+"""Reading the replies of a finished run again, as this ragbed reads them: no model, and nothing is searched."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
+
+from agents.asked import Asked
+from agents.database import text_hash
+from agents.playback import Means, Playback
+from agents.replies import parse_object
+from agents.types import Answer
+from documents.errors import RunError
+from documents.types import Chunk
+from experiments.cells import Cell
+from experiments.evidence.perturbing import PLACING
+from experiments.metrics.as_published import refused as refused_as_published
+from experiments.question import Question
+from experiments.record import Result, StoredStep
+from experiments.scheme import Scheme
+from experiments.settings import RunSettings
+from experiments.store import RunFolder
+from experiments.tasks import Tasks
+from strategies.catalogue import reasoning
+from strategies.types import Exemplar, Generate, Reply
+
+
+class Rereader:
+    """Plays the recipes of a run over what their actions brought, as the records have it."""
+
+    def __init__(self, folder: RunFolder, settings: RunSettings, scheme: Scheme, cells: Sequence[Cell],
+                 exemplars: tuple[Exemplar, ...] = ()) -> None:
+        self._text = folder.database.text
+        self._limits = settings.limits
+        self._tasks = {cell.id: Tasks(cell, settings, scheme, exemplars) for cell in cells}
+
+    def read(self, result: Result, question: Question) -> Result | None:
+        """The result as its replies are read now; None where the strategy would have asked something else.
+
+        Args:
+            result: with its trace.
+        """
+        answer = self._answer(result, question)
+        if answer is None:
+            return None
+        placed = tuple(note for note in result.notes if note.partition(":")[0] in PLACING)
+        return result.model_copy(update={
+            "outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
+            "refused_as_published": refused_as_published(answer.text), "cited": answer.cited,
+            "invalid_citations": answer.invalid_citations, "tagged": answer.tagged,
+            "notes": (*answer.notes, *placed), "failure": answer.failure})
+
+    def _answer(self, result: Result, question: Question) -> Answer | None:
+        tasks = self._tasks[result.cell]
+        play = Playback(tasks.whole(question), reasoning(tasks.cell.reasoning),
+                        Means(_unused, _unused, _unused, _unused, self._limits))
+        steps, chunks = iter(result.trace), self._chunks(result)
+        while play.node != "finish" and not play.stop_over_budget():
+            taken = _took(play, steps, chunks)
+            if not taken:
+                return None
+        return play.answer()
+
+    def _chunks(self, result: Result) -> dict[int, Chunk]:
+        return {passage.number: Chunk(passage.chunk, passage.document, passage.format, passage.start, passage.end,
+                                      self._text(passage.text), pages=passage.pages) for passage in result.evidence}
+
+
+def _took(play: Playback, steps: Iterator[StoredStep], chunks: Mapping[int, Chunk]) -> bool:
+    """Whether the next recorded steps are those that the play asks for, which it then has taken."""
+    if play.node == "search":
+        found = [next(steps, None) for _ in play.searches()]
+        if any(step is None or step.query != search.query
+               for step, search in zip(found, play.searches(), strict=True)):
+            return False
+        known = [step for step in found if step is not None]
+        failed = next((step.failure for step in known if step.failure), None)
+        if failed is not None:
+            play.take_lost(failed)
+        else:
+            play.take_found([[chunks[number] for number in step.found] for step in known])
+        return True
+    made = [(call, next(steps, None)) for call in play.calls()]
+    asked = [_asked(step, call) for call, step in made if step is not None and _same(call, step)]
+    if len(asked) < len(made):
+        return False
+    play.take_asked(asked)
+    return True
+
+
+def _same(call: Generate, step: StoredStep) -> bool:
+    """Whether the call has the messages that were sent."""
+    return [(message.role, tuple(map(text_hash, message.parts))) for message in call.messages] == [
+        (message.role, message.parts) for message in step.messages]
+
+
+def _asked(step: StoredStep, call: Generate) -> Asked:
+    reply = Reply(step.text, step.reasoning, parsed=parse_object(step.text) if call.schema is not None else None,
+                  usage=step.usage, finish_reason=step.finish_reason)
+    return Asked(step.key or "", step.failure or reply, replayed=True)
+
+
+def _unused(*given: object) -> NoReturn:
+    raise RunError("reading again performs nothing")

@@ -1,0 +1,91 @@
+"""`ragbed rescore` reads the replies of a finished run anew, and judges what is read otherwise."""
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from experiments.store import RunFolder
+
+STORED = "UPDATE records SET result = json_set(result, '$.text', ?, '$.outcome', 'answered') WHERE question = ?"
+
+
+@pytest.fixture
+def finished(serve, town, ragbed):
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url, reasoning=["direct", "least_to_most"]))[0] == 0
+    return town.run
+
+
+def alter(run, statement, *values):
+    """As if an earlier ragbed had written it."""
+    folder = RunFolder.existing(run)
+    folder.database.put(statement, values)
+    folder.close()
+
+
+def again(ragbed, run, *args):
+    status, out, _ = ragbed("rescore", run, "--json", *args)
+    assert status == 0
+    return json.loads(out)
+
+
+def test_replies_are_read_as_they_were_where_reading_has_not_changed(finished, ragbed):
+    assert again(ragbed, finished)["read"] == {"same": 12, "otherwise": 0, "not_again": 0}
+    assert again(ragbed, finished)["changed"] == []
+
+
+def test_an_answer_that_an_earlier_reading_had_wrong_is_read_judged_and_scored_anew(finished, ragbed):
+    name = RunFolder.existing(finished).question_ids()
+    right = next(id for id in name if "in town 5" in RunFolder.existing(finished).question(id).text)
+    before = {cell["reasoning"]: cell["metrics"]["correct"]["mean"] for cell in again(ragbed, finished)["cells"]}
+    alter(finished, STORED, "the reply with all its tags", right)
+    alter(finished, "UPDATE records SET result = json_set(result, '$.verdict.grade', 'Wrong') WHERE question = ?",
+          right)
+    found = again(ragbed, finished)
+    assert found["read"] == {"same": 10, "otherwise": 2, "not_again": 0}
+    assert {cell["reasoning"]: cell["metrics"]["correct"]["mean"] for cell in found["cells"]} == before
+
+
+def test_the_terminal_says_how_many_are_read_otherwise(finished, ragbed):
+    alter(finished, STORED, "another text", RunFolder.existing(finished).question_ids()[1])
+    status, _, err = ragbed("rescore", finished)
+    assert status == 0
+    assert "2 of 12 replies are read otherwise than in the run" in err
+
+
+def test_a_strategy_that_asks_otherwise_now_leaves_its_answers_as_they_were(finished, ragbed):
+    asked = RunFolder.existing(finished).question_ids()[1]
+    alter(finished, "UPDATE records SET result = json_set(result, '$.trace[1].messages[0].parts[0]', 'else')"
+                    " WHERE question = ?", asked)
+    status, out, err = ragbed("rescore", finished)
+    assert status == 0
+    assert "2 of 12 replies were not read again: their strategy asks otherwise now than it did" in err
+    assert "No figure differs" in out
+
+
+def test_another_judge_is_asked_of_every_answer_and_the_run_stays_as_it_is(finished, serve, ragbed, town):
+    judge = serve(lambda body: "Grade: Wrong")
+    before = town.hashes(), (finished / "summary.json").read_bytes()
+    found = again(ragbed, finished, "--judge", f"{judge.url}#stern")
+    assert found["judge"].endswith("#stern")
+    assert {cell["metrics"]["correct"]["mean"] for cell in found["cells"]} == {0.0}
+    assert judge.requests
+    assert (town.hashes(), (finished / "summary.json").read_bytes()) == before
+    asked = len(judge.requests)
+    again(ragbed, finished, "--judge", f"{judge.url}#stern")
+    assert len(judge.requests) == asked
+
+
+def test_where_a_model_judged_an_answer_read_otherwise_is_unjudged_until_it_is_asked(serve, town, ragbed):
+    judge = serve(lambda body: "Grade: Correct")
+    config = town.config(serve(town.reply).url, judge=f"{judge.url}#kind")
+    assert ragbed("run", config)[0] == 0
+    asked = RunFolder.existing(town.run).question_ids()[5]
+    alter(town.run, STORED, "another text", asked)
+    status, _, err = ragbed("rescore", town.run)
+    assert status == 0
+    assert "1 of 6 replies are read otherwise than in the run" in err
+    found = again(ragbed, town.run)
+    assert found["cells"][0]["metrics"]["unjudged"]["mean"] > 0
+    assert again(ragbed, town.run, "--judge", f"{judge.url}#kind")["cells"][0]["metrics"]["unjudged"]["mean"] == 0
