@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from documents.errors import SettingsError
 from experiments.metrics import chain_pattern
-from experiments.metrics.aggregate import Estimate, aggregate, share_of
+from experiments.metrics.aggregate import Estimate, aggregate, share_among
 from experiments.metrics.scored import Scoring, may_refuse
 from experiments.question import Question
 from experiments.record import Result
+from experiments.statistics import clusters
 
 _FOLDER = ("data", "published")
 
@@ -115,6 +116,7 @@ def own_figures(table: Published, cell: Mapping[str, Any], results: Sequence[Res
     Args:
         cell: a row of the run's summary.
     """
+    grouped = clusters(questions.values()).of
     known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     found: list[Estimate | None] = []
     for column in table.columns:
@@ -124,11 +126,12 @@ def own_figures(table: Published, cell: Mapping[str, Any], results: Sequence[Res
             continue
         chosen = [result for result in results if _has(questions.get(result.question), tags)]
         if column.pattern:
-            found.append(_share(column.pattern, chosen))
+            found.append(_share(column.pattern, chosen, grouped))
             continue
         key = tuple(sorted(tags.items()))
         if key not in known:
-            known[key] = aggregate(chosen, scoring, seed, refusing=may_refuse(cell["rules"])) if chosen else {}
+            known[key] = aggregate(chosen, scoring, seed, refusing=may_refuse(cell["rules"]), clusters=[
+                grouped.get(result.question, result.question) for result in chosen]) if chosen else {}
         found.append(known[key].get(column.metric or ""))
     return found
 
@@ -137,11 +140,12 @@ def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
     return all(cell.get(name) in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
 
 
-def _share(pattern: str, results: Sequence[Result]) -> Estimate | None:
+def _share(pattern: str, results: Sequence[Result], grouped: Mapping[str, str]) -> Estimate | None:
     """The share of the chains of that length that end so; None where there is none."""
-    chains = [chain for result in results if len(chain := chain_pattern(result.scores)) == len(pattern.split())]
+    chains = [(chain, grouped.get(result.question, result.question)) for result in results
+              if len(chain := chain_pattern(result.scores)) == len(pattern.split())]
     wanted = tuple(one == "c" for one in pattern.split())
-    return share_of(chains.count(wanted), len(chains)) if chains else None
+    return share_among([chain == wanted for chain, _ in chains], [of for _, of in chains]) if chains else None
 
 
 def _has(question: Question | None, tags: Mapping[str, str]) -> bool:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -25,6 +25,7 @@ from experiments.notes import (
 from experiments.record import Result
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
+from experiments.statistics import clusters
 from experiments.store import RunFolder
 from experiments.views import Material, views_of
 from strategies.types import Usage
@@ -43,11 +44,12 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
     results = [result for cell in cells for result in by_cell[cell.id]]
     judge_used = sum((result.judge_usage for result in results), Usage())
     judge = settings.judge.name if scheme.rubric else None
-    rows = [{**_row(cell, by_cell[cell.id], settings, judge), "exemplars": exemplars,
+    questions = folder.questions()
+    grouped = clusters(questions.values())
+    rows = [{**_row(cell, by_cell[cell.id], settings, judge, grouped.of), "exemplars": exemplars,
              **_sub_questions(by_cell[cell.id], settings, scheme)}
             for cell in cells]
-    questions = folder.questions()
-    material = Material(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed)
+    material = Material(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of)
     return {"name": settings.name, "seed": settings.seed, "columns": list(scheme.columns), "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
             **figures_of(cells, results, questions, scheme, settings.scoring, settings.seed),
@@ -62,10 +64,12 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
             "results": folder.results_hash()}
 
 
-def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None) -> dict[str, Any]:
+def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,
+         grouped: Mapping[str, str]) -> dict[str, Any]:
     return {"id": cell.id, **asdict(cell), "layout": settings.layout, "judge": judge,
             "scoring": settings.scoring, "n": len(results), "outcomes": outcomes(results),
-            "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules)),
+            "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules),
+                                 clusters=[grouped[result.question] for result in results]),
             "usage": _usage([result.usage for result in results]),
             "judge_usage": _usage([result.judge_usage for result in results])}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from experiments.judges.points import MOST
 from experiments.judges.types import GRADES
-from experiments.metrics.aggregate import RESAMPLES, percentiles
+from experiments.metrics.drawing import RESAMPLES, percentiles
 from experiments.metrics.means import resampled
 from experiments.record import Verdict
 from experiments.scheme import Rubric
@@ -131,7 +131,10 @@ def _interval(questions: Sequence[Pairs], count: int, quadratic: bool,
             tables[(question, *pair)] += 1
     flat = tables.reshape(len(questions), -1)
     drawn = resampled(flat, flat, np.random.default_rng(seed), RESAMPLES).sums
-    return percentiles(kappas(drawn.reshape(-1, count, count), quadratic))
+    low, high = percentiles(kappas(drawn.reshape(-1, count, count), quadratic))
+    if low is None or high is None or low >= high:
+        return None, None
+    return round(low, 10), round(high, 10)
 
 
 def kappas(tables: Floats, quadratic: bool) -> Floats:

@@ -105,5 +105,6 @@ CHAIN = Group((
     Metric("lucky", "share whose final answer is right though a step is wrong", _OVER, share=True),
     Metric("sub_em", "answer to the N-th sub-question equals the gold answer", _OVER, share=True, cut=0),
     Metric("sub_f1", "token F1 of the answer to the N-th sub-question", _OVER, cut=0),
-    Metric("joint_em_log", "as published: -ln(2 x product / sum) of the EMs of the set", _OVER, of_set=True),
-    Metric("joint_f1_log", "as published: -ln of the joint F1", _OVER, of_set=True)), chain, _derive)
+    Metric("joint_em_log", "as published: -ln(2 x product / sum) of the EMs of the set", _OVER, of_set=True,
+           high=None),
+    Metric("joint_f1_log", "as published: -ln of the joint F1", _OVER, of_set=True, high=None)), chain, _derive)

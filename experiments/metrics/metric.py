@@ -22,6 +22,7 @@ class Metric:
         judged: whether it rests on a judge's grades.
         of_set: whether it is computed of a whole set, and no question has one.
         cut: the number after `@`, of the family of metrics that has one, such as 5 of `recall@5`; 0 names the family.
+        low, high: what a question's value is at least and at most; None where it has no bound.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Metric:
     judged: bool = False
     of_set: bool = False
     cut: int | None = None
+    low: float = 0.0
+    high: float | None = 1.0
 
     def __str__(self) -> str:
         return self.name if self.cut is None else f"{self.name}@{self.cut}"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from experiments.statistics.intervals import Interval, bootstrap, of_shares
+from experiments.metrics.bounds import NO_INTERVAL, Interval
+from experiments.statistics.intervals import bootstrap, of_shares
 from experiments.statistics.pairs import Pairs
 from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
 from experiments.statistics.testing import holm, mcnemar, permutation
@@ -67,7 +68,7 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
 
 def _compare(pairs: Pairs, seed: int, comparisons: int) -> Comparison:
     first, second = pairs.observed() if pairs.n else (math.nan, math.nan)
-    gained, lost = _flips(pairs)
+    gained, lost = pairs.flips() if pairs.scores is not None else (None, None)
     exact = pairs.share and not pairs.clustered
     found = _Found()
     if math.isfinite(second - first):
@@ -83,7 +84,7 @@ def _compare(pairs: Pairs, seed: int, comparisons: int) -> Comparison:
 
 
 class _Found(NamedTuple):
-    interval: Interval = Interval(None, None)
+    interval: Interval = NO_INTERVAL
     p: float | None = None
     smallest: float | None = None
 
@@ -97,13 +98,6 @@ def _of_figures(pairs: Pairs, seed: int, comparisons: int) -> _Found:
     interval, error = bootstrap(pairs, seed)
     smallest = smallest_by_error(error, len(pairs.units.sums) - 1, comparisons) if error else None
     return _Found(interval, permutation(pairs, seed), smallest)
-
-
-def _flips(pairs: Pairs) -> tuple[int | None, int | None]:
-    if pairs.scores is None:
-        return None, None
-    change = pairs.scores[:, 1] - pairs.scores[:, 0]
-    return int((change > 0).sum()), int((change < 0).sum())
 
 
 def _dz(pairs: Pairs) -> float | None:

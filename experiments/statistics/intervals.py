@@ -2,27 +2,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics.aggregate import RESAMPLES
-from experiments.metrics.means import resampled
+from experiments.metrics.bounds import NO_INTERVAL, Interval, Z, room, weight, widened, within
+from experiments.metrics.drawing import RESAMPLES, drawn, percentiles, together, widening
+from experiments.metrics.sample import range_of
 from experiments.statistics.pairs import Pairs
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from experiments.metrics.means import Floats
-
-_TAIL = 0.025
-_Z = 1.959963984540054
+_NOTHING = 1e-12
 
 
-class Interval(NamedTuple):
-    """A 95 % interval; None where there is none."""
-
-    low: float | None
-    high: float | None
+def interval_of(pairs: Pairs, seed: int = 0) -> Interval:
+    """The interval of the difference of the two figures; without bounds where it has none."""
+    if pairs.n and pairs.share and not pairs.clustered:
+        return of_shares(*pairs.flips(), pairs.n)
+    return bootstrap(pairs, seed)[0] if pairs.n else NO_INTERVAL
 
 
 def of_shares(gained: int, lost: int, n: int) -> Interval:
@@ -33,58 +26,51 @@ def of_shares(gained: int, lost: int, n: int) -> Interval:
         gained: pairs that are 0 in the first cell and 1 in the second; `lost` the other way round.
     """
     if n == 0:
-        return Interval(None, None)
+        return NO_INTERVAL
     up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
-    half = _Z * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
+    half = Z * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
     return Interval(max(up - down - half, -1.0), min(up - down + half, 1.0))
 
 
 def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> tuple[Interval, float | None]:
     """The bootstrap's interval of the difference of the two figures, and its standard error.
 
-    Percentiles, widened for few pairs as Student's distribution is ("expanded percentile interval": Hesterberg, "What
-    Teachers Should Know About the Bootstrap", 2015). Pairs are drawn whole, and all over one document together. They
-    are drawn within the answerable and within the unanswerable questions, as the intervals of the cells are; where a
-    document has questions of both kinds, from all of them at once. There is none where one of the groups drawn from
-    has a single member, nor where all resamples agree, nor where the figure is not finite in some.
+    Expanded percentiles (`drawing.percentiles`). Pairs are drawn whole, and all over one document together, within the
+    answerable and within the unanswerable questions, as for the intervals of the cells; where a document has
+    questions of both kinds, from all of them at once. Where all differences of a split are equal, or it has a single
+    pair, there is the room that the metric's range leaves (`bounds.room`, `bounds.widened`): a difference of
+    scores from a to b is from a - b to b - a. There is no interval where the figure is not finite in some resample,
+    and no standard error where all resamples agree.
     """
     import numpy as np
-    from scipy.special import ndtr, stdtrit
 
-    spread = _resampled(pairs, np.random.default_rng(seed), resamples)
-    spread = None if spread is None else spread[~np.isnan(spread)]
-    if spread is None or len(spread) < 2 or np.isinf(spread).any() or math.isclose(spread.min(), spread.max()):
-        return Interval(None, None), None
-    units = len(pairs.units.sums)
-    widening = math.sqrt(units / (units - 1))
-    tail = 100 * float(ndtr(widening * stdtrit(units - 1, _TAIL)))
-    low, high = np.percentile(spread, [tail, 100 - tail])
-    return Interval(float(low), float(high)), float(spread.std(ddof=1)) * widening
+    units = weight(pairs.units.counts[:, :, 0, 0].sum(axis=1)) if pairs.n else 0.0
+    first, second = pairs.figures(*drawn(*pairs.units, np.random.default_rng(seed), resamples))
+    spread = second - first
+    found = percentiles(spread, units)
+    if found.low is None or found.high is None:
+        return NO_INTERVAL, None
+    observed = pairs.observed()
+    low, high = _joined(pairs, observed[1] - observed[0], found)
+    finite = spread[~np.isnan(spread)]
+    error = float(finite.std(ddof=1)) * widening(units) if units > 1 and len(finite) > 1 else 0.0
+    no_width = low is None or high is None or math.isclose(low, high)
+    return (NO_INTERVAL if no_width else Interval(low, high)), error if error > _NOTHING else None
 
 
-def _resampled(pairs: Pairs, rng: np.random.Generator, resamples: int) -> Floats | None:
-    """The difference in every resample; None where a group has nothing to draw from."""
+def _joined(pairs: Pairs, difference: float, found: Interval) -> Interval:
+    """With the room of the splits whose differences have no spread."""
     import numpy as np
 
-    shape = pairs.units.sums.shape[1:]
-    sums, counts = np.zeros((resamples, *shape)), np.zeros((resamples, *shape))
-    for group in _groups(pairs):
-        size = int(group.sum())
-        if size == 1:
-            return None
-        drawn = resampled(pairs.units.sums[group].reshape(size, -1), pairs.units.counts[group].reshape(size, -1), rng,
-                          resamples)
-        sums += drawn.sums.reshape(sums.shape)
-        counts += drawn.counts.reshape(counts.shape)
-    first, second = pairs.figures(sums, counts)
-    return second - first
-
-
-def _groups(pairs: Pairs) -> list[NDArray[np.bool_]]:
-    """Masks of the units that are drawn from each other."""
-    import numpy as np
-
-    kinds: NDArray[np.bool_] = np.any(pairs.units.counts, axis=(2, 3))  # units by splits
-    if kinds.all(axis=1).any():
-        return [np.ones(len(kinds), dtype=np.bool_)]
-    return [group for group in (kinds[:, 0], kinds[:, 1]) if group.any()]
+    least, most = range_of(pairs.metric)
+    counts = pairs.units.counts
+    if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question of both splits: its difference is of none
+        return found
+    wide = np.full(len(pairs.names), most - least)
+    down, up = room(pairs.units.sums[:, :, 1] - pairs.units.sums[:, :, 0], counts[:, :, 0], -wide, wide)
+    sums, total = np.stack([pairs.units.sums.sum(axis=0)] * 4), counts.sum(axis=0)
+    for split in (0, 1):
+        sums[split, split, 1] -= down[split] * total[split, 1]
+        sums[split + 2, split, 1] += up[split] * total[split, 1]
+    first, second = pairs.figures(sums, np.stack([total] * 4))
+    return within((least - most, most - least), widened(difference, found, second - first, together(counts)))

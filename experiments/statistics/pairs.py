@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.metrics import GROUPS, METRICS
-from experiments.metrics.aggregate import Row, figures_of, names_of, score_of
+from experiments.metrics.aggregate import figures_of
 from experiments.metrics.means import Means, Totals, means_of
 from experiments.metrics.metric import family_of
+from experiments.metrics.sample import Row, names_of, score_of
 from experiments.metrics.scored import Scoring
 
 if TYPE_CHECKING:
@@ -57,14 +58,22 @@ class Pairs:
 
     @property
     def share(self) -> bool:
-        """Whether every question has 0 or 1."""
+        """Whether every question has 0 or 1; no share is what is averaged over repeats."""
         known = METRICS.get(family_of(self.metric))
-        return known is not None and known.share and self.scores is not None
+        return known is not None and known.share and self.scores is not None and bool(
+            ((self.scores == 0) | (self.scores == 1)).all())
 
     @property
     def clustered(self) -> bool:
         """Whether any two questions share a document."""
         return len(self.units.sums) < self.n
+
+    def flips(self) -> tuple[int, int]:
+        """Pairs whose score is higher in the second cell, and lower; none for a metric of sets."""
+        if self.scores is None:
+            return 0, 0
+        change = self.scores[:, 1] - self.scores[:, 0]
+        return int((change > 0).sum()), int((change < 0).sum())
 
     def figures(self, sums: Floats, counts: Floats) -> tuple[Floats, Floats]:
         """The metric of both cells for each draw; nan where it has none.

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Concatenate, ParamSpec
 
-from experiments.metrics.aggregate import aggregate
-from experiments.metrics.scored import may_refuse
+from experiments.views.figures import figures_of_cell
 from experiments.views.types import Material, View
 
 VERSIONS = ("original", "edited")
@@ -39,7 +38,6 @@ def _part(material: Material, version: str) -> Material:
     results = {cell: [one for one in found if _is(material, one.question, version)]
                for cell, found in material.results.items()}
     cells = [{**cell, "n": len(results[cell["id"]]),
-              "metrics": aggregate(results[cell["id"]], material.scoring, material.seed,
-                                   refusing=may_refuse(cell["rules"]))} for cell in material.cells]
+              "metrics": figures_of_cell(material, cell, results[cell["id"]])} for cell in material.cells]
     questions = {id: question for id, question in material.questions.items() if _is(material, id, version)}
     return replace(material, cells=cells, results=results, questions=questions)

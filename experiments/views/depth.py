@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics.aggregate import Estimate, share_among
 from experiments.record import Result
 from experiments.views.types import Material, Value, View
 
@@ -13,7 +13,7 @@ _BINS = 10
 _LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
 _UNKNOWN = "length not known"
 
-Steps = Counter[tuple[str, int, bool]]  # length, depth, whether it was found
+Steps = dict[tuple[str, int], list[tuple[bool, str]]]  # by length and depth: whether each was found, and its cluster
 
 
 def depth(material: Material) -> View | None:
@@ -40,8 +40,8 @@ def depth(material: Material) -> View | None:
 
 
 def _steps(material: Material, results: Sequence[Result]) -> Steps:
-    steps: Steps = Counter()
-    for result in results:
+    steps: Steps = defaultdict(list)
+    for result, cluster in zip(results, material.clusters_of(results), strict=True):
         if result.scores.get("reasoning_score") is None or result.scores.get("unjudged"):
             continue
         found = (result.verdict.steps if result.verdict else None) or ()  # a reply without reasoning holds none
@@ -49,7 +49,7 @@ def _steps(material: Material, results: Sequence[Result]) -> Steps:
         length = _length(question.length)
         for place, step in enumerate(question.steps):
             if step.depth is not None:
-                steps[length, min(int(step.depth * _BINS), _BINS - 1), place in found] += 1
+                steps[length, min(int(step.depth * _BINS), _BINS - 1)].append((place in found, cluster))
     return steps
 
 
@@ -69,8 +69,12 @@ def _rows(steps: Mapping[str, Steps]) -> list[tuple[Value, ...]]:
     rows: list[tuple[Value, ...]] = []
     for length in every:
         for label, of in steps.items():
-            total = [of[length, at, True] + of[length, at, False] for at in range(_BINS)]
-            if any(total):
-                rows.append((length, label, sum(total), *(share_of(of[length, at, True], n) if n else None
-                                                          for at, n in enumerate(total))))
+            bins = [of.get((length, at), []) for at in range(_BINS)]
+            if any(bins):
+                rows.append((length, label, sum(map(len, bins)), *(_share(steps) if steps else None for steps in bins)))
     return rows
+
+
+def _share(steps: Sequence[tuple[bool, str]]) -> Estimate:
+    """The steps of one question are not independent."""
+    return share_among([found for found, _ in steps], [cluster for _, cluster in steps])

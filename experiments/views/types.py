@@ -1,8 +1,8 @@
 """View: a breakdown of a finished run, as a table of plain values."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from experiments.cells import labels
@@ -50,6 +50,7 @@ class Material:
         results: by cell id, in the order of the questions.
         questions: by id.
         columns: of the benchmark's scheme.
+        clusters: of each question, by its id; one that is not named is by itself.
     """
 
     cells: Sequence[Mapping[str, Any]]
@@ -58,6 +59,7 @@ class Material:
     columns: tuple[str, ...]
     scoring: Scoring = "corrected"
     seed: int = 0
+    clusters: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def metrics(self) -> list[str]:
@@ -69,6 +71,10 @@ class Material:
         """Those of them that have columns of their own and a value for each question."""
         scored = {name for results in self.results.values() for result in results for name in result.scores}
         return [column for column in self.columns if column in scored]
+
+    def clusters_of(self, results: Iterable[Result]) -> list[str]:
+        """The cluster of each result's question."""
+        return [self.clusters.get(result.question, result.question) for result in results]
 
     def labelled(self) -> list[tuple[str, Mapping[str, Any]]]:
         """What each cell is called, and its row."""

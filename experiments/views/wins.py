@@ -7,7 +7,7 @@ from itertools import combinations, product
 from typing import Any, Literal
 
 from experiments.cells import FACTORS, called, varying
-from experiments.metrics.aggregate import share_of
+from experiments.metrics.aggregate import Estimate, share_among
 from experiments.record import Result
 from experiments.views.types import Material, Value, View
 
@@ -30,10 +30,10 @@ def wins(material: Material) -> View | None:
     for first, second in _pairs([cell for cell in material.cells if "accuracy" in cell["metrics"]]):
         reasoning = {first["condition"], second["condition"]} != {"evidence", "full"}
         answers = _answers(material, first, second)
-        endings = Counter(_ending(*pair, reasoning) for pair in answers)
+        endings = [_ending(*pair, reasoning) for pair in answers]
         unjudged.update((one.cell, one.question) for pair in answers for one in pair
                         if reasoning and one.scores.get("unjudged"))
-        rows.append(_row(material, first, second, reasoning, len(answers), endings))
+        rows.append(_row(material, first, second, reasoning, Counter(endings), _rate(material, answers, endings)))
     if not rows:
         return None
     notes = [f"Reasonings that were not judged, and count as holding no step: {len(unjudged)}."] if unjudged else []
@@ -75,13 +75,18 @@ def _score(result: Result, reasoning: bool) -> float:
     return (result.scores.get("accuracy") or 0.0) + (share if reasoning else 0.0)
 
 
-def _row(material: Material, first: Mapping[str, Any], second: Mapping[str, Any], reasoning: bool, n: int,
-         endings: Counter[Ending]) -> tuple[Value, ...]:
-    decided = endings["wins"] + endings["losses"]
+def _rate(material: Material, answers: Sequence[tuple[Result, Result]], endings: Sequence[Ending]) -> Estimate:
+    """The share of wins among the wins and losses."""
+    decided = [(ending == "wins", first) for (first, _), ending in zip(answers, endings, strict=True)
+               if ending in ("wins", "losses")]
+    return share_among([won for won, _ in decided], material.clusters_of(first for _, first in decided))
+
+
+def _row(material: Material, first: Mapping[str, Any], second: Mapping[str, Any], reasoning: bool,
+         endings: Counter[Ending], rate: Estimate) -> tuple[Value, ...]:
     return (f"{first['condition']} against {second['condition']}",
-            "answers and reasoning" if reasoning else "answers alone", _called(material, first, second), n,
-            endings["wins"], endings["losses"], endings["ties"], endings["wrong in both"],
-            share_of(endings["wins"], decided))
+            "answers and reasoning" if reasoning else "answers alone", _called(material, first, second),
+            endings.total(), endings["wins"], endings["losses"], endings["ties"], endings["wrong in both"], rate)
 
 
 def _called(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
