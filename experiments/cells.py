@@ -21,6 +21,8 @@ from strategies.types import Rules
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "rules", "condition", "perturbation", "show",
            "format", "repeat", "seed")
 
+_SEARCHED = ("retrieval", "retriever", "format")
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -114,9 +116,15 @@ def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if "condition" in factors:  # closed-book has rules of its own, which its condition says
         rules = {row.get("rules") for row in rows if row["condition"] != "closed-book"}
         factors = [name for name in factors if name != "rules" or len(rules) > 1]
+        # and what only some conditions have is no difference of its own
+        factors = [name for name in factors if name not in _SEARCHED or len(_values(rows, name)) > 1]
     named = [called(row, factors) or f"no {factors[0]}" for row in rows]
     counts = Counter(named)
     return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
+
+
+def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:
+    return {str(row[name]) for row in rows if row.get(name) is not None}
 
 
 def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
