@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,24 +30,26 @@ from strategies.types import Rules
 COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats"}
 
 
-def _listed(value: Any) -> Any:
-    if value == []:
-        raise ValueError("an empty list; name at least one, or leave the key out")
-    return value if isinstance(value, list) else [value]
-
-
-class _Many:
+@dataclass(frozen=True, slots=True)
+class ListOf:
     """Marks a list that may be written as a scalar, for a list of one; its JSON Schema says so."""
 
+    least: int = 1
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(_listed, handler(source))
+        return core_schema.no_info_before_validator_function(self._listed, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         several = handler(schema)
-        return {"anyOf": [several.get("items", {}), {**several, "minItems": 1}]}
+        return {"anyOf": [several.get("items", {}), {**several, "minItems": self.least}]}
+
+    def _listed(self, value: Any) -> Any:
+        if value == [] and self.least:
+            raise ValueError("an empty list; name at least one, or leave the key out")
+        return value if isinstance(value, list) else [value]
 
 
-Many = _Many()
+Many = ListOf()
 
 
 def _distinct(values: list[Any]) -> list[Any]:

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import yaml
 
 from documents.errors import SettingsError
 from documents.types import Format
@@ -12,6 +14,8 @@ from experiments.factors import COLUMNS, Dense, Excluded, Included, Show
 from experiments.settings import RunSettings
 from retrieval.conditions import Condition
 from strategies.types import Rules
+
+_SHOWN = 80  # characters of an entry
 
 Lists = Mapping[str, Sequence[Any]]
 
@@ -46,20 +50,13 @@ def combinations_of(settings: RunSettings) -> list[Combination]:
     """
     base = _lists(settings)
     left = dict.fromkeys(_product(base))
-    for place, entry in _entries(settings, settings.exclude):
-        _drop(left, _given(entry), base, f"exclude.{place}")
+    for less in settings.exclude:
+        _drop(left, _given(less, settings), base, _named(less))
     known = [one.name for one in retrievers_of(settings)]
-    for place, entry in _entries(settings, settings.include):
-        unknown = [name for name in _given(entry).get("retriever", ()) if name not in known]
-        if unknown:
-            raise SettingsError(f"include.{place}: no retriever is called {unknown[0]}; there are: "
-                                f"{', '.join(known)}; or give the settings of one")
-        added = dict.fromkeys(_product({**base, **_given(entry)}))
-        if added.keys() <= left.keys():
-            raise SettingsError(f"include.{place}: adds nothing to what is there already; leave it out")
-        left |= added
+    for more in settings.include:
+        left |= _added(left, {**base, **_given(more, settings)}, known, _named(more))
     if not left:
-        raise SettingsError("exclude: no combination is left; leave some")
+        raise SettingsError("exclude leaves no combination; leave some")
     return list(left)
 
 
@@ -75,11 +72,11 @@ def retrievers_of(settings: RunSettings) -> list[Dense]:
         SettingsError: two that differ have one name.
     """
     known = {one.name: one for one in settings.retriever}
-    for place, entry in _entries(settings, settings.include):
+    for entry in settings.include:
         for one in entry.retriever or ():
             if isinstance(one, Dense) and known.setdefault(one.name, one) != one:
-                raise SettingsError(f"include.{place}: another retriever is called {one.name}; give this one a "
-                                    "`name` of its own")
+                raise SettingsError(f"{_named(entry)}: another retriever is called {one.name}; give this "
+                                    "one a `name` of its own")
     return list(known.values())
 
 
@@ -89,15 +86,11 @@ def _lists(settings: RunSettings) -> Lists:
     return {name: own[name] if name in own else getattr(settings, key) for name, key in _KEYS.items()}
 
 
-def _entries(settings: RunSettings, entries: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """The entries for the run's benchmark, each with its place, from 0."""
-    for place, entry in enumerate(entries):
-        if entry.benchmark is None or settings.benchmark.kind in entry.benchmark:
-            yield place, entry
-
-
-def _given(entry: Excluded | Included) -> dict[str, Sequence[Any]]:
-    """The lists that an entry gives."""
+def _given(entry: Excluded | Included, settings: RunSettings) -> dict[str, Sequence[Any]]:
+    """The lists that an entry gives; SettingsError where it is for another benchmark alone."""
+    if settings.benchmark.kind not in (entry.benchmark or [settings.benchmark.kind]):
+        raise SettingsError(f"{_named(entry)}: {', '.join(entry.benchmark or ())} is not this run's, which is "
+                            f"{settings.benchmark.kind}; leave the entry out")
     given = {name: values for name, key in _KEYS.items() if (values := getattr(entry, key, None)) is not None}
     if "retriever" in given:
         given["retriever"] = [one if isinstance(one, str) else one.name for one in given["retriever"]]
@@ -106,22 +99,43 @@ def _given(entry: Excluded | Included) -> dict[str, Sequence[Any]]:
     return given
 
 
+def _named(entry: Excluded | Included) -> str:
+    """The entry as it may stand in a file."""
+    key = "exclude" if isinstance(entry, Excluded) else "include"
+    said = yaml.safe_dump(entry.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
+                          default_flow_style=True, sort_keys=False, allow_unicode=True, width=2**20).strip()
+    return f"{key} {said if len(said) <= _SHOWN else said[:_SHOWN] + '...'}"
+
+
 def _product(lists: Lists) -> Iterator[Combination]:
     return itertools.starmap(Combination, itertools.product(*(lists[name] for name in _KEYS)))
 
 
-def _drop(left: dict[Combination, None], entry: Lists, base: Lists, where: str) -> None:
+def _drop(left: dict[Combination, None], entry: Lists, base: Lists, named: str) -> None:
     """Leave out what agrees with the entry."""
     if not entry:
-        raise SettingsError(f"{where}: names no list, which would leave nothing; give it some, as in "
+        raise SettingsError(f"{named} names no list, and so all; give it some, as in "
                             "{conditions: closed-book, reasoning: least_to_most}")
     for name, values in entry.items():
         foreign = [str(value) for value in values if value not in base[name]]
         if foreign:
-            raise SettingsError(f"{where}: {', '.join(foreign)} is not in the run's {_KEYS[name]}, so nothing is left "
+            raise SettingsError(f"{named}: {', '.join(foreign)} is not in the run's {_KEYS[name]}, so nothing is left "
                                 f"out; there are: {', '.join(map(str, base[name]))}")
     dropped = [one for one in left if all(getattr(one, name) in values for name, values in entry.items())]
     if not dropped:
-        raise SettingsError(f"{where}: leaves out nothing that the entries before it do not; leave it out")
+        raise SettingsError(f"{named} leaves out nothing that the entries before it do not; leave it out")
     for one in dropped:
         del left[one]
+
+
+def _added(left: Collection[Combination], lists: Lists, retrievers: Sequence[str],
+           named: str) -> dict[Combination, None]:
+    """The combinations of an entry's matrix that are not there yet."""
+    unknown = [name for name in lists["retriever"] if name not in retrievers]
+    if unknown:
+        raise SettingsError(f"{named}: no retriever is called {unknown[0]}; there are: {', '.join(retrievers)}; or "
+                            "give the settings of one")
+    added = {one: None for one in _product(lists) if one not in left}
+    if not added:
+        raise SettingsError(f"{named} adds nothing to what is there already; leave it out")
+    return added

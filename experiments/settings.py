@@ -19,6 +19,7 @@ from experiments.factors import (
     Excluded,
     Formats,
     Included,
+    ListOf,
     Many,
     Matrix,
     Models,
@@ -32,7 +33,7 @@ from experiments.factors import (
     Shows,
     by_key,
 )
-from experiments.judges import JudgeSettings, Lexical
+from experiments.judges import JudgeSettings, Lexical, ModelJudge
 from experiments.metrics.scored import Scoring
 from strategies.types import Layout
 
@@ -111,8 +112,8 @@ class RunSettings(Matrix):
     judge: Annotated[JudgeSettings, BeforeValidator(_judge_by_name)] = Lexical()
     scoring: Scoring = "corrected"
     seeds: Annotated[Seeds, PlainSerializer(_scalar_of_one)] = Field(default=[0], alias="seed")
-    exclude: Annotated[list[Excluded], Many, PlainSerializer(_given_keys)] = Field(default_factory=list)
-    include: Annotated[list[Included], Many, PlainSerializer(_given_keys)] = Field(default_factory=list)
+    exclude: Annotated[list[Excluded], ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
+    include: Annotated[list[Included], ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     limits: Limits = Limits()
     calls: ModelSettings = ModelSettings()
     budget: Budget = Budget()
@@ -142,6 +143,14 @@ class RunSettings(Matrix):
     def _filled_where_asked(self) -> RunSettings:
         if self.filled == "gold" and self.sub_answers != "asked":
             raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
+        return self
+
+    @model_validator(mode="after")
+    def _prices_of_models(self) -> RunSettings:
+        judge = [self.judge.model] if isinstance(self.judge, ModelJudge) else []
+        asked = dict.fromkeys([*self.models, *(name for more in self.include for name in more.models or ()), *judge])
+        if unknown := [name for name in self.calls.prices if name not in asked]:
+            raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
         return self
 
     @property

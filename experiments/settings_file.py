@@ -47,11 +47,16 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def read_settings(path: Path) -> RunSettings:
-    """The settings of a YAML file. Relative paths in it count from the current folder, as on the command line.
+    """The settings of one run in a YAML file, such as a run's own `config.yaml`.
 
     Raises:
         SettingsError: one line that names the file, the key and what is wrong.
     """
+    return check_settings(content_of(path), str(path))
+
+
+def content_of(path: Path) -> dict[str, Any]:
+    """The settings of a YAML file as it has them, with a name; SettingsError where it has none."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -61,7 +66,7 @@ def read_settings(path: Path) -> RunSettings:
     content = read_value(text, str(path))
     if not isinstance(content, dict):
         raise SettingsError(f"{path}: a mapping of settings is expected")
-    return check_settings({"name": path.stem, **content}, str(path))
+    return {"name": path.stem, **content}
 
 
 def read_value(text: str, where: str) -> Any:

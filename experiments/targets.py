@@ -11,11 +11,13 @@ from documents.errors import SettingsError
 from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
 from experiments.benchmarks.files import local
+from experiments.factors import COLUMNS
+from experiments.runs_of_file import read_runs
 from experiments.settings import RunSettings
-from experiments.settings_file import check_settings, read_settings, read_value
+from experiments.settings_file import check_settings, read_value
 from strategies.catalogue import REASONING
 
-_SINGULAR = {"models": "model", "conditions": "condition", "perturbations": "perturbation"}
+_COLUMNS = {key: column for column, key in COLUMNS.items()}
 _LONGEST = 80  # characters of a run's name
 _COUNTED = ("limit", "sample", "seed")
 _TARGETS = ("give a YAML file of settings, or a benchmark's name and its files, as in `ragbed run mrceval PATH`; "
@@ -43,8 +45,8 @@ class Part:
         return "".join("-" + re.sub(r"[^A-Za-z0-9._]+", "-", text) for text in given)
 
 
-def settings_of(target: str, path: str | None, options: Mapping[str, Any], part: Part) -> RunSettings:
-    """The settings of a file, or of a benchmark by its kind. A file of that name goes before a kind.
+def runs_of_target(target: str, path: str | None, options: Mapping[str, Any], part: Part) -> list[RunSettings]:
+    """The runs of a file, or that of a benchmark by its kind. A file of that name goes before a kind.
 
     Args:
         path: where the benchmark's files are; None for a settings file, and where the benchmark knows a place.
@@ -57,11 +59,11 @@ def settings_of(target: str, path: str | None, options: Mapping[str, Any], part:
         raise SettingsError(f"an empty TARGET; {_TARGETS}")
     file = local(target)
     if not file.is_file() and target in BENCHMARKS:
-        settings = _of_kind(target, path, options, part)
+        runs = [_of_kind(target, path, options, part)]
     else:
-        given = ["FOLDER"] * (path is not None) + [f"--{_SINGULAR.get(name, name)}" for name in options]
-        settings = _of_file(file, given)
-    return _narrowed(settings, part, rename="name" not in options)
+        given = ["FOLDER"] * (path is not None) + [f"--{_COLUMNS.get(name, name)}" for name in options]
+        runs = _of_file(file, given)
+    return [_narrowed(settings, part, rename="name" not in options) for settings in runs]
 
 
 def _of_kind(kind: str, path: str | None, options: Mapping[str, Any], part: Part) -> RunSettings:
@@ -100,14 +102,14 @@ def _put(settings: dict[str, Any], text: str) -> None:
     settings[last] = read_value(value, f"--set {text!r}")
 
 
-def _of_file(file: Path, given: Sequence[str]) -> RunSettings:
+def _of_file(file: Path, given: Sequence[str]) -> list[RunSettings]:
     if file.is_dir():
         raise SettingsError(f"{file} is a folder; {_TARGETS}")
     if not file.exists():
         raise SettingsError(f"{file}: No such file, and no benchmark is called so; there are: {', '.join(BENCHMARKS)}")
     if given:
         raise SettingsError(f"{given[0]} goes with a benchmark's name; {file} says itself what is run")
-    return read_settings(file)
+    return read_runs(file)
 
 
 def _narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:

@@ -11,7 +11,7 @@ from documents.errors import SettingsError
 from experiments.benchmarks import BENCHMARKS
 from experiments.metrics.ranking import ranking
 from experiments.metrics.scored import Scored
-from experiments.targets import Part, settings_of
+from experiments.targets import Part, runs_of_target
 from experiments.terminal.inventory import CONDITIONS, PERTURBATIONS, RULES
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
@@ -22,7 +22,8 @@ ALL = Part()
 
 
 def of(kind="crest", path="there", part=ALL, **options):
-    return settings_of(kind, path, options, part)
+    settings, = runs_of_target(kind, path, options, part)
+    return settings
 
 
 def test_a_benchmark_by_its_name_is_run_as_its_paper_ran_it():
@@ -30,7 +31,7 @@ def test_a_benchmark_by_its_name_is_run_as_its_paper_ran_it():
     assert (settings.name, settings.benchmark.kind, settings.benchmark.path) == ("crest", "crest", "there")
     assert (settings.reasoning, settings.layout, settings.conditions) == (
         ["chain_of_thought"], "as_published", ["given"])
-    assert settings_of("crest", None, {}, ALL).benchmark.path == "hub:upstage/CReSt"
+    assert of(path=None).benchmark.path == "hub:upstage/CReSt"
 
 
 def test_options_are_settings():
@@ -72,7 +73,7 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     monkeypatch.chdir(town.folder)
     assert of(path="crest").benchmark.path == "crest"
     town.config("http://127.0.0.1:9/v1", "demo").rename(town.folder / "demo")
-    settings = settings_of("demo", None, {}, Part(sample=2))
+    settings = of("demo", None, Part(sample=2))
     assert (settings.benchmark.kind, settings.benchmark.sample, settings.name) == ("crest", 2, "demo-sample-2")
 
 
@@ -185,7 +186,7 @@ def test_every_condition_rule_and_perturbation_is_listed():
 
 
 def test_pages_that_are_indexed_are_searched_unless_another_condition_is_named():
-    assert settings_of("demo", None, {}, ALL).conditions == ["retrieved"]
+    assert of("demo", None).conditions == ["retrieved"]
     assert of("jsonl").conditions == ["retrieved"]
     assert of("jsonl", conditions=["closed-book"]).conditions == ["closed-book"]
 

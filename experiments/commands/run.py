@@ -92,33 +92,49 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
     """
     from documents.errors import SettingsError
     from experiments.budget import changed
-    from experiments.targets import Part, settings_of
-    from experiments.terminal.carry_out import carry_out
+    from experiments.targets import Part, runs_of_target
 
     if fresh and journal is JournalMode.replay:
         raise SettingsError("--fresh removes the journal that --journal replay reads; give one of the two")
     options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
                "rules": rules, "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name,
                "out": out, "set": set}
-    settings = settings_of(target, path, {key: value for key, value in options.items() if value is not None},
-                           Part(limit, sample, seed, tuple(filter or ())))
-    settings = settings.model_copy(update={"budget": changed(settings.budget, budget or ())})
+    runs = runs_of_target(target, path, {key: value for key, value in options.items() if value is not None},
+                          Part(limit, sample, seed, tuple(filter or ())))
+    runs = [one.model_copy(update={"budget": changed(one.budget, budget or ())}) for one in runs]
     if dry:
-        _plan(settings, json)
-        return
-    carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json,
-              retry=f"`{_again(sys.argv[1:])}`")
+        _plan(runs, json)
+    else:
+        _carry_out(runs, journal, retry, fresh, json)
 
 
-def _plan(settings: RunSettings, json: bool) -> None:
-    from experiments.planning import plan_run, show_plan
+def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool) -> None:
+    from experiments.terminal.carry_out import carry_out
+    from experiments.terminal.display import print_json
+    from experiments.terminal.in_turn import Put, in_turn
+
+    def carry(settings: RunSettings, put: Put) -> None:
+        carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json,
+                  retry=f"`{_again(sys.argv[1:])}`", put=put)
+
+    if len(runs) == 1:
+        carry(runs[0], print_json)
+    else:
+        in_turn(runs, carry, json, fresh, replay=journal is JournalMode.replay)
+
+
+def _plan(runs: Sequence[RunSettings], json: bool) -> None:
+    from experiments.planning import plan_run, show_plan, show_total
     from experiments.terminal.display import print_json
 
-    plan = plan_run(settings)
+    plans = [plan_run(settings) for settings in runs]
     if json:
-        print_json(plan)
-    else:
+        print_json(plans if len(plans) > 1 else plans[0])
+        return
+    for plan in plans:
         show_plan(plan)
+    if len(plans) > 1:
+        show_total(plans)
 
 
 def _again(words: Sequence[str]) -> str:

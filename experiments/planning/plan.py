@@ -9,13 +9,12 @@ from agents.context import Context
 from agents.models import without_opening
 from agents.replies import Pricer
 from experiments.budget import foreseen
-from experiments.cells import Cell, cells_of, labels
-from experiments.checks import check_conditions
+from experiments.cells import Cell, labels
 from experiments.evidence.resources import Resources
-from experiments.exemplars import check_exemplars, read_exemplars
 from experiments.judges import ModelJudge
-from experiments.manifest import check_ids, identities, questions_hash, what_differs
+from experiments.manifest import identities, questions_hash, what_differs
 from experiments.matrix import models_of
+from experiments.outset import outset_of
 from experiments.planning.evidence import Foreseen
 from experiments.planning.judging import judged
 from experiments.planning.playing import Bounds, Use, bounds_of
@@ -46,15 +45,11 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     Raises:
         UserError: the run could not begin: its benchmark, exemplars, conditions or models do not fit.
     """
-    benchmark = settings.benchmark.load()
-    cells = cells_of(settings, benchmark)
-    check_conditions(settings, cells, benchmark)
-    exemplars = read_exemplars(settings.exemplars)
-    check_exemplars(exemplars, benchmark)
+    outset = outset_of(settings)
+    benchmark, cells = outset.benchmark, outset.cells
     check_prices(settings, [cell.model for cell in cells])
-    check_ids(benchmark)
     identities(settings, {})
-    planner = _Planner(settings, Resources(benchmark, settings.seed, exemplars))
+    planner = _Planner(settings, Resources(benchmark, settings.seed, outset.exemplars))
     plans = [planner.plan(cell) for cell in cells]
     names = labels([{"id": cell.id, **asdict(cell)} for cell in cells])
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),

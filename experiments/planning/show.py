@@ -1,7 +1,7 @@
 """The plan of a run in the terminal."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.terminal.display import note, price, print_table, say
@@ -14,12 +14,35 @@ def show_plan(plan: Mapping[str, Any]) -> None:
     print_table(["cell", "calls", "prompt tokens", "completion tokens", "price", *too_long],
                 [*rows, ["all", *_row(plan["total"], bool(too_long))]],
                 title=f"{plan['run']}: {len(rows)} cells of {plan['questions']:,} questions")
-    if (judge := plan["judge"]) is not None:
-        say(f"The judge {judge['model']}: up to {judge['calls']:,} calls, {judge['prompt_tokens']:,} + "
-            f"{judge['completion_tokens']:,} tokens, {price(judge['price'])}.")
+    _show_judge(plan["judge"])
     say(_detectable(plan["detectable"], len(rows)))
     for text in plan["notes"]:
         note(text)
+
+
+def show_total(plans: Sequence[Mapping[str, Any]]) -> None:
+    """The bounds of several runs, which have one judge, and their sum."""
+    too_long = ["too long"] if any(plan["total"]["too_long"] for plan in plans) else []
+    rows = [[plan["run"], *_row(plan["total"], bool(too_long))] for plan in plans]
+    total = together([plan["total"] for plan in plans])
+    print_table(["run", "calls", "prompt tokens", "completion tokens", "price", *too_long],
+                [*rows, ["all", *_row(total, bool(too_long))]], title=f"{len(plans)} runs")
+    if judged := [plan["judge"] for plan in plans if plan["judge"]]:
+        _show_judge({**together([{**one, "model": 0} for one in judged]), "model": judged[0]["model"]})
+
+
+def together(totals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of bounds, key by key; None where one is not known."""
+    first = totals[0]
+    return {key: together([total[key] for total in totals]) if isinstance(first[key], Mapping) else
+            None if any(total[key] is None for total in totals) else sum(total[key] for total in totals)
+            for key in first}
+
+
+def _show_judge(judge: Mapping[str, Any] | None) -> None:
+    if judge is not None:
+        say(f"The judge {judge['model']}: up to {judge['calls']:,} calls, {judge['prompt_tokens']:,} + "
+            f"{judge['completion_tokens']:,} tokens, {price(judge['price'])}.")
 
 
 def _row(figures: Mapping[str, Any], too_long: bool) -> list[str]:

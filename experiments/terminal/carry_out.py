@@ -17,6 +17,7 @@ from experiments.store import RunFolder
 from experiments.terminal.attribution import show_causes
 from experiments.terminal.display import note, print_json, print_table, say
 from experiments.terminal.failures import all_failed, on_failures
+from experiments.terminal.in_turn import Put
 from experiments.terminal.live import RunView
 from experiments.terminal.stopping import stoppable
 from experiments.terminal.tables import Table, on_published, run_table, view_tables
@@ -24,31 +25,33 @@ from experiments.terminal.tally import NOTHING, Tally
 
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
-              json: bool = False, retry: str = "the same command") -> None:
+              json: bool = False, retry: str = "the same command", put: Put = print_json) -> None:
     """Run or continue, write the report, and show the figures. Exit status 1 where every question ended in an error.
 
     Args:
+        json: the figures, and nothing else on stdout.
         retry: the command that asks again what failed.
+        put: takes the figures as JSON.
     """
     started = time.monotonic()
     with stoppable("what was answered is kept, and the same command continues"):
         with RunView() as view:
             watch = Watch(view.stage, view.begun, view.record, view.note)
             folder = asyncio.run(run(settings, watch, mode, again, fresh))
-        _finish(folder, json, retry, view.tally, started)
+        _finish(folder, put if json else None, retry, view.tally, started)
 
 
-def _finish(folder: RunFolder, json: bool, retry: str, tally: Tally | None, started: float) -> None:
+def _finish(folder: RunFolder, put: Put | None, retry: str, tally: Tally | None, started: float) -> None:
     """The report, the figures, and what failed."""
     try:
         report = report_run(folder)
-        if json:
-            print_json(run_json(folder))
+        if put:
+            put(run_json(folder))
         else:
             _show(folder)
         for text in on_failures(folder, retry):
             note(text)
-        if not json:
+        if not put:
             note(f"{tally.said() if tally else NOTHING}, {time.monotonic() - started:.0f} s")
             say(f"report: {report}")
         if all_failed(folder):
