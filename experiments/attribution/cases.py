@@ -36,15 +36,16 @@ def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mappi
 def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
              scoring: Scoring) -> dict[str, dict[str, Case]]:
     """The cases of all results of these cells; see `causes_of`. Every cell is there, in order."""
+    rights = scheme.rights
+    if not rights:
+        return {}
     alone: dict[str, dict[str, Case]] = {cell.id: {} for cell in cells}
-    known = {cell.id: cell for cell in cells}
-    for result in results if scheme.rights else ():
-        if result.cell in known:
-            alone[result.cell][result.question] = _case(result, known[result.cell], questions[result.question],
-                                                        scheme.rights, scoring)
-    siblings = siblings_of(cells)
-    return {cell: {question: _joined(case, question, siblings[cell], alone) for question, case in cases.items()}
-            for cell, cases in alone.items()} if scheme.rights else {}
+    known, siblings = {cell.id: cell for cell in cells}, siblings_of(cells)
+    for result in results:
+        if cell := known.get(result.cell):
+            alone[cell.id][result.question] = _case(result, cell, questions[result.question], rights, scoring)
+    return {id: {question: _joined(case, question, siblings[id], alone) for question, case in cases.items()}
+            for id, cases in alone.items()}
 
 
 def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str], scoring: Scoring) -> Case:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from experiments.attribution.case import Case
 
@@ -81,6 +82,7 @@ CAUSES: tuple[Cause, ...] = (
 BY_NAME = {cause.name: cause for cause in CAUSES}
 
 
+@lru_cache(maxsize=4096)  # few cases of a run differ
 def cause_of(case: Case) -> Cause:
     """The one cause of a case."""
     return next(cause for cause in CAUSES if cause.holds(case))

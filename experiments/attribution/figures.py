@@ -14,7 +14,7 @@ from experiments.attribution.notes import notes_of
 from experiments.attribution.shares import Grouped, share
 from experiments.attribution.tradeoff import tradeoff_of
 from experiments.cells import Cell
-from experiments.metrics.aggregate import Estimate, aggregate
+from experiments.metrics.aggregate import Estimate, aggregate, share_among
 from experiments.metrics.scored import Scoring
 from experiments.question import Question
 from experiments.record import Result
@@ -62,13 +62,12 @@ def attribution_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, 
 
 
 def _row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> dict[str, Any]:
-    causes = {question: cause_of(case).name for question, case in cases.items()}
+    causes, together = [cause_of(case) for case in cases.values()], [grouped.get(name, name) for name in cases]
     named = {question: case for question, case in cases.items()
              if case.answerable and case.gold is not None and not case.closed_book}
     known = {question: case.known for question, case in cases.items() if case.right and case.known is not None}
     return {"cell": cell.id, "n": len(cases),
-            "causes": {one.name: share({question: name == one.name for question, name in causes.items()}, grouped)
-                       for one in CAUSES},
+            "causes": {one.name: share_among([cause is one for cause in causes], together) for one in CAUSES},
             "known": share(known, grouped),
             "gold_whole": share({question: case.in_view for question, case in named.items()}, grouped),
             "gold_found": _found(named, grouped, seed)}
@@ -76,5 +75,5 @@ def _row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> 
 
 def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
     rows = [_Found({"gold_found": case.found / case.gold}) for case in cases.values() if case.gold]
-    clusters = [grouped.get(question, question) for question in cases]
-    return aggregate(rows, seed=seed, clusters=clusters)["gold_found"] if rows else share({}, grouped)
+    together = [grouped.get(question, question) for question in cases]
+    return aggregate(rows, seed=seed, clusters=together)["gold_found"] if rows else share({}, grouped)
