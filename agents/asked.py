@@ -29,7 +29,7 @@ class Asked:
     def cost(self) -> Cost:
         """What it took this time, without its seconds; a failure's price is not known, and counts as none."""
         price = self.outcome.usage.price if isinstance(self.outcome, Reply) else 0.0
-        return Cost(0.0, self.attempts, int(self.replayed), 0.0 if self.replayed else price)
+        return Cost(0.0, self.attempts, int(self.replayed), 0.0 if self.replayed else price, int(self.attempts > 1))
 
     def to_json(self) -> dict[str, Any]:
         """For the graph's state."""

@@ -16,7 +16,7 @@ from agents.address import Address, Endpoint, Remote
 from agents.client import ModelClient
 from agents.context import Context
 from agents.hub import HUB, found_on_disk, place
-from agents.prices import free, pricer
+from agents.prices import free, priced, pricer
 from agents.replies import Pricer
 from agents.settings import CallLimits, ModelSettings
 from agents.weights import check, sha256_of
@@ -81,7 +81,7 @@ def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None,
         ModelError: as `resolve`, but for a missing key or missing weights of the catalogue.
     """
     target = resolve(spec, calls=False)
-    return _context(target, settings), pricer(target.remote.url, target.served) if target.remote else free
+    return _context(target, settings), _price(spec, target, settings)
 
 
 @contextlib.asynccontextmanager
@@ -99,17 +99,16 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     """
     target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
-    price: Pricer = free
     if not calls:
         endpoint: Endpoint = NoCalls()
     elif target.remote is not None:
-        endpoint, price = Remote(target.remote), pricer(target.remote.url, target.served)
+        endpoint = Remote(target.remote)
     else:
         endpoint = _server(target, settings)
         # One place: the server keeps one prompt's prefix. Two attempts: a prompt that ends the server twice is given
         # up, and the next question finds it running again.
         limits = CallLimits(seconds=limits.seconds, attempts=min(limits.attempts, 2), concurrency=1)
-    client = ModelClient(target.name, target.identity, target.served, endpoint, price, limits,
+    client = ModelClient(target.name, target.identity, target.served, endpoint, _price(spec, target, settings), limits,
                          settings.temperature, settings.reasoning_effort, _context(target, settings))
     try:
         yield client
@@ -125,6 +124,13 @@ class NoCalls:
 
     async def aclose(self) -> None:
         return None
+
+
+def _price(spec: str, target: Target, settings: ModelSettings) -> Pricer:
+    given = settings.prices.get(spec)
+    if given is not None:
+        return priced(given)
+    return pricer(target.remote.url, target.served) if target.remote is not None else free
 
 
 def _context(target: Target, settings: ModelSettings) -> Context | None:

@@ -1,12 +1,23 @@
-"""The price of a call from the table inside genai-prices, which is never updated over the network here."""
+"""The price of a call: from the settings, or the table inside genai-prices, never updated over the network here."""
 from __future__ import annotations
 
 from agents.replies import Pricer
+from agents.settings import Price
 
 
 def free(prompt: int, completion: int, cached: int) -> float:
     """A local model costs nothing."""
     return 0.0
+
+
+def priced(given: Price) -> Pricer:
+    """The price that the settings give."""
+    cached_price = given.prompt if given.cached is None else given.cached
+
+    def price(prompt: int, completion: int, cached: int) -> float:
+        return ((prompt - cached) * given.prompt + cached * cached_price + completion * given.completion) / 1_000_000
+
+    return price
 
 
 def pricer(url: str, model: str) -> Pricer:

@@ -8,9 +8,11 @@ class CallLimits(BaseModel):
     """What one model call may take.
 
     Attributes:
-        seconds: deadline of one call with all its attempts, from the moment that it has a place.
-        attempts: requests sent before a failure is final.
-        concurrency: calls at once to one model.
+        seconds: deadline of one call with all its attempts, from the moment that it has a place. What the server
+            asks it to wait counts, what it waits for a place behind other calls does not.
+        attempts: requests sent before a failure is final. One that is refused for the number of requests (HTTP 429)
+            is no failure: it is sent again while there is time.
+        concurrency: calls at once to one model, at most; fewer while its server refuses them for their number.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -36,6 +38,20 @@ class LocalSettings(BaseModel):
     start_seconds: float = Field(default=180.0, gt=0)
 
 
+class Price(BaseModel):
+    """What a model costs, in US dollars per million tokens.
+
+    Attributes:
+        cached: of prompt tokens that come from the server's cache; None means that they cost what the others do.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prompt: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    completion: float = Field(ge=0, allow_inf_nan=False)
+
+
 class ModelSettings(BaseModel):
     """What every call is sent with, its limits, and how a local model is served. The judge's calls are included.
 
@@ -44,6 +60,7 @@ class ModelSettings(BaseModel):
         reasoning_effort: sent as it is, where given; the server knows the words.
         context: tokens that prompt and reply may have together in a model that is served elsewhere; what cannot fit
             is not sent. None where it is unknown: the server says so itself.
+        prices: by the model's name as the settings have it; goes before the price that its provider lists.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,6 +68,7 @@ class ModelSettings(BaseModel):
     temperature: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     reasoning_effort: str | None = Field(default=None, min_length=1)
     context: int | None = Field(default=None, ge=256)
+    prices: dict[str, Price] = Field(default_factory=dict)
     calls: CallLimits = CallLimits()
     local: LocalSettings = LocalSettings()
 

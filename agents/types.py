@@ -50,16 +50,19 @@ class Cost:
         attempts: requests sent, retries included.
         replayed: calls that the journal answered.
         paid: US dollars spent this time; None where a price is unknown.
+        retried: calls that took more than one attempt.
     """
 
     seconds: float = 0.0
     attempts: int = 0
     replayed: int = 0
     paid: float | None = 0.0
+    retried: int = 0
 
     def __add__(self, other: Cost) -> Cost:
         paid = None if self.paid is None or other.paid is None else self.paid + other.paid
-        return Cost(self.seconds + other.seconds, self.attempts + other.attempts, self.replayed + other.replayed, paid)
+        return Cost(self.seconds + other.seconds, self.attempts + other.attempts, self.replayed + other.replayed, paid,
+                    self.retried + other.retried)
 
 
 @dataclass(frozen=True, slots=True)

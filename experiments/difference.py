@@ -47,7 +47,8 @@ def _differing(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, 
             isinstance(item, Mapping) for item in (*old, *new)):
         inside = [(str(at), *pair) for at, pair in enumerate(zip(old, new, strict=True))]
     else:
-        if old != new:
+        # What earlier versions had no setting for was then as it is now where that is empty.
+        if old != new and not (old is None and new in ([], {})):
             yield place, old, new
         return
     for key, before, after in inside:

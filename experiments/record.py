@@ -139,7 +139,9 @@ class Result(Stored):
 class Timing(Stored):
     """The part of a record that differs from one execution to the next; the judge's calls are in all of it.
 
-    `paid` is in US dollars, None where a price is unknown.
+    Attributes:
+        attempts: requests sent; `retried` counts the calls that took more than one.
+        paid: in US dollars, None where a price is unknown.
     """
 
     seconds: float
@@ -147,6 +149,7 @@ class Timing(Stored):
     replayed: int
     paid: float | None
     finished: str
+    retried: int = 0  # records of earlier versions do not say
 
 
 class Record(Stored):

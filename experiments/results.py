@@ -41,7 +41,7 @@ def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme
 def make_record(result: Result, cost: Cost) -> Record:
     """The record, timed from the cost of all that was played for it."""
     timing = Timing(seconds=round(cost.seconds, 4), attempts=cost.attempts, replayed=cost.replayed, paid=cost.paid,
-                    finished=datetime.now(UTC).isoformat(timespec="seconds"))
+                    finished=datetime.now(UTC).isoformat(timespec="seconds"), retried=cost.retried)
     return Record(result=result, timing=timing)
 
 

@@ -69,8 +69,9 @@ def _answered(record: Record, question: Question) -> Iterator[tuple[str, str]]:
     if result.notes:
         yield "notes", ", ".join(result.notes)
     usage = result.usage + result.sub_usage
+    again = f" ({timing.retried} calls retried)" if timing.retried else ""
     yield "used", (f"{usage.calls} calls, {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
-                   f"{price(usage.price)}; {timing.attempts} requests in {timing.seconds} s")
+                   f"{price(usage.price)}; {timing.attempts} requests{again} in {timing.seconds} s")
 
 
 def _cited(result: Result) -> Iterator[tuple[str, str]]:
