@@ -30,7 +30,7 @@ class Spending:
 
     Attributes:
         under_way: calls that are being made now.
-        calls: that this sitting made, however they ended; `retried` counts the requests beside the first of each.
+        calls: that this sitting made, however they ended; `retried` counts those that took more than one request.
         dollars: paid in this sitting, as far as prices are known.
         stopped: whether the budget has kept anything from being done.
     """
@@ -135,7 +135,7 @@ class Metered:
         finally:
             spending.under_way -= 1
             spending.calls += attempts > 0
-            spending.retried += max(attempts - 1, 0)
+            spending.retried += attempts > 1
         spending.add(done.reply.usage)
         return done
 

@@ -72,7 +72,7 @@ class Tally:
             self._failed[result.cell] += 1
         if not self._asked:
             self._look(timing.attempts > 0)
-        self.cost += Cost(0.0, timing.attempts, timing.replayed, timing.paid)
+        self.cost += Cost(0.0, timing.attempts, timing.replayed, timing.paid, timing.retried)
         worth = 0.0
         for usage in (result.usage, result.judge_usage, result.sub_usage):
             self.prompt_tokens += usage.prompt_tokens
@@ -140,7 +140,7 @@ class Tally:
 
     def said(self) -> str:
         """The sitting in one line, at its end."""
-        return _said(self.made, self.cost.attempts, self.cost.replayed, self.cost.paid)
+        return _said(self.made, self.cost)
 
     def calls(self) -> Mapping[str, int]:
         """The calls of this sitting, and the places that their servers leave them now."""
@@ -151,8 +151,10 @@ class Tally:
                 "places_at_most": sum(client.limits.concurrency for client in clients)}
 
 
-def _said(made: int, sent: int, replayed: int, paid: float | None) -> str:
-    return f"{made} records made now, {sent} calls sent and {replayed} from the journal, paid now {price(paid)}"
+def _said(made: int, cost: Cost) -> str:
+    again = f", of them {cost.retried} retried," if cost.retried else ""
+    return (f"{made} records made now, {cost.attempts} calls sent{again} and {cost.replayed} from the journal, "
+            f"paid now {price(cost.paid)}")
 
 
-NOTHING = _said(0, 0, 0, 0.0)
+NOTHING = _said(0, Cost())
