@@ -11,7 +11,7 @@ from experiments.views.types import Material, Value, View
 
 _ORDER = {None: "original", "separators_off": "separators off", "shuffle": "shuffled",
           "shuffle+separators_off": "separators off, shuffled"}
-_SAME = tuple(name for name in FACTORS if name != "perturbation")
+_SAME = tuple(name for name in FACTORS if name not in ("perturbation", "seed"))
 
 
 def order(material: Material) -> View | None:
@@ -19,9 +19,7 @@ def order(material: Material) -> View | None:
 
     The change is paired: each question's score less its score with the documents as they are.
     """
-    rows: list[tuple[Value, ...]] = []
-    for group in _groups(material.cells):
-        rows += _rows(material, group)
+    rows = [row for group in _groups(material.cells) for row in _rows(material, group)]
     if not rows:
         return None
     header = [name for metric in material.each for name in (material.shown(metric), f"{metric}: change")]
@@ -29,28 +27,34 @@ def order(material: Material) -> View | None:
                 ("The change is the mean difference to the original, question by question.",))
 
 
-def _groups(cells: Sequence[Mapping[str, Any]]) -> list[dict[str | None, Mapping[str, Any]]]:
-    """Cells by perturbation, of each group that has the original and another."""
-    groups: dict[tuple[str, ...], dict[str | None, Mapping[str, Any]]] = {}
+def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Cells that agree in all else, of each group that has the original and another, in the order of the table."""
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for cell in cells:
         if cell["perturbation"] in _ORDER and cell["condition"] != "closed-book":
-            groups.setdefault(tuple(str(cell.get(name)) for name in _SAME), {})[cell["perturbation"]] = cell
-    return [group for group in groups.values() if None in group and len(group) > 1]
+            groups.setdefault(tuple(str(cell.get(name)) for name in _SAME), []).append(cell)
+    names = list(_ORDER)
+    return [sorted(group, key=lambda cell: names.index(cell["perturbation"])) for group in groups.values()
+            if {None} < {cell["perturbation"] for cell in group}]
 
 
-def _rows(material: Material, group: Mapping[str | None, Mapping[str, Any]]) -> list[tuple[Value, ...]]:
+def _rows(material: Material, group: Sequence[Mapping[str, Any]]) -> list[tuple[Value, ...]]:
     shared = [name for name in varying(material.cells) if name != "perturbation"]
-    original = {result.question: result for result in material.results[group[None]["id"]]}
     rows: list[tuple[Value, ...]] = []
-    for perturbation, words in _ORDER.items():
-        if perturbation not in group:
-            continue
-        cell = group[perturbation]
+    for cell in group:
         results = material.results[cell["id"]]
-        pairs = [(original[result.question], result) for result in results if result.question in original]
-        rows.append((words, called(cell, shared) or called(cell, ["reasoning"]), len(results),
-                     *_beside(material, cell, results, pairs if perturbation else [])))
+        original = _original(cell, group) if cell["perturbation"] else None
+        before = {result.question: result for result in material.results[original["id"]]} if original else {}
+        pairs = [(before[result.question], result) for result in results if result.question in before]
+        rows.append((_ORDER[cell["perturbation"]], called(cell, shared) or called(cell, ["reasoning"]), len(results),
+                     *_beside(material, cell, results, pairs)))
     return rows
+
+
+def _original(cell: Mapping[str, Any], group: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The cell with the documents as they are, of the same seed where it has one."""
+    return next((one for one in group if one["perturbation"] is None and one.get("seed") in (None, cell.get("seed"))),
+                None)
 
 
 def _beside(material: Material, cell: Mapping[str, Any], results: Sequence[Result],

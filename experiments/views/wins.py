@@ -53,7 +53,7 @@ def _pairs(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, An
 def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether they differ in the condition alone, and in what has no effect without documents."""
     closed = "closed-book" in (first["condition"], second["condition"])
-    free = (*_FREE, "rules", "perturbation") if closed else _FREE
+    free = (*_FREE, "rules", "perturbation", "seed") if closed else _FREE
     return all(first.get(name) == second.get(name) for name in FACTORS if name not in free)
 
 
