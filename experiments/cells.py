@@ -110,14 +110,20 @@ def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in FACTORS if len({str(row.get(name)) for row in rows}) > 1] or ["reasoning"]
 
 
-def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the rows of a summary are called: the factors in which they differ, and the cell's id where those agree."""
+def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The factors of `varying` that tell rows apart by themselves: not those that follow from the condition."""
     factors = varying(rows)
-    if "condition" in factors:  # closed-book has rules of its own, which its condition says
-        rules = {row.get("rules") for row in rows if row["condition"] != "closed-book"}
-        factors = [name for name in factors if name != "rules" or len(rules) > 1]
-        # and what only some conditions have is no difference of its own
-        factors = [name for name in factors if name not in _SEARCHED or len(_values(rows, name)) > 1]
+    if "condition" not in factors:
+        return factors
+    # closed-book has rules of its own, which its condition says; only what searches has what it searches with
+    rules = {row.get("rules") for row in rows if row["condition"] != "closed-book"}
+    return [name for name in factors if (name != "rules" or len(rules) > 1)
+            and (name not in _SEARCHED or len(_values(rows, name)) > 1)]
+
+
+def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the rows of a summary are called: by the factors that tell them apart, and the cell's id where those agree."""
+    factors = telling(rows)
     named = [called(row, factors) or f"no {factors[0]}" for row in rows]
     counts = Counter(named)
     return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
