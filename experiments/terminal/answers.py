@@ -69,7 +69,7 @@ def _answered(record: Record, question: Question) -> Iterator[tuple[str, str]]:
     if result.notes:
         yield "notes", ", ".join(result.notes)
     usage = result.usage + result.sub_usage
-    again = f" ({timing.retried} calls retried)" if timing.retried else ""
+    again = f" (calls retried: {timing.retried})" if timing.retried else ""
     yield "used", (f"{usage.calls} calls, {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
                    f"{price(usage.price)}; {timing.attempts} requests{again} in {timing.seconds} s")
 
