@@ -23,7 +23,7 @@ from strategies.types import Failure, Message, Reply
 Mode = Literal["live", "record", "replay"]
 SCHEMA = ("CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, messages TEXT NOT NULL, parameters TEXT NOT NULL,"
           " reply TEXT, failure TEXT)",)
-_KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)"
+KEEP = "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)"
 _NEAREST_OF = 50_000_000  # characters of recorded prompts among which the nearest to a missed one is looked for
 
 
@@ -80,7 +80,7 @@ class Journal:
             (None, json.dumps(outcome_to_json(outcome)))
         shown = json.dumps([[message.role, [self.database.put_text(part) for part in message.parts]]
                             for message in messages])
-        self.database.put(_KEEP, (key, shown, json.dumps(parameters, sort_keys=True), reply, failure))
+        self.database.put(KEEP, (key, shown, json.dumps(parameters, sort_keys=True), reply, failure))
         await self.database.durable()
 
     def miss(self, key: str, messages: Sequence[Message]) -> ReplayMiss:

@@ -18,7 +18,7 @@ from documents.types import Chunk
 from retrieval.types import Hit
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL)",)
-_KEEP = "INSERT OR REPLACE INTO searches VALUES (?, ?, ?)"
+KEEP = "INSERT OR REPLACE INTO searches VALUES (?, ?, ?)"
 _SHOWN = 80  # characters of a request that was missed
 
 Request = Mapping[str, Any]
@@ -103,7 +103,7 @@ class Searches:
         if self._database is None:
             return
         text = request_json(request)
-        self._database.put(_KEEP, (request_key(request), text, json.dumps(self._written(found, self._database))))
+        self._database.put(KEEP, (request_key(request), text, json.dumps(self._written(found, self._database))))
 
     def _written(self, found: Found, database: Database) -> dict[str, Any]:
         sources = {hit.chunk.document: self._source_of(hit.chunk.document) for hit in found.hits} \

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from agents.models import resolve
 from documents.errors import BenchmarkError, RunError, SettingsError
 from documents.types import digest
+from experiments.cassettes.replay import Replay
 from experiments.difference import difference
 from experiments.exemplars import exemplars_hash
 from experiments.judges import ModelJudge
@@ -53,19 +54,32 @@ class Beginning:
     Attributes:
         folder: None until `begin` where the run is to begin anew: the earlier one may be damaged.
         continues: whether the folder holds calls or records of this run.
+        replay: the cassette that its calls are from; None where it makes them.
     """
 
-    path: Path
-    config: str
+    settings: RunSettings
     manifest: dict[str, Any]
     questions: tuple[Question, ...]
     lock: Connection
     folder: RunFolder | None = None
     continues: bool = False
+    replay: Replay | None = None
 
     def done(self) -> set[tuple[str, str]]:
         """The (cell, question) pairs whose records stay."""
         return self.folder.done() if self.folder and self.continues else set()
+
+    def kept(self) -> Mapping[str, str] | None:
+        """The contents of what was searched, by what it is called, where all that was found is kept; else None."""
+        if self.replay is not None:
+            return self.replay.pins(self.settings)
+        return self.folder.pins() if self.folder and self.folder.marked("searches") else None
+
+    def keeps_searches(self) -> None:
+        """Note that whatever was found is kept by now."""
+        if self.folder is not None:
+            self.folder.mark("searches", "kept")
+            self.folder.database.flush()
 
     def begin(self, searched: Mapping[str, str]) -> RunFolder:
         """Remove what does not belong to the run, and write what it is.
@@ -77,14 +91,24 @@ class Beginning:
             RunError: what was made came from an index with another content, or the folder cannot be written.
         """
         if self.folder is None:
-            remove_run(self.path)
-            self.folder = RunFolder(self.path, self.lock)
+            remove_run(self.settings.folder)
+            self.folder = RunFolder(self.settings.folder, self.lock)
+        if self.folder.is_empty():
+            self.keeps_searches()
+            if self.replay is not None:
+                self._take(self.replay, self.folder)
         for name, content in searched.items():
             self.folder.pin(name, content)
         if not self.continues:
             self.folder.clear_records()
-        self.folder.begin(self.config, self.manifest, self.questions)
+        self.folder.begin(self.settings.resolved(), self.manifest, self.questions)
         return self.folder
+
+    def _take(self, replay: Replay, folder: RunFolder) -> None:
+        """Take all that a cassette holds into an empty folder, or nothing."""
+        with folder.database.at_once():
+            replay.cassette.read_into(folder.database)
+            folder.mark("cassette", replay.cassette.hash)
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -92,29 +116,36 @@ class Beginning:
 
 
 def prepare_run(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Exemplar, ...] = (),
-                fresh: bool = False) -> Beginning:
+                fresh: bool = False, replay: Replay | None = None) -> Beginning:
     """What begins a new run, or one with equal settings and questions that can be continued.
 
     Args:
         fresh: what an earlier run left is of no interest, and `begin` removes it.
+        replay: the cassette that its calls are from.
 
     Raises:
-        RunError: the folder holds another run, or another process works on it.
-        BenchmarkError: two questions have one id.
+        RunError: the folder holds another run, or one of another origin, or another process works on it.
+        BenchmarkError: two questions have one id, or they are not those that were recorded.
         ModelError: a model is unknown.
         SettingsError: two models are one.
     """
     check_ids(benchmark)
     known = {} if fresh else known_models(settings.folder)
+    if replay is not None:
+        known |= replay.about.models
     config, manifest = settings.resolved(), _manifest(settings, benchmark, exemplars, known)
+    if replay is not None:
+        replay.check(settings, manifest["benchmark"]["hash"])
     with contextlib.ExitStack() as opened:
         lock = hold(settings.folder)
         opened.callback(lock.close)
-        beginning = Beginning(settings.folder, config, manifest, benchmark.questions, lock)
+        beginning = Beginning(settings, manifest, benchmark.questions, lock, replay=replay)
         if not fresh:
             beginning.folder = RunFolder(settings.folder, lock)
             opened.callback(beginning.folder.close)
             beginning.continues = _continues(beginning.folder, config, manifest)
+            if beginning.continues and replay is not None:
+                _check_origin(beginning.folder, replay)
         opened.pop_all()
     return beginning
 
@@ -150,6 +181,13 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
         if made.models.get(name) != identity:
             raise RunError(_other_run(folder.path, f"another model under the name {name}: its weights have changed"))
     return True
+
+
+def _check_origin(folder: RunFolder, replay: Replay) -> None:
+    """Replies of two origins would stand beside each other."""
+    if folder.marked("cassette") != replay.cassette.hash:
+        raise RunError(f"{folder.path} holds a run that is not from {replay.path}; give this one another name, as in "
+                       "--name replayed, or use --fresh to begin anew")
 
 
 def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:

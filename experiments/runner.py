@@ -14,6 +14,7 @@ from agents.client import ModelClient
 from agents.journal import Journal, Mode
 from agents.model import Model
 from experiments.beforehand import beforehand
+from experiments.cassettes.replay import Replay
 from experiments.cells import Cell, cells_of
 from experiments.checks import check_conditions
 from experiments.evidence.gold import match
@@ -79,13 +80,14 @@ class Watch:
 
 
 async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again: bool = False,
-              fresh: bool = False) -> RunFolder:
+              fresh: bool = False, replay: Replay | None = None) -> RunFolder:
     """Carry out or continue a run, and write its summary.
 
     Args:
         mode: of the journal.
         again: make every record of the run anew, each in the place of the one before.
         fresh: remove what an earlier run left, its journal too, once all that can be checked was.
+        replay: the cassette that calls and searches are from; goes with the mode `replay`.
 
     Returns:
         the finished run's folder, open.
@@ -103,7 +105,7 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
     spending = Spending(settings.budget, mode)
     if mode != "replay":
         check_prices(settings, [cell.model for cell in cells])
-    beginning = prepare_run(settings, benchmark, exemplars, fresh)
+    beginning = prepare_run(settings, benchmark, exemplars, fresh, replay)
     with ExitStack() as undone:
         undone.callback(beginning.close)
         done = set() if again else beginning.done()
@@ -111,8 +113,9 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         over = _Over(spending, settings.folder, cells, len(benchmark.questions))
         stage = _interruptible(watch.stage, lambda: over.check(done) if jobs else None)
         resources = Resources(benchmark, settings.seed, exemplars)
-        async with open_resources(settings, cells, resources, mode if jobs else None, stage):
+        async with open_resources(settings, cells, resources, beginning, mode if jobs else None, stage):
             folder = beginning.begin(resources.contents())
+            resources.recording.searches.begin(folder.database, mode)
             if jobs:
                 spending.recall(folder.database)
                 over.check(folder.done())

@@ -10,23 +10,29 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
 from agents.database import Database
 from agents.journal import SCHEMA as JOURNAL_SCHEMA
+from agents.searches import SCHEMA as SEARCHES_SCHEMA
 from documents.errors import RunError
 from documents.types import digest
 from experiments.question import Question
 from experiments.record import Record, Result, Timing
 from retrieval.files import why_unwritten, write_atomically
 
-VERSION = 1  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
+VERSION = 2  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
 _PINS = "CREATE TABLE IF NOT EXISTS pins (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+_TABLES = (_RECORDS, _QUESTIONS, _PINS)
+_PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
+# Other rows of `pins`: that all that was found is kept, and the hash of the cassette that calls and searches are from.
+Mark = Literal["searches", "cassette"]
+_MARKS = frozenset({"searches", "cassette"})
 _QUESTION = TypeAdapter(Question)
 _IN_ORDER = " FROM records r JOIN questions q ON q.id = r.question ORDER BY q.place, r.place"
 # Cells first, so that the key (cell, question) finds the rows: a scan would read every trace.
@@ -52,8 +58,8 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(f"{path}: cannot make the run folder: {error.strerror}") from error
-        self.database = Database(path / "records.sqlite", (*JOURNAL_SCHEMA, _RECORDS, _QUESTIONS, _PINS),
-                                 VERSION, reading=lock is None)
+        self.database = Database(path / "records.sqlite", (*JOURNAL_SCHEMA, *SEARCHES_SCHEMA, *_TABLES), VERSION,
+                                 reading=lock is None)
 
     @classmethod
     def existing(cls, path: Path) -> RunFolder:
@@ -90,8 +96,22 @@ class RunFolder:
         if known not in ([], [(value,)]) and not self.is_empty():
             raise RunError(f"{self.path} holds records over {name} as it was before it changed; give this run another "
                            "name, or use --fresh to begin anew")
-        self.database.put("INSERT OR REPLACE INTO pins VALUES (?, ?)", (name, value))
+        self.database.put(_PIN, (name, value))
         self.database.flush()
+
+    def pins(self) -> dict[str, str]:
+        """A hash of the content of what calls and records depend on, by what it is called."""
+        return {name: value for name, value in self.database.read("SELECT name, value FROM pins ORDER BY name")
+                if name not in _MARKS}
+
+    def marked(self, mark: Mark) -> str | None:
+        """What was said of where the run's searches or calls are from, or None."""
+        rows = self.database.read("SELECT value FROM pins WHERE name = ?", (mark,))
+        return str(rows[0][0]) if rows else None
+
+    def mark(self, mark: Mark, value: str) -> None:
+        """Say it; durable with what is put next."""
+        self.database.put(_PIN, (mark, value))
 
     async def add(self, record: Record, place: int) -> None:
         """Keep a record and return when it is durable."""

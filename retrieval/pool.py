@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _DECIMALS = 6  # of a cosine: what differs by less is a tie, which the number of threads must not decide
 
 
+def content_of(embedder: str, chunks: Iterable[str]) -> str:
+    """A hash of the chunks of a pool, by their ids, and of the embedder, by its identity."""
+    return digest(embedder, *sorted(chunks))
+
+
 class Within(NamedTuple):
     """A query among the chunks of one scope."""
 
@@ -44,7 +49,7 @@ class Pool:
     @property
     def content(self) -> str:
         """A hash of what can be found, and by which embedder."""
-        return digest(self._embedder.identity, *sorted(self._rows))
+        return content_of(self._embedder.identity, self._rows)
 
     def embed(self, progress: Progress = silent) -> None:
         """Embed every chunk, in windows that the model can read; texts embedded before come from the cache.

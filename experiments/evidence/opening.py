@@ -2,33 +2,38 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from agents.journal import Mode
 from agents.models import open_model
 from agents.search import Searcher
-from documents.errors import SettingsError
+from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.cells import Cell
+from experiments.evidence.recording import Scopes, content_of_index, embedder_pin, index_pin
 from experiments.evidence.resources import Pooled, Resources, scope_of
 from experiments.factors import Dense
 from experiments.judges import ModelJudge
-from experiments.manifest import known_models
+from experiments.manifest import Beginning
 from experiments.matrix import retrievers_of
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
 from retrieval.build import Progress, build_index
 from retrieval.cache import CachedEmbedder
+from retrieval.folder import settled
 from retrieval.index import Index
-from retrieval.pool import Pool
+from retrieval.manifest import read_manifest
+from retrieval.pool import Pool, Within
 from retrieval.sentence import SentenceEmbedder
 
 
 @contextlib.asynccontextmanager
-async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources: Resources, mode: Mode | None,
-                         progress: Progress) -> AsyncIterator[None]:
+async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources: Resources, beginning: Beginning,
+                         mode: Mode | None, progress: Progress) -> AsyncIterator[None]:
     """Open what the cells need into the resources; closed at the end.
+
+    A replay opens no model, and neither index nor embedder where every search was kept.
 
     Args:
         mode: None where no question is left, and only what is searched is looked at.
@@ -37,29 +42,27 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
         SettingsError: an index is of another format.
         ModelError, IndexFolderError: see `open_model`, `Index.open`.
     """
-    benchmark = resources.benchmark
     async with contextlib.AsyncExitStack() as stack:
         if mode is not None:
-            await _open_models(settings, cells, mode != "replay", resources, stack)
+            await _open_models(settings, cells, mode != "replay", beginning.manifest["models"], resources, stack)
+        resources.recording.pins = beginning.kept() if mode == "replay" else None
         for cell in cells:
             if cell.retriever is not None and cell.format is not None:
-                _open_index(cell, settings, benchmark, resources, progress)
+                _open_searcher(cell, settings, resources, progress)
             elif cell.retriever is not None:
-                _open_pool(retriever_named(settings, cell.retriever), benchmark, resources)
-        for key, index in resources.indexes.items():
-            resources.searchers[key] = Searcher(index, retriever_named(settings, key[0]).k)
-            stack.callback(resources.searchers[key].close)
-        for pooled in resources.pools.values():
-            stack.callback(pooled.searcher.close)
+                _open_pool(retriever_named(settings, cell.retriever), resources)
+        for searcher in (*resources.searchers.values(), *(pooled.searcher for pooled in resources.pools.values())):
+            stack.callback(searcher.close)
         if mode is not None:
-            for pool in {id(pooled.pool): pooled.pool for pooled in resources.pools.values()}.values():
+            for pool in {id(one.pool): one.pool for one in resources.pools.values() if one.pool is not None}.values():
                 pool.embed(progress)
         yield
+        if mode in ("replay", "live"):  # every question was asked again, so by now every search was kept
+            beginning.keeps_searches()
 
 
-async def _open_models(settings: RunSettings, cells: Sequence[Cell], calls: bool, resources: Resources,
-                       stack: contextlib.AsyncExitStack) -> None:
-    known = known_models(settings.folder)
+async def _open_models(settings: RunSettings, cells: Sequence[Cell], calls: bool, known: Mapping[str, str],
+                       resources: Resources, stack: contextlib.AsyncExitStack) -> None:
     for name in dict.fromkeys(cell.model for cell in cells):
         resources.clients[name] = await stack.enter_async_context(
             open_model(name, settings.calls, calls=calls, known=known.get(name)))
@@ -80,42 +83,65 @@ def retriever_named(settings: RunSettings, name: str | None) -> Dense:
     return next(one for one in retrievers_of(settings) if one.name == name)
 
 
-def _open_index(cell: Cell, settings: RunSettings, benchmark: Benchmark, resources: Resources,
-                progress: Progress) -> None:
-    """Open, or build over the benchmark's corpus, the index that the cell searches."""
+def _open_searcher(cell: Cell, settings: RunSettings, resources: Resources, progress: Progress) -> None:
+    """Open what searches the cell's index, and the index itself unless a replay knows what it found."""
     key = (cell.retriever, cell.format)
-    if key in resources.indexes or cell.format is None:
+    if key in resources.searchers or cell.format is None:
         return
-    retriever = retriever_named(settings, cell.retriever)
-    path = index_folder(settings, retriever, cell.format)
+    retriever, recording = retriever_named(settings, cell.retriever), resources.recording
+    if recording.pins is None:
+        resources.indexes[key] = _open_index(retriever, cell.format, settings, resources.benchmark, progress)
+    elif index_pin(key) not in recording.pins and (there := _content_there(retriever)):
+        recording.pins = {**recording.pins, index_pin(key): there}
+    index = resources.indexes.get(key)
+    resources.searchers[key] = Searcher(index, retriever.k, recording.searched(key))
+
+
+def _open_index(retriever: Dense, format: Format, settings: RunSettings, benchmark: Benchmark,
+                progress: Progress) -> Index:
+    """Open the retriever's index, or build it over the benchmark's corpus."""
+    path = index_folder(settings, retriever, format)
     if retriever.index is None:
         assert benchmark.corpus is not None
-        build = retriever.build.model_copy(update={"formats": (cell.format,)})
+        build = retriever.build.model_copy(update={"formats": (format,)})
         build_index([benchmark.corpus], path, build, progress=progress)
     index = Index.open(path)
-    if index.manifest.settings.formats != (cell.format,):
+    if index.manifest.settings.formats != (format,):
         raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
                             "set formats to match, one format to an index")
     index.check_embedder()
-    resources.indexes[key] = index
+    return index
 
 
-def _open_pool(retriever: Dense, benchmark: Benchmark, resources: Resources) -> None:
+def _content_there(retriever: Dense) -> str | None:
+    """What an index holds by its manifest: one that stands elsewhere may be the recorded one. None where none is."""
+    try:
+        return content_of_index(read_manifest(settled(retriever.index))) if retriever.index else None
+    except (OSError, IndexFolderError, KeyError):
+        return None
+
+
+def _open_pool(retriever: Dense, resources: Resources) -> None:
     """The pool that the retriever searches; two retrievers over the same chunks share one."""
-    if retriever.name in resources.pools:
+    name, everything, recording = retriever.name, retriever.over == "all", resources.recording
+    if name in resources.pools:
         return
-    embedder = CachedEmbedder(SentenceEmbedder.named(retriever.build.embedder))
-    everything = retriever.over == "all"
-    made = Pool(_scopes(benchmark, everything), embedder)
-    same = (one.pool for one in resources.pools.values()
-            if one.everything == everything and one.pool.content == made.content)
-    pool = next(same, made)
-    resources.pools[retriever.name] = Pooled(pool, Searcher(pool, retriever.k), everything)
+    brought = _scopes(resources.benchmark, everything)
+    if recording.pins is not None:
+        pool, scopes = None, Scopes(recording.pins.get(embedder_pin(name), ""), brought)
+    else:
+        embedder = CachedEmbedder(SentenceEmbedder.named(retriever.build.embedder))
+        scopes, made = Scopes(embedder.identity, brought), Pool(brought, embedder)
+        same = (one.pool for one in resources.pools.values()
+                if one.everything == everything and one.pool is not None and one.pool.content == made.content)
+        pool = next(same, made)
+    searcher: Searcher[Within] = Searcher(pool, retriever.k, recording.pooled(name, scopes))
+    resources.pools[name] = Pooled(pool, searcher, everything, scopes)
 
 
-def _scopes(benchmark: Benchmark, everything: bool) -> dict[str, Iterable[Chunk]]:
+def _scopes(benchmark: Benchmark, everything: bool) -> dict[str, Sequence[Chunk]]:
     if everything:
-        own: Sequence[Chunk] = [chunk for question in benchmark.questions for chunk in question.own]
+        own = [chunk for question in benchmark.questions for chunk in question.own]
         return {"all": [*own, *benchmark.shared]}
-    scopes: dict[str, Iterable[Chunk]] = {"shared": benchmark.shared}
+    scopes: dict[str, Sequence[Chunk]] = {"shared": benchmark.shared}
     return scopes | {scope_of(one, everything): one.own for one in benchmark.questions if one.own}

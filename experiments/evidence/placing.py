@@ -2,17 +2,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
+from agents.searches import Found
 from documents.types import Chunk, Format
 from experiments.cells import Cell
 from experiments.evidence.gold import match
+from experiments.evidence.recording import IndexKey, Recording, as_json
 from experiments.question import Benchmark, Gold, Question
 from retrieval.index import Index
 from strategies.types import Passage
 
 SourceOf = Callable[[str], str]
-IndexKey = tuple[str | None, str | None]
 
 
 class Places:
@@ -38,13 +39,13 @@ class Placing:
     """What the conditions place.
 
     Args:
-        indexes: by retriever and format.
+        recording: what is taken out of indexes.
         gold: a question's gold as an index can hold it.
     """
 
-    def __init__(self, benchmark: Benchmark, indexes: Mapping[IndexKey, Index], source_of: SourceOf,
+    def __init__(self, benchmark: Benchmark, recording: Recording, source_of: SourceOf,
                  gold: Callable[[Question], tuple[Gold, ...]]) -> None:
-        self._benchmark, self._indexes = benchmark, indexes
+        self._benchmark, self._recording = benchmark, recording
         self._source_of, self._gold = source_of, gold
         self._places: dict[IndexKey, Places] = {}
         self._documents: dict[tuple[IndexKey, str], Chunk] = {}
@@ -64,23 +65,34 @@ class Placing:
         if question.own:
             return Places(question.own, self._source_of).gold(question.gold)
         key = (cell.retriever, cell.format)
-        chunks = self._benchmark.shared if cell.retriever is None else self._indexes[key].chunks
+        if cell.retriever is None:
+            return self._among(key, self._benchmark.shared, question.gold)
+        gold = self._gold(question)
+        request = {"condition": "evidence", "gold": as_json(gold)}
+        return self._recording.of_index(
+            key, request, lambda index: Found.placed(self._among(key, index.chunks, gold), "evidence")).chunks
+
+    def _among(self, key: IndexKey, chunks: Sequence[Chunk], gold: Sequence[Gold]) -> tuple[Chunk, ...]:
         if key not in self._places:
             self._places[key] = Places(chunks, self._source_of)
-        return self._places[key].gold(question.gold if cell.retriever is None else self._gold(question))
+        return self._places[key].gold(gold)
 
     def _whole(self, cell: Cell, question: Question) -> tuple[Chunk, ...]:
         """The documents that the gold names, each whole; those that the index does not hold are left out."""
-        key = (cell.retriever, cell.format)
-        sources = self._indexes[key].manifest.sources
-        ids = {source: entry.document for source, entry in sources.items()}
-        known = ids | {id: id for id in ids.values()}
-        wanted = dict.fromkeys(known[item.document] for item in self._gold(question) if item.document in known)
-        return tuple(self._document(key, id) for id in wanted)
+        key, gold = (cell.retriever, cell.format), self._gold(question)
+        request = {"condition": "full", "gold": as_json(gold)}
+        return self._recording.of_index(
+            key, request, lambda index: Found.placed(self._documents_of(key, index, gold), "full")).chunks
 
-    def _document(self, key: IndexKey, id: str) -> Chunk:
+    def _documents_of(self, key: IndexKey, index: Index, gold: Sequence[Gold]) -> tuple[Chunk, ...]:
+        ids = {source: entry.document for source, entry in index.manifest.sources.items()}
+        known = ids | {id: id for id in ids.values()}
+        wanted = dict.fromkeys(known[item.document] for item in gold if item.document in known)
+        return tuple(self._document(key, index, id) for id in wanted)
+
+    def _document(self, key: IndexKey, index: Index, id: str) -> Chunk:
         if (key, id) not in self._documents:
-            document = self._indexes[key].document(id)
+            document = index.document(id)
             format: Format = "html" if key[1] == "html" else "plain"
             self._documents[key, id] = Chunk.of(document, format, 0, len(document.text(format)))
         return self._documents[key, id]

@@ -4,16 +4,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from agents.client import ModelClient
 from agents.search import Searcher, SearchFunction, instant
+from agents.searches import Found
+from documents.errors import ReplayMiss
 from documents.types import Chunk, digest
 from experiments.cells import Cell
 from experiments.evidence.perturbing import Changed, Perturber
-from experiments.evidence.placing import IndexKey, Placing
+from experiments.evidence.placing import Placing
+from experiments.evidence.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, index_pin
+from experiments.manifest import questions_hash
 from experiments.question import Benchmark, Gold, Question
 from retrieval.conditions import Placed
-from retrieval.index import CHUNKS, Index
+from retrieval.index import Index
 from retrieval.pool import Pool, Within
 from strategies.types import Exemplar, Search
 
@@ -23,12 +28,14 @@ class Pooled:
     """A retriever over chunks that questions bring.
 
     Attributes:
+        pool: None in a replay, which gives what was found.
         everything: whether each question searches those of all; else its own, or, where it has none, the shared ones.
     """
 
-    pool: Pool
+    pool: Pool | None
     searcher: Searcher[Within]
     everything: bool
+    scopes: Scopes
 
     def within(self, question: Question) -> SearchFunction:
         """The searches of a question."""
@@ -69,7 +76,8 @@ class Resources:
         self.indexes: dict[IndexKey, Index] = {}
         self.searchers: dict[IndexKey, Searcher[str]] = {}
         self.pools: dict[str, Pooled] = {}
-        self._placing = Placing(benchmark, self.indexes, self.source_of, self.indexed_gold)
+        self.recording = Recording(self.indexes, self.source_of)
+        self._placing = Placing(benchmark, self.recording, self.source_of, self.indexed_gold)
         self._seed = seed
         self._perturber = Perturber(benchmark, self.source_of)
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
@@ -81,7 +89,7 @@ class Resources:
         for index in self.indexes.values():
             with contextlib.suppress(KeyError):
                 return index.source_of(document)
-        return document
+        return self.recording.searches.sources.get(document, document)
 
     def indexed_documents(self) -> set[str]:
         """Ids and source paths of the documents that can be searched."""
@@ -95,20 +103,19 @@ class Resources:
 
     def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
         """The gold that the cell's evidence is matched with."""
-        indexed = (cell.retriever, cell.format) in self.indexes
-        return self.indexed_gold(question) if indexed else question.gold
+        return question.gold if cell.format is None else self.indexed_gold(question)
 
     def answerable(self, cell: Cell, question: Question) -> bool:
         """Whether the question can be answered under the cell's condition: not where its gold was dropped."""
         return question.answerable and not (cell.change.drop_gold and question.gold)
 
     def contents(self) -> dict[str, str]:
-        """A hash of the chunks and the embedder of each index and pool, by what it is called."""
-        indexes = {f"the index of {name} in {format}": digest(index.manifest.files[CHUNKS],
-                                                              index.manifest.embedder.identity)
-                   for (name, format), index in self.indexes.items()}
-        return indexes | {f"the chunks that {name} searches": pooled.pool.content
-                          for name, pooled in self.pools.items()}
+        """A hash of the content of each index, and of each pool and its embedder, by what it is called."""
+        named = {index_pin(key): self.recording.content(key) for key in self.searchers}
+        for name, pooled in self.pools.items():
+            if pooled.scopes.embedder:
+                named |= {chunks_pin(name): pooled.scopes.everything, embedder_pin(name): pooled.scopes.embedder}
+        return {name: content for name, content in named.items() if content}
 
     def placed(self, cell: Cell, question: Question) -> Changed:
         """What the cell places before the question is asked, perturbed; nothing under `retrieved`."""
@@ -120,7 +127,10 @@ class Resources:
     def shown(self, cell: Cell, question: Question) -> Shown:
         """What a search returns under the cell's condition."""
         if not cell.searched:
-            placed = self.placed(cell, question)
+            try:
+                placed = self.placed(cell, question)
+            except ReplayMiss as error:
+                return Shown(_missed(error))
             return Shown(instant(Placed(placed.chunks, cell.condition)), list(placed.notes))
         key = (cell.retriever, cell.format)
         found = self.searchers[key] if key in self.searchers else self.pools[str(cell.retriever)].within(question)
@@ -137,7 +147,34 @@ class Resources:
         return Shown(search, notes)
 
     def _changed(self, cell: Cell, question: Question, chunks: Sequence[Chunk]) -> Changed:
-        index = self.indexes.get((cell.retriever, cell.format))
-        return self._perturber.changed(cell.change, question, chunks, self.gold(cell, question),
-                                       self._seed if cell.seed is None else cell.seed,
-                                       index.chunks if index is not None else ())
+        """The chunks as the cell perturbs them; negatives may be drawn from its index."""
+        seed = self._seed if cell.seed is None else cell.seed
+
+        def changed(more: Sequence[Chunk]) -> Changed:
+            return self._perturber.changed(cell.change, question, chunks, self.gold(cell, question), seed, more)
+
+        if cell.format is None or not cell.change.negatives:
+            return changed(())
+        request = {"perturbation": str(cell.change), "seed": seed, "question": question.id,
+                   "questions": self._questions, "shown": [chunk.id for chunk in chunks]}
+
+        def found(index: Index) -> Found:
+            made = changed(index.chunks)
+            return Found.placed(made.chunks, "perturbation", made.notes)
+
+        taken = self.recording.of_index((cell.retriever, cell.format), request, found)
+        return Changed(taken.chunks, taken.notes)
+
+    @cached_property
+    def _questions(self) -> str:
+        """A hash of all that negatives are drawn from beside an index."""
+        return digest(questions_hash(self.benchmark), *(chunk.id for chunk in self.benchmark.shared))
+
+
+def _missed(error: ReplayMiss) -> SearchFunction:
+    """A search that ends its question, as any other does that a replay has nothing for."""
+
+    async def search(action: Search) -> Sequence[Chunk]:
+        raise error
+
+    return search

@@ -1,0 +1,119 @@
+"""A cassette as a run is made from it again: what it says of its run, and whether that fits."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agents.cassette import Cassette
+from documents.errors import BenchmarkError, RunError, SettingsError
+from experiments.difference import difference
+from experiments.evidence.recording import chunks_pin, embedder_pin, index_pin
+from experiments.factors import Dense
+from experiments.matrix import retrievers_of
+from experiments.settings import RunSettings
+from experiments.settings_file import check_settings
+
+LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops is no part of what it recorded
+FORMATS = ("html", "plain")
+
+
+class About(BaseModel):
+    """What a cassette says of its run.
+
+    Attributes:
+        settings: resolved; without those of `LEFT_OUT`.
+        benchmark: name, number of questions, and their hash.
+        models: identities by name.
+        pins: hashes of what was searched, by what it is called.
+        cells: what each is called.
+        results: the hash over all results, which a replay under the same settings has too.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    settings: dict[str, Any]
+    benchmark: dict[str, str | int]
+    prompts: str
+    judge_prompt: str
+    exemplars: str | None
+    models: dict[str, str]
+    pins: dict[str, str]
+    cells: list[str]
+    results: str
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A cassette that a run is made from."""
+
+    cassette: Cassette
+    about: About
+
+    @classmethod
+    def open(cls, path: Path) -> Replay:
+        """The cassette in a file; RunError where there is none that is whole and that this ragbed can read."""
+        cassette = Cassette.open(path)
+        try:
+            return cls(cassette, About.model_validate(cassette.about))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise RunError(f"{path}: does not say what its run was: {'.'.join(map(str, first['loc']))}: "
+                           f"{first['msg']}") from error
+
+    @property
+    def path(self) -> Path:
+        return self.cassette.path
+
+    @cached_property
+    def recorded(self) -> RunSettings:
+        """The settings that were recorded; SettingsError where this ragbed has them no longer."""
+        return check_settings(self.about.settings, str(self.path))
+
+    def same_settings(self, settings: RunSettings) -> bool:
+        """Whether a run with these settings is the recorded one, wherever its files are."""
+        known, now = (yaml.safe_dump({name: value for name, value in one.model_dump(mode="json").items()
+                                      if name not in LEFT_OUT}) for one in (self.recorded, settings))
+        return difference(known, now, same_questions=True) is None
+
+    def check(self, settings: RunSettings, questions: str) -> None:
+        """Make sure that the recorded run is made again from the recorded questions; other settings may ask others.
+
+        Args:
+            questions: the hash of those that were loaded.
+
+        Raises:
+            BenchmarkError: they are others.
+        """
+        if self.same_settings(settings) and questions != self.about.benchmark.get("hash"):
+            raise BenchmarkError(f"{self.about.benchmark.get('name')}: the questions{self.place(settings)} are not "
+                                 f"those that {self.path} was recorded with; name the files of those with --set "
+                                 "benchmark.path=PATH")
+
+    def place(self, settings: RunSettings) -> str:
+        """Where the settings have the benchmark's files, and who says so."""
+        path = getattr(settings.benchmark, "path", None)
+        said = getattr(self.recorded.benchmark, "path", None)
+        return "" if path is None else f" at {path} (as {self.path} says)" if path == said else f" at {path}"
+
+    def pins(self, settings: RunSettings) -> dict[str, str]:
+        """The recorded contents of what these settings search: retrievers of one name have to search one thing."""
+        before = {one.name: _searches(one) for one in retrievers_of(self.recorded)}
+        names = {pin for one in retrievers_of(settings) if before.get(one.name) == _searches(one)
+                 for pin in (chunks_pin(one.name), embedder_pin(one.name),
+                             *(index_pin((one.name, format)) for format in FORMATS))}
+        return {name: value for name, value in self.about.pins.items() if name in names}
+
+
+def missing_files(replay: Replay, error: BenchmarkError) -> SettingsError:
+    """The error of a benchmark whose files are not where a cassette says that they are."""
+    return SettingsError(f"{error}; that place is from {replay.path}: name another with --set benchmark.path=PATH")
+
+
+def _searches(retriever: Dense) -> tuple[object, ...]:
+    return retriever.index, retriever.over, retriever.build
