@@ -1,6 +1,4 @@
 """Why each question came out as it did: one cause for each question in each cell, told from the run alone."""
-import json
-import re
 import time
 
 import pytest
@@ -19,8 +17,6 @@ from experiments.cells import Cell
 from experiments.question import Gold, Question
 from experiments.record import Result, StoredPassage, Verdict
 from experiments.scheme import ANSWERS, Scheme
-from experiments.store import RunFolder
-from strategies.reading import REFUSAL
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
 

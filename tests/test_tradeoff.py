@@ -1,0 +1,72 @@
+"""The refusal trade-off: how much is answered, against how much of that is wrong."""
+import pytest
+
+from experiments.attribution.case import Case
+from experiments.attribution.tradeoff import tradeoff_of
+from experiments.cells import Cell
+
+CELL = Cell(model="m", retrieval=None, retriever=None, reasoning="direct", rules="grounded", condition="given",
+            perturbation=None, show="question", format=None, benchmark="b", repeat=0)
+
+
+def traded(*cases, cell=CELL, grouped=()):
+    return tradeoff_of([cell], {cell.id: {str(place): case for place, case in enumerate(cases)}}, dict(grouped))
+
+
+def answered(score, **changes):
+    return Case(**{"outcome": "answered", "score": score, **changes})
+
+
+REFUSED = Case(outcome="refused", score=-1.0, refused=True)
+
+
+def test_coverage_counts_answers_and_risk_the_wrong_among_them():
+    row, = traded(answered(1.0), answered(1.0), answered(0.0), REFUSED)
+    assert (row["cell"], row["answered"]["mean"], row["answered"]["n"]) == (CELL.id, 0.75, 4)
+    assert (row["risk"]["mean"], row["risk"]["n"]) == (pytest.approx(1 / 3), 3)
+    assert row["refused"]["mean"] == 0.25
+    assert 0 < row["risk"]["low"] < 1 / 3 < row["risk"]["high"] < 1
+
+
+def test_unanswerable_questions_count_and_every_answer_to_them_is_wrong():
+    right = Case(outcome="refused", score=1.0, refused=True, answerable=False)
+    row, = traded(answered(1.0), answered(0.0, answerable=False), right)
+    assert (row["answered"]["n"], row["answered"]["mean"]) == (3, pytest.approx(2 / 3))
+    assert (row["risk"]["mean"], row["risk"]["n"]) == (0.5, 2)
+
+
+def test_partially_correct_is_wrong():
+    assert traded(answered(0.5), answered(1.0))[0]["risk"]["mean"] == 0.5
+
+
+def test_failures_lower_the_coverage_and_are_no_risk():
+    failed = [Case(outcome=outcome, score=0.0) for outcome in ("malformed", "too_long", "budget", "timeout", "error")]
+    row, = traded(answered(1.0), *failed)
+    assert (row["answered"]["mean"], row["refused"]["mean"]) == (pytest.approx(1 / 6), 0.0)
+    assert (row["risk"]["mean"], row["risk"]["n"]) == (0.0, 1)
+
+
+def test_what_is_not_judged_or_scored_is_answered_and_no_part_of_the_risk():
+    row, = traded(answered(0.0), answered(0.0, unjudged=True), answered(None))
+    assert (row["answered"]["mean"], row["risk"]["mean"], row["risk"]["n"]) == (1.0, 1.0, 1)
+
+
+def test_where_all_is_refused_there_is_no_risk_to_state():
+    row, = traded(REFUSED, REFUSED)
+    assert (row["answered"]["mean"], row["risk"]) == (0.0, {"mean": None, "low": None, "high": None, "n": 0})
+
+
+def test_only_rules_that_offer_a_refusal_have_one():
+    from dataclasses import replace
+
+    for rules in ("open", "reading", "choice", "closed-book"):
+        assert traded(answered(1.0), cell=replace(CELL, rules=rules)) is None
+    assert tradeoff_of([CELL], {}, {}) is None
+
+
+def test_questions_that_share_a_document_widen_the_interval():
+    cases = [answered(float(place < 20)) for place in range(40)]
+    alone, = traded(*cases)
+    joined, = traded(*cases, grouped={str(place): str(place // 4) for place in range(40)})
+    widths = [row["risk"]["high"] - row["risk"]["low"] for row in (alone, joined)]
+    assert widths[1] > 1.5 * widths[0]
