@@ -1,21 +1,41 @@
 """From a run's folder to its report."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from documents.errors import RunError
+from experiments.attribution import causes_of
+from experiments.cells import Cell
+from experiments.record import Result
 from experiments.report import ReportInput, write_report
+from experiments.settings_file import read_settings
 from experiments.store import RunFolder
 from retrieval.files import why_unwritten
 
 
 def report_run(folder: RunFolder) -> Path:
-    """Write `report.html` of a finished run; RunError where it has not finished or the file cannot be written."""
+    """Write `report.html` of a finished run.
+
+    Raises:
+        RunError: the run has not finished, or the file cannot be written.
+        SettingsError: the run's settings cannot be read.
+    """
     path = folder.path / "report.html"
-    summary = folder.summary()
     try:
-        write_report(ReportInput(summary["name"], summary, folder.questions(), folder.records(), folder.database.text),
-                     path)
+        write_report(_input(folder), path)
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
     return path
+
+
+def _input(folder: RunFolder) -> ReportInput:
+    summary, questions = folder.summary(), folder.questions()
+    settings = read_settings(folder.path / "config.yaml")
+    scheme = settings.benchmark.scheme_of(questions.values())
+    cells = [Cell.of(row) for row in summary["cells"]]
+
+    def causes(results: Sequence[Result]) -> dict[str, dict[str, str]]:
+        return causes_of(cells, results, questions, scheme, settings.scoring)
+
+    return ReportInput(summary["name"], summary, questions, folder.records(), folder.database.text, scheme.rights, causes)

@@ -3,26 +3,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import re
-from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from experiments.report.breakdowns import breakdowns
+from experiments.record import Result
 from experiments.report.cells import table
-from experiments.report.papers import papers
-from experiments.report.plot import plot
-from experiments.report.questions import entries
-from experiments.report.store import TextStore, pack
+from experiments.report.links import to_questions
+from experiments.report.overview import overview
+from experiments.report.questions import browse
 from experiments.report.text import pieces, visible
-from experiments.report.verdicts import verdicts
 from experiments.report.view import ReportInput
 from retrieval.files import write_atomically
 
-SCRIPTS = ("unpack.js", "plot.js", "texts.js", "browse.js")
-STYLES = ("page.css", "tables.css", "questions.css")
+# In the order in which they use each other.
+SCRIPTS = ("unpack.js", "dom.js", "data.js", "search.js", "filter.js", "state.js", "list.js", "question.js", "answers.js",
+           "evidence.js", "trace.js", "browse.js", "print.js")
+STYLES = ("page.css", "tables.css", "charts.css", "questions.css", "answers.css")
 
 
 def write_report(view: ReportInput, path: Path) -> None:
@@ -37,67 +34,34 @@ def render(view: ReportInput) -> str:
     environment = Environment(loader=PackageLoader("experiments.report", "assets"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["pieces"] = pieces
+    environment.globals["to_questions"] = to_questions
     return environment.get_template("page.html.j2").render(_context(view))
 
 
 def _context(view: ReportInput) -> dict[str, Any]:
-    store = TextStore(view.text)
     cells = table(view.summary.get("cells") or (), view.summary.get("columns") or ())
-    records = list(view.records)
-    asked = list(entries(view.questions, records, cells.cells, store))
-    figure = plot(cells)
+    results: list[Result] = []
+    browser = browse(view, cells.cells, results)
     return {
-        "name": visible(view.name), "run": visible(str(view.summary.get("run") or "")), "table": cells,
-        "notes": [visible(str(note)) for note in view.summary.get("notes") or ()],
-        "verdicts": verdicts(cells, [record.result for record in records]), "entries": asked,
-        "breakdowns": breakdowns(view.summary.get("views") or ()),
-        "papers": papers(view, cells.cells, [record.result for record in records]),
-        "outcomes": _kinds(card.outcome for entry in asked for card in entry.cards),
-        "grades": _kinds(card.grade for entry in asked for card in entry.cards),
-        "blocks": store.finish(), "omitted": store.omitted, **_assets(figure),
+        **overview(view, cells, results),
+        "name": visible(view.name), "run": visible(str(view.summary.get("run") or "")), "browser": browser,
+        "notes": [visible(str(note)) for note in view.summary.get("notes") or ()], **_assets(),
     }
 
 
-def _kinds(words: Iterable[str]) -> list[str]:
-    return sorted({word for word in words if word})
-
-
-def _assets(figure: str | None) -> dict[str, Any]:
-    """Scripts and styles with the policy that admits these and nothing else.
-
-    Plotly adds a style sheet for maps unless an element of its id is there; the page has one, so that the
-    policy need not admit 80 KB of styles that no plot here uses.
-    """
+def _assets() -> dict[str, str]:
+    """Script and style with the policy that admits these and nothing else."""
     folder = files("experiments.report").joinpath("assets")
     script = "\n".join(folder.joinpath(name).read_text("utf-8") for name in SCRIPTS)
     style = "\n".join(folder.joinpath(name).read_text("utf-8") for name in STYLES)
-    library = _plotly() if figure else ""
-    scripts = [script, library] if library else [script]
-    return {"script": script, "style": style, "figure": for_script(json.loads(figure)) if figure else "",
-            "style_ids": re.findall(r'if\(!document\.getElementById\("([0-9a-f]{64})"\)\)', library),
-        "library": pack(library) if library else "", "policy": policy(scripts, [style])}
-
-
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return str(get_plotlyjs()).replace("\r\n", "\n")
+    return {"script": script, "style": style, "policy": policy([script], [style])}
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:
-    """Nothing may be loaded or sent; only the named scripts and styles run.
-
-    The empty style is Plotly's: it adds one to the page and fills it through the CSSOM.
-    """
-    return (f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes([*styles, ''])}; "
+    """Nothing may be loaded or sent; only the named scripts and styles run."""
+    return (f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
             "base-uri 'none'; form-action 'none'")
 
 
 def _hashes(texts: list[str]) -> str:
     return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in texts)
-
-
-def for_script(data: Mapping[str, Any]) -> str:
-    """JSON that no text can break out of: `<`, `>` and `&` are written as escapes."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

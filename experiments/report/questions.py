@@ -1,151 +1,134 @@
-"""The question browser as data: each question with its gold, its answers side by side, its evidence."""
+"""The question browser as data: an index of all questions, and for each an item that the page's script opens when asked."""
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from markupsafe import Markup
+from itertools import groupby
+from typing import Any
 
 from experiments.question import Question
 from experiments.record import Record, Result
 from experiments.report.answers import linked
-from experiments.report.asked import AskedSub, Reference, Sub, asked, found, graded, references, subs
+from experiments.report.asked import asked, references, subs
 from experiments.report.cells import Cell, column
-from experiments.report.passages import Passage, passages
-from experiments.report.store import TextStore
-from experiments.report.text import Bounded, bounded, visible
-from experiments.report.trace import Step, steps
+from experiments.report.listing import Listing, Words
+from experiments.report.passages import Passages
+from experiments.report.store import BUDGET, Blocks, Packed, as_json, pack
+from experiments.report.text import bounded, shown, visible
+from experiments.report.texts import Texts
+from experiments.report.trace import steps
+from experiments.report.view import ReportInput
 
 ANSWER = 6_000
 QUESTION = 6_000
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
-    """One cell's answer to one question; `outcome` is `missing` where the run has no record of it."""
+class Browser:
+    """What the page holds: the packed index, and the blocks that it leads to."""
 
-    anchor: str
-    cell: Cell
-    outcome: str
-    grade: str = ""
-    judge: str = ""
-    grade_note: str = ""
-    answer: Markup | None = None
-    left_out: int = 0
-    scores: tuple[tuple[str, float | None], ...] = ()
-    cited: tuple[tuple[int, str, bool], ...] = ()
-    invalid: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    failure: str = ""
-    tokens: int = 0
-    calls: int = 0
-    price: float | None = None
-    seconds: float = 0.0
-    steps: tuple[Step, ...] = ()
-    asked: tuple[AskedSub, ...] = ()
-    found: tuple[tuple[Bounded, bool], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One question as shown."""
-
-    anchor: str
-    number: int
-    id: str
-    text: Bounded
-    answerable: bool
-    gold: tuple[Bounded, ...]
-    options: tuple[tuple[str, Bounded], ...]
-    subs: tuple[Sub, ...]
-    references: tuple[Reference, ...]
-    tags: tuple[str, ...]
-    cards: tuple[Card, ...]
-    passages: tuple[Passage, ...]
-    gold_note: str
+    index: str
+    kinds: tuple[Packed, ...]
+    count: int
 
     @property
-    def outcomes(self) -> list[tuple[str, int]]:
-        return list(Counter(card.outcome for card in self.cards).items())
-
-    @property
-    def grades(self) -> list[tuple[str, int]]:
-        return list(Counter(card.grade for card in self.cards if card.grade not in ("", "unjudged")).items())
+    def left_out(self) -> dict[str, int]:
+        """How many items of each kind the page has no room for."""
+        return {kind.kind: kind.left_out for kind in self.kinds if kind.left_out}
 
 
-def entries(questions: Mapping[str, Question], records: Iterable[Record], cells: Sequence[Cell],
-            store: TextStore) -> Iterator[Entry]:
-    """Every question of the run or of its records, in the benchmark's order; the unknown ones last."""
-    by_question: dict[str, dict[str, Record]] = {name: {} for name in questions}
-    for record in records:
-        by_question.setdefault(record.result.question, {})[record.result.cell] = record
-    for number, (name, answered) in enumerate(by_question.items(), 1):
-        question = questions.get(name) or Question(name, "(not among the run's questions)", (), answerable=False)
-        yield _entry(number, question, answered, cells, store)
+def browse(view: ReportInput, cells: Sequence[Cell], results: list[Result], budget: int = BUDGET) -> Browser:
+    """Every question of the run or of its records, in the benchmark's order; the unknown ones last.
+
+    Args:
+        results: takes the results of all records, without their traces: the records are read once.
+        budget: characters of packed blocks; the questions and their answers are there whatever they take.
+    """
+    items = _Items(view, cells)
+    listing = Listing(view, cells)
+    places = {name: place for place, name in enumerate(view.questions)}
+    for question, records in _asked(view):
+        results += [record.result.model_copy(update={"trace": ()}) for record in records.values()]
+        listing.add(question, records, items.add(question, records), places.get(question.id, len(places)))
+    kinds = items.packed(budget)
+    head = {**listing.columns(view.causes(results)), "metrics": list(items.metrics.known),
+            "kinds": {kind.kind: {"firsts": kind.firsts, "kept": kind.kept} for kind in kinds}}
+    return Browser(pack(as_json(head)), kinds, len(listing))
 
 
-def _entry(number: int, question: Question, records: Mapping[str, Record], cells: Sequence[Cell],
-           store: TextStore) -> Entry:
-    anchor = f"q{number}"
-    shown = [(cell.label, records[cell.id].result) for cell in cells if cell.id in records]
-    evidence = passages(anchor, shown, store)
-    shared = _shared([result for _, result in shown])
-    cards = tuple(_card(f"{anchor}-c{cell.number}", cell, question, records.get(cell.id), evidence, store, shared)
-                  for cell in cells)
-    return Entry(
-        anchor, number, visible(question.id), bounded(question.text, QUESTION), question.answerable,
-        gold=tuple(bounded(answer, ANSWER) for answer in question.answers),
-        options=tuple((visible(label), bounded(text, ANSWER)) for label, text in question.options),
-        subs=subs(question), references=references(question),
-        tags=tuple(visible(f"{name}: {', '.join(values)}") for name, values in question.tags.items()),
-        cards=cards, passages=tuple(evidence.values()), gold_note=_gold_note([result for _, result in shown], evidence))
+def _asked(view: ReportInput) -> Iterator[tuple[Question, dict[str, Record]]]:
+    """Each question with its records by cell; those that have none follow the others."""
+    without = dict(view.questions)
+    for name, records in groupby(view.records, key=lambda record: record.result.question):
+        unknown = Question(name, "(not among the run's questions)", (), answerable=False)
+        yield without.pop(name, unknown), {record.result.cell: record for record in records}
+    for question in without.values():
+        yield question, {}
 
 
-def _shared(results: Sequence[Result]) -> set[str]:
-    counts = Counter(key for result in results for step in result.trace for message in step.messages
-                     for key in message.parts)
-    return {key for key, count in counts.items() if count > 1}
+class _Items:
+    """Makes the items of all kinds."""
+
+    def __init__(self, view: ReportInput, cells: Sequence[Cell]) -> None:
+        self.metrics = Words()
+        self._cells = cells
+        self._questions, self._traces = Blocks("questions"), Blocks("traces")
+        self._texts = Texts(view.text)
+
+    def add(self, question: Question, records: Mapping[str, Record]) -> int:
+        """The number of the question's item."""
+        passages = Passages(self._texts)
+        answered = [_filled(self._answer(cell, record, passages)) if (record := records.get(cell.id)) else None
+                    for cell in self._cells]
+        return self._questions.add(_filled({
+            "text": shown(question.text, QUESTION), "gold": [shown(answer, ANSWER) for answer in question.answers],
+            "options": [[visible(label), shown(text, ANSWER)] for label, text in question.options],
+            "subs": subs(question), "references": references(question), "passages": passages.found,
+            "gold_total": max((record.result.gold_total for record in records.values()), default=0),
+            "answers": answered}))
+
+    def packed(self, budget: int) -> tuple[Packed, ...]:
+        """The kinds in the order in which they get room, each what those before it leave."""
+        questions = self._questions.packed()
+        evidence = self._texts.packed_evidence(budget - questions.size)
+        traces = self._traces.packed(budget - questions.size - evidence.size)
+        prompts = self._texts.packed_prompts(budget - questions.size - evidence.size - traces.size)
+        return questions, evidence, traces, prompts
+
+    def _answer(self, cell: Cell, record: Record, passages: Passages) -> dict[str, Any]:
+        result, timing = record.result, record.timing
+        answer = bounded(result.text, ANSWER)
+        return {
+            "text": linked(answer.text), "left_out": answer.left_out, **_judged(result),
+            "failure": shown(f"{result.failure.kind}: {result.failure.message}", ANSWER) if result.failure else "",
+            "notes": [visible(note) for note in result.notes], "no_gold": result.gold_in_view is False,
+            "cited": result.cited, "invalid": result.invalid_citations, "evidence": passages.of(result),
+            "asked": asked(result), "scores": self._scores(result, cell),
+            "tokens": result.usage.prompt_tokens + result.usage.completion_tokens, "calls": result.usage.calls,
+            "price": result.usage.price, "seconds": round(timing.seconds, 2), "attempts": timing.attempts,
+            "steps": len(result.trace), "trace": self._trace(result)}
+
+    def _scores(self, result: Result, cell: Cell) -> list[list[float | int | None]]:
+        """The numbers of the metrics, and their values."""
+        judge = result.verdict.judge if result.verdict else cell.judge
+        return [[self.metrics(column(name, judge)) for name in result.scores],
+                [None if value is None else round(value, 4) for value in result.scores.values()]]
+
+    def _trace(self, result: Result) -> int | None:
+        if not result.trace and not result.subs:
+            return None
+        parts = [steps(sub.trace, result.evidence, self._texts) for sub in result.subs]
+        return self._traces.add(_filled({"steps": steps(result.trace, result.evidence, self._texts), "subs": parts}))
 
 
-def _gold_note(results: Sequence[Result], found: Mapping[str, Passage]) -> str:
-    total = max((result.gold_total for result in results), default=0)
-    marked = sum(passage.gold is not None for passage in found.values())
-    if total == 0:
-        return "This question names no gold evidence."
-    return f"Gold evidence: {total} in all; {marked} passage{'s' if marked != 1 else ''} shown here count as gold."
+def _judged(result: Result) -> dict[str, Any]:
+    verdict = result.verdict
+    if verdict is None:
+        return {}
+    return {"judge": visible(verdict.judge), "said": shown(verdict.note, QUESTION),
+            "error": visible(verdict.error_type or ""), "held": None if verdict.steps is None else list(verdict.steps)}
 
 
-def _card(anchor: str, cell: Cell, question: Question, record: Record | None, evidence: Mapping[str, Passage],
-          store: TextStore, shared: set[str]) -> Card:
-    if record is None:
-        return Card(anchor, cell, "missing")
-    result = record.result
-    anchors = {passage.number: evidence[passage.chunk] for passage in result.evidence}
-    answer, verdict = bounded(result.text, ANSWER), result.verdict
-    return Card(
-        anchor, cell, result.outcome, graded(verdict, question),
-        visible(verdict.judge) if verdict else "", visible(verdict.note[:QUESTION]) if verdict else "",
-        linked(answer, {number: passage.anchor for number, passage in anchors.items()}), answer.left_out,
-        scores=_scores(result, cell),
-        cited=tuple((number, anchors[number].anchor, anchors[number].gold is not None)
-                    for number in result.cited if number in anchors),
-        invalid=result.invalid_citations, notes=tuple(visible(note) for note in _notes(result)),
-        failure=visible(f"{result.failure.kind}: {result.failure.message}"[:ANSWER]) if result.failure else "",
-        tokens=result.usage.prompt_tokens + result.usage.completion_tokens, calls=result.usage.calls,
-        price=result.usage.price, seconds=record.timing.seconds, steps=tuple(steps(result.trace, store, shared)),
-        asked=asked(result), found=found(result, question))
-
-
-def _scores(result: Result, cell: Cell) -> tuple[tuple[str, float | None], ...]:
-    judge = result.verdict.judge if result.verdict else cell.judge
-    return tuple((column(name, judge), value) for name, value in result.scores.items())
-
-
-def _notes(result: Result) -> list[str]:
-    notes = list(result.notes)
-    if result.verdict and result.verdict.error_type:
-        notes.append(f"error type: {result.verdict.error_type}")
-    if result.gold_in_view is False:
-        notes.append("no gold evidence in view")
-    return notes
+def _filled(item: dict[str, Any]) -> dict[str, Any]:
+    """Without what is empty: the script takes what is not there as such. Zero is a value."""
+    return {name: value for name, value in item.items() if value not in (None, "", (), [], False)}

@@ -1,87 +1,106 @@
-"""Texts that repeat, kept once each in the page, compressed in blocks that its script opens when asked."""
+"""What the page holds of a run, in numbered items: compressed in blocks that its script opens when asked."""
 from __future__ import annotations
 
 import base64
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from experiments.report.text import bounded
-
-BLOCK = 400_000
-LONGEST = 300_000
-BUDGET = 16_000_000
+# In the order in which they get room in the page: what comes last is left out first.
+Kind = Literal["questions", "evidence", "traces", "prompts"]
+BLOCK = 400_000  # characters of JSON, which a browser opens in a few milliseconds
+BUDGET = 22_000_000  # characters of packed blocks in a page
 
 
 def pack(text: str) -> str:
     """The UTF-8 text, gzipped and in base64. Equal texts give equal packs."""
-    return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0)).decode("ascii")
+
+
+def as_json(item: Any) -> str:
+    """JSON without spaces."""
+    return json.dumps(item, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
-    """Where a text stands in the page.
+class Packed:
+    """The items of one kind that the page has room for.
 
     Attributes:
-        block: None where the page had no room left.
-        size: characters of the whole text.
-        left_out: characters at its end that the page does not hold.
+        blocks: each is a packed JSON list of items.
+        firsts: of each block, the number of its first item.
+        kept: items in all blocks; those of higher numbers are left out.
+        left_out: how many those are.
     """
 
-    block: int | None
-    item: int
-    size: int
+    kind: Kind
+    blocks: tuple[str, ...]
+    firsts: tuple[int, ...]
+    kept: int
     left_out: int
 
     @property
-    def address(self) -> str:
-        return "" if self.block is None else f"{self.block}:{self.item}"
+    def size(self) -> int:
+        """Characters in the page."""
+        return sum(map(len, self.blocks))
 
 
 @dataclass(slots=True)
-class TextStore:
-    """Collects texts by hash.
+class Blocks:
+    """Takes items one after the other; the number of an item is its place.
 
-    Args:
-        text: content by hash.
-        budget: bytes of packed text after which further texts are left out, and counted in `omitted`.
+    Attributes:
+        size: characters of the blocks that are packed already.
     """
 
-    text: Callable[[str], str]
-    budget: int = BUDGET
-    blocks: list[str] = field(default_factory=list)
-    omitted: int = 0
-    _refs: dict[str, Ref] = field(default_factory=dict)
+    kind: Kind
+    count: int = 0
+    size: int = 0
+    _blocks: list[str] = field(default_factory=list)
+    _firsts: list[int] = field(default_factory=list)
     _open: list[str] = field(default_factory=list)
     _open_size: int = 0
-    _used: int = 0
 
-    def ref(self, key: str) -> Ref:
-        """Where the text with this hash stands; it is added where it is new."""
-        if key not in self._refs:
-            self._refs[key] = self._add(self.text(key))
-        return self._refs[key]
-
-    def _add(self, text: str) -> Ref:
-        if self._used >= self.budget:
-            self.omitted += 1
-            return Ref(None, 0, len(text), len(text))
-        piece = bounded(text, LONGEST)
-        ref = Ref(len(self.blocks), len(self._open), len(text), piece.left_out)
-        self._open.append(piece.text)
-        self._open_size += len(piece.text)
+    def add(self, item: Any) -> int:
+        """Takes an item that JSON can hold; returns its number."""
+        text = as_json(item)
+        self._open.append(text)
+        self._open_size += len(text)
+        self.count += 1
         if self._open_size >= BLOCK:
             self._close()
-        return ref
+        return self.count - 1
 
     def _close(self) -> None:
-        self.blocks.append(pack(json.dumps(self._open, ensure_ascii=False)))
-        self._used += len(self.blocks[-1])
+        self._firsts.append(self.count - len(self._open))
+        self._blocks.append(pack(f"[{','.join(self._open)}]"))
+        self.size += len(self._blocks[-1])
         self._open, self._open_size = [], 0
 
-    def finish(self) -> list[str]:
-        """All packed blocks, in order; each is a JSON list of texts."""
+    def packed(self, budget: int | None = None) -> Packed:
+        """All blocks, or those that begin within the budget."""
         if self._open:
             self._close()
-        return self.blocks
+        fits, used = 0, 0
+        for block in self._blocks:
+            if budget is not None and used >= budget:
+                break
+            fits, used = fits + 1, used + len(block)
+        kept = self.count if fits == len(self._blocks) else self._firsts[fits]
+        return Packed(self.kind, tuple(self._blocks[:fits]), tuple(self._firsts[:fits]), kept, self.count - kept)
+
+
+def packed_within(kind: Kind, total: int, items: Iterable[Any], budget: int) -> Packed:
+    """As `Blocks.packed`, of items that are made one by one, and of which none is made that does not fit.
+
+    Args:
+        total: how many there are.
+    """
+    blocks = Blocks(kind)
+    made = iter(items)
+    while blocks.size < budget and blocks.count < total:
+        blocks.add(next(made))
+    found = blocks.packed()
+    return Packed(kind, found.blocks, found.firsts, found.kept, total - found.kept)

@@ -46,3 +46,9 @@ class Bounded:
 def bounded(text: str, limit: int) -> Bounded:
     """At most `limit` characters of the text, made visible."""
     return Bounded(visible(text[:limit]), max(len(text) - limit, 0))
+
+
+def shown(text: str, limit: int) -> str | list[str | int]:
+    """As `bounded`, for the page's script: the text, or the text and how many characters are left out of it."""
+    piece = bounded(text, limit)
+    return [piece.text, piece.left_out] if piece.left_out else piece.text

@@ -1,74 +1,168 @@
-// The question browser: filter, open and close, links into closed details, print.
-const questions = [...document.querySelectorAll("details.question")];
+// The question browser: its form, its list, what is open, and the address that says so.
+let state = { ...NOTHING };
+let shownQuestions = [];
+let limit = PAGE;
+let turn = 0;
+
 const form = document.getElementById("filter");
-const haystacks = new Map();
+const list = document.getElementById("list");
+const told = document.getElementById("count");
+const onlyRow = () => (state.open ? index.ids.indexOf(state.open) : -1);
 
-function haystack(question) {
-  if (!haystacks.has(question)) haystacks.set(question, question.textContent.toLowerCase());
-  return haystacks.get(question);
+// The choices of the form: name, label, the choices with their words.
+function choices() {
+  const cells = index.cells.map((cell) => [String(cell.number), `${cell.number} ${cell.label}`]);
+  const words = (name, called) => index.words[name].filter(Boolean).map((word) => [word, called ? called(word) : word]);
+  const answerable = new Set(index.answerable).size > 1;
+  const several = index.rights && cells.length > 1;
+  return [
+    ["outcome", "Outcome", words("outcome")], ["grade", "Grade", words("grade")], ["cause", "Cause", words("cause", causeWords)],
+    ["cell", "In cell", cells.length > 1 ? cells : []], ["tag", "Tag", tagChoices()],
+    ["answerable", "Answerable", answerable ? [["yes", "yes"], ["no", "no"]] : []],
+    ["agree", "Cells", several ? Object.entries(AGREE).map(([key, [called]]) => [key, called]) : []],
+    ["right", "Right in", several ? cells : []], ["wrong", "Wrong in", several ? cells : []],
+  ].filter(([, , options]) => options.length > 1 || (options.length === 1 && ["tag"].includes(options[0])));
 }
 
-function fits(question, wanted) {
-  if (wanted.answerable && question.dataset.answerable !== wanted.answerable) return false;
-  if (wanted.outcome || wanted.grade) {
-    const cards = [...question.querySelectorAll(".card")];
-    const fitting = (card) => (!wanted.outcome || card.dataset.outcome === wanted.outcome)
-      && (!wanted.grade || card.dataset.grade === wanted.grade);
-    if (!cards.some(fitting)) return false;
+const MOST_TAGS = 200;
+
+// Tags with a value for almost every question say nothing of kinds of questions; the text filter finds them.
+function tagChoices() {
+  return index.words.tag.length > MOST_TAGS ? [] : index.words.tag.map((tag) => [tag, tag]).sort(([one], [other]) => (one < other ? -1 : 1));
+}
+
+function makeForm() {
+  const selects = choices().map(([name, label, options]) => el("label", null, label, el("select", { name },
+    el("option", { value: "" }, "any"), options.map(([value, words]) => el("option", { value, "data-words": words }, words)))));
+  const order = el("label", null, "Order", el("select", { name: "order" }, el("option", { value: "" }, "as asked"),
+    Object.entries(ORDERS).map(([key, [words]]) => el("option", { value: key }, words))));
+  document.getElementById("choices").append(...selects, ...(index.rights && index.cells.length > 1 ? [order] : []));
+  form.hidden = false;
+}
+
+function showCounts(holding) {
+  for (const select of form.querySelectorAll("select")) {
+    if (select.name === "order") continue;
+    const counts = countsOf(select.name, state, holding);
+    for (const option of select.options) {
+      if (!option.value) continue;
+      const found = counts.get(option.value) ?? 0;
+      option.textContent = `${option.dataset.words} (${count(found)})`;
+      option.disabled = !found && option.value !== state[select.name];
+    }
   }
-  return !wanted.text || haystack(question).includes(wanted.text);
 }
 
-function applyFilter() {
-  const wanted = Object.fromEntries(new FormData(form));
-  wanted.text = wanted.text.trim().toLowerCase();
-  let shown = 0;
-  for (const question of questions) {
-    question.hidden = !fits(question, wanted);
-    shown += question.hidden ? 0 : 1;
-  }
-  document.getElementById("count").textContent = `${shown} of ${questions.length} shown`;
-  document.getElementById("nothing").hidden = shown > 0 || questions.length === 0;
+// Finds what fits and shows it. A later call overtakes one that still reads texts.
+async function apply() {
+  turn += 1;
+  const mine = turn;
+  if (state.text.trim() && !reading) told.textContent = "Reading the texts …";
+  const holding = await searchFor(state.text);
+  if (mine !== turn) return;
+  shownQuestions = fitting(state, holding);
+  showList();
+  showCounts(holding);
+  told.textContent = `${count(shownQuestions.length)} of ${plural(index.ids.length, "question")}`;
+  document.getElementById("nothing").hidden = shownQuestions.length > 0 || index.ids.length === 0;
+  document.getElementById("clear").disabled = !Object.keys(state).some((name) => state[name] && name !== "open" && name !== "side");
+  document.documentElement.dataset.settled = String(turn);
+  setTimeout(prepareToPrint, 300);
 }
 
-function reveal() {
-  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  if (!target) return;
-  for (let at = target; at; at = at.parentElement) {
-    if (at.tagName === "DETAILS") at.open = true;
-    if (at.hidden && at.matches("details.question")) at.hidden = false;
-  }
-  target.scrollIntoView();
-  const focusable = target.querySelector(":scope > summary");
-  if (focusable) focusable.focus({ preventScroll: true });
+// The question of the address is there even where the filter leaves it out.
+function showList() {
+  const only = onlyRow();
+  const first = shownQuestions.slice(0, Math.max(limit, shownQuestions.indexOf(only) + 1));
+  const apart = only >= 0 && !shownQuestions.includes(only);
+  list.replaceChildren(...[...(apart ? [only] : []), ...first].map(rowOf));
+  for (const row of list.querySelectorAll(".apart")) row.classList.remove("apart");
+  if (apart) rowOf(only).classList.add("apart");
+  const left = shownQuestions.length - first.length;
+  const more = document.getElementById("more");
+  more.hidden = left === 0;
+  more.textContent = `Show ${count(Math.min(left, PAGE))} more of ${count(left)}`;
 }
 
-form.hidden = questions.length === 0;
-form.addEventListener("input", applyFilter);
+function setState(changed) {
+  state = { ...state, ...changed };
+  writeState(state);
+}
+
+function takeForm() {
+  setState(Object.fromEntries(new FormData(form)));
+  limit = PAGE;
+  refillAll();
+  return apply();
+}
+
+function fillForm() {
+  for (const field of form.elements) if (field.name) field.value = state[field.name] ?? "";
+}
+
+function refillAll() {
+  for (const question of rows.keys()) refill(question);
+}
+
+function changedOpen(question, isOpen) {
+  if (isOpen) setState({ open: index.ids[question] });
+  else if (state.open === index.ids[question]) setState({ open: "" });
+}
+
+// Opens another question in the place of one.
+function goTo(question, from) {
+  rowOf(from).open = false;
+  setState({ open: index.ids[question] });
+  showList();
+  reveal(question);
+}
+
+function reveal(question) {
+  const row = rowOf(question);
+  row.open = true;
+  fillRow(row, question).then(() => row.scrollIntoView({ block: "start" }));
+  row.firstElementChild.focus({ preventScroll: true });
+}
+
+// What the address says, at the start and where a link changes it.
+async function takeAddress() {
+  if (!isState() && location.hash !== "#questions" && state.open === "" && turn) return;
+  const before = JSON.stringify(state);
+  state = isState() ? readState() : { ...NOTHING };
+  if (turn && JSON.stringify(state) === before) return;
+  fillForm();
+  limit = PAGE;
+  refillAll();
+  await apply();
+  if (onlyRow() >= 0) reveal(onlyRow());
+  else if (isState()) document.getElementById("questions").scrollIntoView();
+}
+
+let typing = 0;
+form.addEventListener("input", (event) => {
+  clearTimeout(typing);
+  typing = setTimeout(takeForm, event.target.name === "text" ? 150 : 0);
+});
 form.addEventListener("submit", (event) => event.preventDefault());
-const toggle = document.getElementById("toggle-all");
-toggle.addEventListener("click", () => {
-  const open = toggle.getAttribute("aria-pressed") !== "true";
-  for (const question of questions) if (!question.hidden) question.open = open;
-  toggle.setAttribute("aria-pressed", String(open));
-  toggle.textContent = open ? "Close all" : "Open all";
+document.getElementById("clear").addEventListener("click", () => {
+  form.reset();
+  setState({ ...NOTHING, open: state.open, side: state.side });
+  fillForm();
+  refillAll();
+  apply();
+  form.elements.text.focus();
 });
-addEventListener("hashchange", reveal);
-// A link to where one already is changes no hash.
-document.addEventListener("click", (event) => {
-  const link = event.target.closest('a[href^="#"]');
-  if (link && link.hash === location.hash) reveal();
+document.getElementById("more").addEventListener("click", () => {
+  const before = list.childElementCount;
+  limit += PAGE;
+  showList();
+  list.children[before]?.firstElementChild.focus();
 });
-
-// On paper nothing can be opened, so a run small enough to print is printed with its questions open.
-let closed = [];
-addEventListener("beforeprint", () => {
-  const shown = questions.filter((question) => !question.hidden);
-  closed = shown.length <= 60 ? shown.filter((question) => !question.open) : [];
-  for (const question of closed) question.open = true;
+list.addEventListener("keydown", (event) => {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by || !event.target.matches(".question > summary")) return;
+  const next = [...list.children][[...list.children].indexOf(event.target.parentElement) + by];
+  if (!next) return;
+  event.preventDefault();
+  next.firstElementChild.focus();
 });
-addEventListener("afterprint", () => {
-  for (const question of closed) question.open = false;
-});
-applyFilter();
-reveal();

@@ -1,0 +1,63 @@
+// The steps of an answer: what was searched, the prompt as it was sent, what came back.
+const LONG = 900;
+
+function traceOf(question, cell, data, answer) {
+  if (answer.trace === undefined) return null;
+  return folded({ class: "trace" }, `Trace, ${plural(answer.steps ?? 0, "step")}, with the prompts as sent`, () => openTrace(answer, data));
+}
+
+async function openTrace(answer, data) {
+  await openItems("traces", [answer.trace]);
+  const trace = item("traces", answer.trace);
+  if (trace === undefined) return el("p", { class: "cut" }, "The steps are not in this page, to keep it small. The run folder has them.");
+  const all = [trace.steps ?? [], ...(trace.subs ?? [])].flat();
+  const parts = all.flatMap((step) => (step.messages ?? []).flatMap((message) => message.slice(1)));
+  await openItems("prompts", parts);
+  await openItems("evidence", parts.flatMap((part) => (item("prompts", part) ?? []).filter((piece) => typeof piece === "number")));
+  const gold = new Map((data.passages ?? []).map((passage) => [passage.text, passage.gold]));
+  const cited = new Set([...numbered(answer)].filter(([shownAs]) => (answer.cited ?? []).includes(shownAs)).map(([, place]) => data.passages[place].text));
+  const kindOf = (text) => `piece${cited.has(text) ? " cited" : ""}${gold.get(text) ? " is-gold" : ""}`;
+  return [stepsOf(trace.steps ?? [], kindOf),
+    ...(trace.subs ?? []).map((steps, place) => folded({ class: "part" }, `Steps of sub-question ${place + 1}`, () => stepsOf(steps, kindOf)))];
+}
+
+const stepsOf = (steps, kindOf) => el("ol", { class: "steps" }, steps.map((step) => el("li", { class: "step" }, stepOf(step, kindOf),
+  step.failure ? el("p", { class: "failure" }, el("strong", null, "Failure "), wordsOf(step.failure)) : null)));
+
+function stepOf(step, kindOf) {
+  if (step.query !== undefined) {
+    return [el("p", null, el("strong", null, "search")), textOf(step.query),
+      el("p", { class: "n" }, step.found ? `found ${step.found.map((shownAs) => `[${shownAs}]`).join(" ")}` : "found nothing")];
+  }
+  const [prompt, cached, completion] = step.tokens;
+  const used = `${plural(prompt, "prompt token")}${cached ? ` (${count(cached)} of them cached)` : ""}, ${plural(completion, "completion token")}`;
+  return [el("p", null, el("strong", null, step.purpose), " ", el("span", { class: "n" }, used, step.ended ? [", ended by ", el("code", null, step.ended)] : null)),
+    (step.messages ?? []).map(([role, ...parts]) => el("div", { class: "message" }, el("p", { class: "role" }, role), parts.map((part) => partOf(part, kindOf)))),
+    said("reasoning", step.reasoning), said("reply", step.reply)];
+}
+
+const said = (role, words) => (words ? el("div", { class: "message reply" }, el("p", { class: "role" }, role), textOf(words)) : null);
+
+// A part of a prompt; one that is long, or that holds passages, is folded.
+function partOf(part, kindOf) {
+  const pieces = item("prompts", part);
+  if (pieces === undefined) return el("p", { class: "cut" }, "This part of the prompt is not in this page, to keep it small. The run folder has it.");
+  const passages = pieces.filter((piece) => typeof piece === "number");
+  const size = pieces.reduce((sum, piece) => sum + sizeOf(piece), 0);
+  const whole = () => el("div", { class: "text prompt", dir: "auto", tabindex: "0" }, pieces.map((piece) => pieceOf(piece, kindOf)));
+  if (!passages.length && size <= LONG) return whole();
+  const named = passages.length ? `${plural(passages.length, "passage")}, ${count(size)} characters` : `${count(size)} characters`;
+  return folded({ class: "part" }, named, whole);
+}
+
+function sizeOf(piece) {
+  if (typeof piece === "string") return piece.length;
+  return typeof piece === "number" ? (item("evidence", piece)?.[0] ?? "").length : piece.left_out;
+}
+
+function pieceOf(piece, kindOf) {
+  if (typeof piece === "string") return piece;
+  if (typeof piece !== "number") return el("span", { class: "cut" }, ` ${count(piece.left_out)} further characters are left out here. `);
+  const words = item("evidence", piece);
+  return el("span", { class: kindOf(piece) }, words === undefined ? "(a passage that is not in this page)" : words[0] ?? "");
+}
