@@ -15,14 +15,13 @@ from agents.journal import Journal, Mode
 from agents.model import Model
 from experiments.beforehand import beforehand
 from experiments.cassettes.replay import Replay
-from experiments.cells import Cell, cells_of
-from experiments.checks import check_conditions
+from experiments.cells import Cell
 from experiments.evidence.gold import match
 from experiments.evidence.opening import open_resources
 from experiments.evidence.resources import Resources
-from experiments.exemplars import check_exemplars, read_exemplars
 from experiments.judging.ask import ask_judge, graded_of
 from experiments.manifest import prepare_run
+from experiments.outset import outset_of
 from experiments.play import CellPlayer
 from experiments.question import Question
 from experiments.record import Record
@@ -97,11 +96,8 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         BudgetSpent: the budget was spent before the end; without a summary, and so unfinished.
         UserError: what the user can mend; records made so far are kept.
     """
-    benchmark = settings.benchmark.load()
-    cells = cells_of(settings, benchmark)
-    check_conditions(settings, cells, benchmark)
-    exemplars = read_exemplars(settings.exemplars)
-    check_exemplars(exemplars, benchmark)
+    outset = outset_of(settings)
+    benchmark, cells, exemplars = outset.benchmark, outset.cells, outset.exemplars
     spending = Spending(settings.budget, mode)
     if mode != "replay":
         check_prices(settings, [cell.model for cell in cells])

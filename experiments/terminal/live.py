@@ -17,7 +17,7 @@ from experiments.runner import Begun
 from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, price, print_progress, printable
 from experiments.terminal.tally import Tally
 
-_DRAWN_EVERY = 0.25  # seconds, while records are made
+_DRAWN_EVERY = 0.5  # seconds, while records are made; a drawing takes 3 ms
 _IDLE = 1.0  # seconds between two drawings where nothing was made
 _QUIET = 60.0  # seconds between two lines of JSON where nothing was made
 _AROUND = 8  # lines of a terminal that the lines of cells leave free
@@ -104,7 +104,7 @@ def screen_of(tally: Tally, most: int) -> RenderableType:
         most: lines of cells; where there are more cells, a line stands for several.
     """
     table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True, overflow="ellipsis", ratio=2)
+    table.add_column(no_wrap=True, overflow="ellipsis")
     table.add_column(width=24)
     table.add_column(no_wrap=True, justify="right")
     table.add_column(no_wrap=True)
@@ -112,8 +112,7 @@ def screen_of(tally: Tally, most: int) -> RenderableType:
         table.add_row(Text(printable(line.name)), ProgressBar(line.total, line.done, width=24),
                       Text(f"{line.done:,}/{line.total:,}"), Text(f"{line.failed:,} failed" if line.failed else "",
                                                                   style="red"))
-    totals = [_pace(tally), _use(tally), _calls(tally)]
-    return Group(table, *(Text(text, no_wrap=True, overflow="ellipsis") for text in totals if text))
+    return Group(table, *map(Text, (_pace(tally), _use(tally), _calls(tally))))
 
 
 def _pace(tally: Tally) -> str:

@@ -1,0 +1,179 @@
+"""A run's budget: it stops the run in one line, with all that was made kept, and a larger one continues it."""
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import yaml
+
+A_CALL = 712  # tokens that the scripted server says each call used
+PRICED = {"calls": {"attempts": 2, "seconds": 5}}
+
+
+def priced(url, **prices):
+    """Settings of calls in which the model has a price: a dollar for each call."""
+    return {**PRICED, "prices": {f"{url}#m": {"prompt": 1e6 / 700, "completion": 0, **prices}}}
+
+
+def stopped(ragbed, *args, says=()):
+    ragbed.refuses("run", *args, says=["the budget of ", *says])
+
+
+def test_tokens_stop_a_run_and_a_larger_budget_makes_it_the_run_that_was_never_stopped(serve, town, ragbed):
+    server = serve(town.reply)
+    path = town.config(server.url, concurrency=1, budget={"tokens": 1500})
+    stopped(ragbed, path, says=["1,500 tokens is spent (2,136 tokens), and 3 of 6 records are there",
+                                "as in --budget tokens=4272"])
+    assert (len(server.requests), len(town.hashes())) == (3, 3)
+    assert not (town.run / "summary.json").exists()
+    ragbed.refuses("report", town.run, says=["has not finished"])
+    stopped(ragbed, path, says=["3 of 6 records are there"])  # over all sittings: nothing more is asked
+    stopped(ragbed, path, "--budget", "tokens=3000", says=["(3,560 tokens), and 5 of 6"])
+    assert len(server.requests) == 5
+    assert yaml.safe_load((town.run / "config.yaml").read_text())["budget"]["tokens"] == 3000
+    assert ragbed("run", path, "--budget", "tokens=none")[0] == 0
+    assert len(server.requests) == 6
+    summary, hashes = (town.run / "summary.json").read_bytes(), town.hashes()
+    assert ragbed("run", town.config(server.url), "--fresh")[0] == 0
+    assert ((town.run / "summary.json").read_bytes(), town.hashes()) == (summary, hashes)
+
+
+def test_a_budget_that_the_last_question_spends_lets_the_run_finish(serve, town, ragbed):
+    server = serve(town.reply)
+    path = town.config(server.url, concurrency=1, budget={"tokens": 6 * A_CALL})
+    assert ragbed("run", path)[0] == 0
+    assert ragbed("run", path)[0] == 0  # finished: shown again
+
+
+def test_a_budget_is_passed_by_the_questions_under_way_at_most(serve, town, ragbed):
+    town.write([town.row(number) for number in range(40)])
+    server = serve(lambda body: {"text": town.reply(body), "delay": 0.02})
+    path = town.config(server.url, concurrency=4, reasoning="least_to_most", budget={"tokens": 20 * A_CALL})
+    stopped(ragbed, path)
+    assert 20 <= len(server.requests) <= 20 + 4 * 5  # a question takes up to five calls
+    assert len(town.hashes()) * 5 >= len(server.requests) - 4
+
+
+def test_dollars_are_counted_by_the_price_of_the_settings(serve, town, ragbed):
+    server = serve(town.reply)
+    path = town.config(server.url, concurrency=1, calls=priced(server.url), budget={"dollars": 2})
+    stopped(ragbed, path, says=["$2.00 is spent ($2.00), and 2 of 6 records", "--budget dollars=4"])
+    stopped(ragbed, path, "--budget", "dollars=3.5", says=["$3.50 is spent ($4.00)"])
+    assert len(server.requests) == 4
+
+
+def test_a_budget_in_dollars_needs_every_price_before_the_first_call(serve, town, ragbed):
+    server = serve(town.reply)
+    path = town.config(server.url, budget={"dollars": 2})
+    for options in ([], ["--dry-run"]):
+        ragbed.refuses("run", path, *options, says=["no price is known of", f"{server.url}#m", "calls.prices"])
+    path = town.config(server.url, calls=priced(server.url), judge="http://127.0.0.1:9/v1#judge",
+                       budget={"dollars": 2})
+    ragbed.refuses("run", path, says=["no price is known of http://127.0.0.1:9/v1#judge", "calls.prices"])
+    assert (server.requests, town.run.exists()) == ([], False)
+
+
+def test_the_judge_spends_too(serve, town, ragbed):
+    server = serve(lambda body: '{"grade": "Wrong"}' if body["model"] == "judge" else "<Answer>7 [1]</Answer>")
+    path = town.config(server.url, concurrency=1, judge=f"{server.url}#judge", budget={"tokens": 3 * A_CALL})
+    stopped(ragbed, path)
+    models = [body["model"] for body, _ in server.requests]
+    assert models.count("judge") >= 1
+    assert len(models) <= 3 + 2
+
+
+def test_when_the_seconds_are_over_the_questions_under_way_are_given_up(serve, town, ragbed):
+    slow = [True]
+    server = serve(lambda body: {"text": town.reply(body), "delay": 30 if slow and len(server.requests) > 4 else 0})
+    path = town.config(server.url, concurrency=2, calls={"calls": {"seconds": 60}}, budget={"seconds": 1.5})
+    begun = time.monotonic()
+    stopped(ragbed, path, says=["1.5 seconds is spent", "4 of 6 records", "the same command continues"])
+    assert 1.4 < time.monotonic() - begun < 10
+    assert not (town.run / "summary.json").exists()
+    slow.clear()
+    assert ragbed("run", path)[0] == 0  # each sitting has its own seconds
+    assert len(server.requests) == 6 + 2
+
+
+def test_the_finished_calls_of_a_question_given_up_are_not_made_again(serve, town, ragbed):
+    slow = [True]
+
+    def reply(body):
+        return {"text": town.reply(body), "delay": 30 if slow and len(body["messages"]) > 2 else 0}
+
+    server = serve(reply)
+    path = town.config(server.url, reasoning="least_to_most", concurrency=1, calls={"calls": {"seconds": 60}},
+                       budget={"seconds": 1.5})
+    stopped(ragbed, path, "--limit", "1", says=["0 of 1 records"])
+    slow.clear()
+    assert ragbed("run", path, "--limit", "1")[0] == 0
+    made = [json.dumps(body) for body, _ in server.requests]
+    assert len(made) - len(set(made)) == 1  # the one under way
+
+
+def test_a_replay_spends_nothing(serve, town, ragbed):
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url))[0] == 0
+    before, made = (town.run / "summary.json").read_bytes(), len(server.requests)
+    path = town.config(server.url, budget={"tokens": 1, "dollars": 0.01, "seconds": 0.001})
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert ((town.run / "summary.json").read_bytes(), len(server.requests)) == (before, made)
+
+
+def test_a_finished_run_whose_budget_is_spent_stays_finished(serve, town, ragbed):
+    server = serve(town.reply)
+    assert ragbed("run", town.config(server.url))[0] == 0
+    before = (town.run / "summary.json").read_bytes()
+    path = town.config(server.url, budget={"tokens": 100})
+    for options in ([], ["--json"]):
+        assert ragbed("run", path, *options)[0] == 0
+    for options in (["--retry"], ["--journal", "live"]):
+        stopped(ragbed, path, *options, says=["6 of 6 records are there"])
+    assert ((town.run / "summary.json").read_bytes(), len(server.requests)) == (before, 6)
+
+
+def test_pace_and_budget_are_no_part_of_what_a_run_is(serve, town, ragbed):
+    server = serve(town.reply)
+    stopped(ragbed, town.config(server.url, concurrency=1, budget={"tokens": 1500}))
+    path = town.config(server.url, concurrency=3, calls={"calls": {"attempts": 4, "seconds": 9, "concurrency": 2}},
+                       budget={"seconds": 60})
+    assert ragbed("run", path)[0] == 0
+    assert len(server.requests) == 6
+    stored = yaml.safe_load((town.run / "config.yaml").read_text())
+    assert (stored["concurrency"], stored["calls"]["calls"]["attempts"]) == (3, 4)
+    assert stored["budget"] == {"dollars": None, "tokens": None, "seconds": 60.0}
+    assert ragbed("verify", town.run)[0] == 0
+    path = town.config(server.url, calls={"temperature": 1.0, "calls": {"attempts": 4}})
+    ragbed.refuses("run", path, says=["calls.temperature was 0.0, is 1.0"])
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("5", "'5': expected dollars=N, tokens=N or seconds=N"), ("euros=5", "'euros=5': expected dollars=N"),
+    ("dollars=", "dollars=: "), ("dollars=-1", "dollars=-1: Input should be greater than 0"),
+    ("tokens=many", "tokens=many: "), ("dollars=inf", "dollars=inf: "), ("seconds=30m", "seconds=30m: ")])
+def test_an_amount_that_is_none_is_one_line(town, ragbed, text, says):
+    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1"), "--budget", text, says=[f"--budget {says}"])
+
+
+def test_a_part_of_the_budget_given_twice_or_unknown_is_one_line(town, ragbed):
+    path = town.config("http://127.0.0.1:9/v1")
+    ragbed.refuses("run", path, "--budget", "tokens=5", "--budget", "tokens=6", says=["gives tokens twice"])
+    path = town.config("http://127.0.0.1:9/v1", budget={"euros": 5})
+    ragbed.refuses("run", path, says=["unknown setting 'budget.euros'", "dollars, tokens, seconds"])
+
+
+def test_a_dry_run_says_where_its_bounds_exceed_the_budget(town, ragbed):
+    url = "http://127.0.0.1:9/v1"
+    plan = json.loads(ragbed("run", town.config(url), "--dry-run", "--json")[1])
+    least = plan["total"]["prompt_tokens"]["least"]
+    most = plan["total"]["prompt_tokens"]["most"] + plan["total"]["completion_tokens"]["most"]
+    for tokens, says in ((least - 1, f"will stop the run before its end: it asks for at least {least:,} tokens."),
+                         (least, f"may stop the run before its end: it asks for up to {most:,} tokens."), (most, None)):
+        err = ragbed("run", town.config(url, budget={"tokens": tokens}), "--dry-run")[2]
+        assert ("The budget" in err) == (says is not None)
+        assert says is None or f"The budget of {tokens:,} tokens {says}" in err
+    path = town.config(url, calls=priced(url), budget={"dollars": 0.01, "seconds": 90})
+    err = ragbed("run", path, "--dry-run")[2]
+    assert "The budget of $0.01 will stop the run before its end: it asks for at least $" in err
+    assert "The budget of 90 seconds may stop the run" in err
