@@ -120,7 +120,7 @@ def explain(error: Any, model: type[BaseModel]) -> str:
 def _meant(key: str, known: Sequence[str], model: type[BaseModel]) -> str:
     """The nearest known key: of those at its place, else of any place."""
     near = get_close_matches(key, known, 1) or [place for place in _places(model) if place.rpartition(".")[2] == key]
-    return f"did you mean {near[0]!r}? " if near else ""
+    return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
 def _places(model: type[BaseModel]) -> Iterator[str]:

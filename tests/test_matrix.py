@@ -1,0 +1,331 @@
+"""The matrix of a run: lists, what is excluded and included, seeds, and one file for several benchmarks."""
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from documents.errors import SettingsError
+from experiments.cells import Cell, labels
+from experiments.matrix import combinations_of
+from experiments.settings_file import check_settings
+from strategies import catalogue
+from strategies.types import Draft, Generate, Message
+
+DATA = Path(__file__).parent / "data"
+CREST = {"kind": "crest", "path": "x"}
+ONE = {"name": "x", "benchmark": CREST, "models": "http://h/v1#m", "reasoning": "direct"}
+
+
+def of(**fields):
+    return check_settings({**ONE, **fields}, "x")
+
+
+def named(**fields):
+    return [(one.model, one.condition, one.reasoning) for one in combinations_of(of(**fields))]
+
+
+def test_what_agrees_with_every_key_of_an_entry_is_left_out():
+    assert named(models=["a", "b"], conditions=["given", "closed-book"], reasoning=["direct", "least_to_most"],
+                 exclude=[{"conditions": "closed-book", "reasoning": "least_to_most"},
+                          {"models": ["b"], "conditions": "given"}]) == [
+        ("a", "given", "direct"), ("a", "given", "least_to_most"), ("a", "closed-book", "direct"),
+        ("b", "closed-book", "direct")]
+
+
+def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out():
+    assert named(models=["a", "b"], exclude={"models": "b"},
+                 include=[{"models": "c", "conditions": "evidence"}, {"models": ["a", "b"], "conditions": "full"}]) == [
+        ("a", "given", "direct"), ("c", "evidence", "direct"), ("a", "full", "direct"), ("b", "full", "direct")]
+    assert [(one.reasoning, one.repeat) for one in combinations_of(of(
+        reasoning=["direct", "chain_of_thought"], include={"reasoning": "direct", "repeats": 3}))] == [
+        ("direct", 0), ("chain_of_thought", 0), ("direct", 1), ("direct", 2)]
+
+
+@pytest.mark.parametrize(("fields", "says"), [
+    ({"exclude": {"conditions": "full"}}, ["exclude {conditions: [full]}", "full is not in the run's conditions",
+                                           "given"]),
+    ({"exclude": {"conditions": "guess"}}, ["exclude.0.conditions.0", "'closed-book'"]),
+    ({"exclude": {"reasoning": "guess"}}, ["unknown reasoning strategy 'guess'", "least_to_most"]),
+    ({"exclude": {"condtions": "given"}}, ["unknown setting 'exclude.0.condtions'", "did you mean 'conditions'?"]),
+    ({"exclude": {"repeats": 1}}, ["unknown setting 'exclude.0.repeats'"]),
+    ({"exclude": {}}, ["exclude {} names no list"]),
+    ({"exclude": {"conditions": []}}, ["exclude.0.conditions", "an empty list"]),
+    ({"exclude": "given"}, ["exclude.0"]),
+    ({"exclude": [{"seed": 0}]}, ["exclude leaves no combination"]),
+    ({"conditions": ["given", "full"], "exclude": [{"conditions": "full"}, {"condition": "full", "seed": 0}]},
+     ["exclude {conditions: [full], seed: [0]} leaves out nothing that the entries before it do not"]),
+    ({"include": {"conditions": "given"}}, ["include {conditions: [given]} adds nothing"]),
+    ({"include": {"retriever": "bm25"}}, ["no retriever is called bm25", "dense@5"]),
+    ({"include": {"retriever": {"kind": "dense", "kk": 3}}}, ["unknown setting 'include.0.retriever.0.settings.kk'"]),
+    ({"include": {"retriever": {"kind": "dense", "name": "dense@5", "k": 3}}}, ["another retriever is called dense@5"]),
+    ({"include": {"rules": "closed-book"}}, ["set conditions: closed-book"]),
+    ({"exclude": {"benchmark": "mdbench", "seed": 0}}, ["mdbench is not this run's, which is crest"]),
+    ({"seed": []}, ["seed: an empty list"]), ({"seed": [1, 1]}, ["seed: names a value twice"]),
+    ({"seed": "often"}, ["seed.0: ", "integer"]),
+    ({"condition": "given", "conditions": "full"}, ["condition and conditions are one setting"]),
+    ({"condishuns": "given"}, ["unknown setting 'condishuns'", "did you mean 'conditions'?"]),
+    ({"max_tokens": 3}, ["unknown setting 'max_tokens'", "did you mean 'judge.max_tokens' or 'limits.max_tokens'?"]),
+    ({"seeds": 3}, ["unknown setting 'seeds'", "did you mean 'seed'?"]),
+])
+def test_an_entry_that_does_nothing_or_names_nothing_is_one_line(fields, says):
+    with pytest.raises(SettingsError) as refused:
+        of(**fields)
+    assert [word for word in says if word not in str(refused.value)] == [], str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_list_may_be_called_as_its_column():
+    singular = check_settings(
+        {"name": "x", "benchmark": CREST, "model": ["a", "b"], "condition": "full", "perturbation": "shuffle",
+         "format": "html", "exclude": {"model": "a"}}, "x")
+    plural = check_settings(
+        {"name": "x", "benchmark": CREST, "models": ["a", "b"], "conditions": "full", "perturbations": "shuffle",
+         "formats": "html", "exclude": {"models": "a"}}, "x")
+    assert singular == plural
+    assert singular.resolved() == plural.resolved()
+
+
+FIELDS = {"model": ["a", "b"], "condition": ["given", "evidence", "closed-book"],
+          "perturbation": ["none", "shuffle"], "reasoning": ["direct", "chain_of_thought", "least_to_most"],
+          "seed": [0, 1]}
+lists = st.fixed_dictionaries({name: st.lists(st.sampled_from(values), min_size=1, unique=True)
+                               for name, values in FIELDS.items()})
+parts = st.fixed_dictionaries({}, optional={name: st.lists(st.sampled_from(values), min_size=1, unique=True)
+                                            for name, values in FIELDS.items()}).filter(bool)
+
+
+def product(given):
+    return {tuple(zip(given, values, strict=True)) for values in itertools.product(*given.values())}
+
+
+@settings(max_examples=150, deadline=None)
+@given(lists, st.lists(parts, max_size=2), st.lists(parts, max_size=2))
+def test_the_matrix_is_that_of_a_plain_reference(base, exclude, include):
+    wanted, sound = product(base), True
+    for entry in exclude:
+        sound &= all(set(values) <= set(base[name]) for name, values in entry.items())
+        dropped = {one for one in wanted if all(dict(one)[name] in values for name, values in entry.items())}
+        sound &= bool(dropped)
+        wanted -= dropped
+    for entry in include:
+        added = product({**base, **entry}) - wanted
+        sound &= bool(added)
+        wanted |= added
+    fields = {**base, "exclude": exclude, "include": include, "models": base["model"]}
+    del fields["model"]
+    if not sound or not wanted:
+        with pytest.raises(SettingsError):
+            of(**fields)
+        return
+    found = combinations_of(of(**fields))
+    assert {tuple((name, getattr(one, name)) for name in base) for one in found} == wanted
+    assert len(found) == len(wanted)
+
+
+def test_settings_read_back_what_they_resolve_to():
+    chosen = of(seed=[1, 2], exclude={"seed": 2, "conditions": "given"}, conditions=["given", "full"],
+                include={"retriever": ["dense@5", {"kind": "dense", "k": 3}], "conditions": "retrieved"})
+    resolved = yaml.safe_load(chosen.resolved())
+    assert resolved["seed"] == [1, 2]
+    assert resolved["exclude"] == [{"conditions": ["given"], "seed": [2]}]
+    assert check_settings(resolved, "x") == chosen
+    assert (yaml.safe_load(of().resolved())["seed"], yaml.safe_load(of().resolved())["exclude"]) == (0, [])
+    assert check_settings(yaml.safe_load(of().resolved()), "x") == of()
+
+
+def run(ragbed, config, *options):
+    status, out, err = ragbed("run", config, "--json", *options)
+    assert status == 0, err
+    return json.loads(out)
+
+
+def test_only_what_is_left_is_asked_and_only_its_models_are_opened(serve, town, ragbed):
+    server, other = serve(town.reply), serve(town.reply)
+    made = run(ragbed, town.config(
+        server.url, models=[f"{server.url}#m", "gguf:/nowhere/at-all.gguf"], conditions=["given", "closed-book"],
+        reasoning=["direct", "plan_and_solve"],
+        exclude=[{"models": "gguf:/nowhere/at-all.gguf"}, {"conditions": "closed-book", "reasoning": "plan_and_solve"}],
+        include={"models": f"{other.url}#n", "conditions": "given", "reasoning": "direct"}))
+    assert [(cell["model"][-1], cell["condition"], cell["reasoning"], cell["n"]) for cell in made["cells"]] == [
+        ("m", "given", "direct", 6), ("m", "given", "plan_and_solve", 6), ("m", "closed-book", "direct", 6),
+        ("n", "given", "direct", 6)]
+    assert (len(server.requests), len(other.requests)) == (18, 6)
+    assert not any("combinations" in note for note in made["notes"])
+    assert ragbed("verify", town.run)[0] == 0
+    assert ragbed("run", town.run.parent.parent / "town.yaml", "--json")[0] == 0
+    assert (len(server.requests), len(other.requests)) == (18, 6)
+
+
+def evidence(server):
+    """The documents of every prompt, by the question's number."""
+    texts = [body["messages"][-1]["content"] for body, _ in server.requests]
+    return sorted(text.partition("Rules")[0] for text in texts)
+
+
+def test_each_seed_of_a_perturbation_is_a_cell_and_what_draws_nothing_is_one(serve, town, ragbed):
+    town.write([town.row(number) for number in range(6)])
+    many = serve(town.reply)
+    made = run(ragbed, town.config(many.url, perturbations=["none", "drop_gold", "shuffle"], seed=[1, 2]))
+    assert [(cell["perturbation"], cell["seed"]) for cell in made["cells"]] == [
+        (None, None), ("drop_gold", None), ("shuffle", 1), ("shuffle", 2)]
+    assert labels(made["cells"]) == ["no perturbation", "drop_gold", "shuffle · seed 1", "shuffle · seed 2"]
+    assert any(note.startswith("6 combinations of the settings are 4 cells") for note in made["notes"])
+    sent = []
+    for seed in (1, 2):
+        one = serve(town.reply)
+        run(ragbed, town.config(one.url, perturbations="shuffle", seed=seed, name=f"seed-{seed}"))
+        sent += evidence(one)
+    plain = serve(town.reply)
+    run(ragbed, town.config(plain.url, perturbations=["none", "drop_gold"], name="plain"))
+    assert evidence(many) == sorted(set(sent) | set(evidence(plain)))  # what two seeds show alike is asked once
+    assert len(set(sent)) > 6
+
+
+def test_every_command_reads_a_run_of_several_seeds(serve, town, ragbed):
+    server = serve(town.reply)
+    run(ragbed, town.config(server.url, perturbations=["none", "shuffle"], seed=[1, 2]))
+    run(ragbed, town.config(server.url, perturbations=["none", "shuffle"], seed=3, name="other"))
+    other = town.run.parent / "other"
+    for command in (["verify", town.run], ["report", town.run], ["rescore", town.run], ["show", town.run, "#2"],
+                    ["show", town.run, "#2", "--cell", "shuffle · seed 2"], ["compare", town.run],
+                    ["compare", other, town.run]):
+        status, _, err = ragbed(*command)
+        assert status == 0, (command, err)
+
+
+def test_seeds_that_change_nothing_are_said_to(serve, town, ragbed):
+    server = serve(town.reply)
+    made = run(ragbed, town.config(server.url, seed=[1, 2, 3]))
+    assert [cell["seed"] for cell in made["cells"]] == [None]
+    assert any("The seeds change nothing" in note for note in made["notes"])
+
+
+def lots(task):
+    """Draws what it asks: a strategy of a user's."""
+    yield from task.gather(task.question)
+    reply = yield Generate((Message("user", (f"{task.rng().random()}",)),), "answer")
+    return Draft.from_reply(reply)
+
+
+def test_what_a_strategy_of_ones_own_draws_is_not_known_so_its_seeds_stay_apart(serve, town, ragbed, monkeypatch):
+    monkeypatch.setitem(catalogue.REASONING, "lots", lots)
+    server = serve(town.reply)
+    made = run(ragbed, town.config(server.url, reasoning=["direct", "lots"], seed=[1, 2]))
+    assert [(cell["reasoning"], cell["seed"]) for cell in made["cells"]] == [
+        ("direct", None), ("lots", 1), ("lots", 2)]
+    assert len({body["messages"][-1]["content"] for body, _ in server.requests}) == 18
+    assert any("Each seed is a cell of its own under lots" in note for note in made["notes"])
+
+
+def test_no_strategy_of_ours_draws_anything():
+    for recipe in (*catalogue.REASONING.values(), *catalogue.RETRIEVAL.values()):
+        module = ast.parse(inspect.getsource(inspect.getmodule(recipe)))
+        assert "rng" not in {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute)}, recipe
+
+
+def test_a_cell_without_a_seed_is_the_cell_that_it_was_before_there_were_any():
+    rows = json.loads((Path(__file__).parent / "data" / "old_run" / "summary.json").read_text())["cells"]
+    assert [Cell.of(row).id for row in rows] == [row["id"] for row in rows] == ["c3aee5efe15c", rows[1]["id"]]
+    assert Cell.of({**rows[0], "seed": 1}).id != rows[0]["id"]
+
+
+def test_a_run_that_an_older_ragbed_began_is_continued(serve, town, ragbed):
+    server = serve(town.reply)
+    config = town.config(server.url)
+    run(ragbed, config)
+    known = yaml.safe_load((town.run / "config.yaml").read_text())
+    for key in ("exclude", "include", "budget"):
+        del known[key]
+    (town.run / "config.yaml").write_text(yaml.safe_dump(known))
+    run(ragbed, config)
+    assert len(server.requests) == 6
+    ragbed.refuses("run", town.config(server.url, seed=[0, 1]), says=["other settings: seed was 0, is [0, 1]"])
+
+
+BOTH = ("town-crest", "town-musique")
+
+
+def two(town, url, **fields):
+    """A file that names the town and a few questions of MuSiQue."""
+    musique = {"kind": "musique", "path": str(DATA / "musique" / "musique_ans_v1.0_dev.jsonl")}
+    return town.config(url, benchmark=[{"kind": "crest", "path": str(town.crest)}, musique], **fields)
+
+
+def test_one_file_names_several_benchmarks_each_a_run_of_its_own_as_its_paper_has_it(serve, town, ragbed):
+    server = serve(town.reply)
+    first, second = run(ragbed, two(town, server.url))
+    assert [made["run"] for made in (first, second)] == [str(town.run.parent / name) for name in BOTH]
+    assert [cell["benchmark"] for made in (first, second) for cell in made["cells"]] == ["crest", "musique"]
+    resolved = [yaml.safe_load((town.run.parent / name / "config.yaml").read_text()) for name in BOTH]
+    assert [(one["brief"], one["benchmark"]["kind"]) for one in resolved] == [(False, "crest"), (True, "musique")]
+    asked = len(server.requests)
+    status, _, err = ragbed("run", town.folder / "town.yaml")
+    assert (status, len(server.requests)) == (0, asked)
+    assert "run 2 of 2" in err
+
+
+def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(serve, town, ragbed):
+    server = serve(town.reply)
+    crest = {"kind": "crest", "path": str(town.crest)}
+    for benchmarks, says in (
+            ([crest, {"kind": "musique", "path": str(town.folder / "gone.jsonl")}], ["town-musique", "gone.jsonl"]),
+            ([crest, {"kind": "musique"}], ["town-musique", "path"]), ([crest, "musique"], ["benchmark"]),
+            ([], ["benchmark: an empty list"]),
+            ([crest, {**crest, "filter": {"language": "fi"}}], ["town-crest-2", "language=fi"])):
+        ragbed.refuses("run", town.config(server.url, benchmark=benchmarks), says=says)
+    ragbed.refuses("run", two(town, server.url, exclude={"benchmark": "mdbench", "conditions": "given"}),
+                   says=["exclude.0.benchmark: mdbench is none of the file's; there are: crest, musique"])
+    assert server.requests == []
+    assert not list((town.folder / "runs").glob("*/records.sqlite"))
+
+
+def test_an_entry_may_be_for_one_of_the_benchmarks(serve, town, ragbed):
+    server = serve(town.reply)
+    first, second = run(ragbed, two(
+        town, server.url, conditions=["given", "closed-book"],
+        exclude={"benchmark": "crest", "condition": "closed-book"},
+        include={"benchmark": "musique", "condition": "evidence"}), "--limit", "2")
+    assert [cell["condition"] for cell in first["cells"]] == ["given"]
+    assert [cell["condition"] for cell in second["cells"]] == ["given", "closed-book", "evidence"]
+    assert [cell["n"] for cell in (*first["cells"], *second["cells"])] == [2, 2, 2, 2]
+    assert first["run"].endswith("town-crest-limit-2")
+
+
+def test_one_run_that_stops_does_not_keep_the_next_from_its_turn(serve, town, ragbed):
+    server = serve(lambda body: {"status": 400} if "in town" in str(body) else "<Answer>x</Answer>")
+    status, out, _ = ragbed("run", two(town, server.url), "--json")
+    assert (status, [len(made["cells"]) for made in json.loads(out)]) == (1, [1, 1])
+    status, out, err = ragbed("run", two(town, serve(town.reply).url, budget={"tokens": 1}, concurrency=1), "--fresh", "--json")
+    assert (status, json.loads(out)) == (2, [])
+    assert err.count("ragbed: ") == 2
+
+
+def test_a_plan_of_several_benchmarks_is_that_of_each_and_their_sum(serve, town, ragbed):
+    config = two(town, "openai:gpt-4o-mini", models="openai:gpt-4o-mini", judge="openai:gpt-4o")
+    status, out, _ = ragbed("run", config, "--dry-run", "--json")
+    assert status == 0
+    plans = json.loads(out)
+    calls = [plan["total"]["calls"]["most"] for plan in plans]
+    status, out, _ = ragbed("run", config, "--dry-run")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "2 runs" in lines
+    assert any(line.startswith(f"all {sum(calls)} ") for line in lines)
+    assert not (town.folder / "runs").exists()
+
+
+def test_the_schema_has_what_a_file_may_say(ragbed):
+    schema = json.loads(ragbed("schema")[1])
+    keys = schema["properties"]
+    assert {"exclude", "include", "seed", "benchmark", "model", "condition"} <= set(keys)
+    assert [one.get("type") for one in keys["seed"]["anyOf"]] == ["integer", "array"]
+    assert keys["benchmark"]["anyOf"][1]["type"] == "array"
+    assert set(schema["$defs"]["Excluded"]["properties"]) >= {"benchmark", "models", "model", "retriever", "seed"}
+    assert "never averaged" in schema["description"]
