@@ -303,7 +303,8 @@ def test_one_run_that_stops_does_not_keep_the_next_from_its_turn(serve, town, ra
     server = serve(lambda body: {"status": 400} if "in town" in str(body) else "<Answer>x</Answer>")
     status, out, _ = ragbed("run", two(town, server.url), "--json")
     assert (status, [len(made["cells"]) for made in json.loads(out)]) == (1, [1, 1])
-    status, out, err = ragbed("run", two(town, serve(town.reply).url, budget={"tokens": 1}, concurrency=1), "--fresh", "--json")
+    config = two(town, serve(town.reply).url, budget={"tokens": 1}, concurrency=1)
+    status, out, err = ragbed("run", config, "--fresh", "--json")
     assert (status, json.loads(out)) == (2, [])
     assert err.count("ragbed: ") == 2
 
