@@ -52,7 +52,7 @@ def changed(budget: Budget, texts: Sequence[str]) -> Budget:
 
 
 def foreseen(budget: Budget, dollars: tuple[float | None, float | None], tokens: tuple[float, float]) -> Iterator[str]:
-    """Where a plan's bounds exceed the budget, for a dry run.
+    """How a plan's bounds stand to the budget, for a dry run.
 
     Args:
         dollars, tokens: the least and the most that the run asks for, the judge's in the most alone; None unknown.
@@ -68,6 +68,8 @@ def foreseen(budget: Budget, dollars: tuple[float | None, float | None], tokens:
         elif most is not None and most > limit:
             yield (f"The budget of {shown(name, limit)} may stop the run before its end: it asks for up to "
                    f"{shown(name, most)}.")
+        elif most is not None:
+            yield f"The budget of {shown(name, limit)} is enough: the run asks for up to {shown(name, most)}."
     if budget.seconds is not None:
         yield f"The budget of {shown('seconds', budget.seconds)} may stop the run: nothing is known of its speed."
 
