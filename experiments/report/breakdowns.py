@@ -1,13 +1,16 @@
 """The views of a run as tables of the page."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from experiments.metrics.catalogue import METRICS
+from experiments.metrics.metric import family_of
 from experiments.report.cells import Figure
 from experiments.report.text import visible
+from experiments.report.words import metric_words, short_name
 
 _SHADES = 10
 
@@ -53,17 +56,32 @@ class Breakdown:
     shaded: bool
 
 
-def breakdowns(views: Sequence[Mapping[str, Any]]) -> list[Breakdown]:
-    """The summary's views, in order."""
-    return [_breakdown(f"view-{number}", view) for number, view in enumerate(views, 1)]
+def breakdowns(views: Sequence[Mapping[str, Any]], judges: Collection[str] = ()) -> list[Breakdown]:
+    """The summary's views, in order.
+
+    Args:
+        judges: whose names stand in headers, where they are shortened.
+    """
+    return [_breakdown(f"view-{number}", view, judges) for number, view in enumerate(views, 1)]
 
 
-def _breakdown(anchor: str, view: Mapping[str, Any]) -> Breakdown:
+def _breakdown(anchor: str, view: Mapping[str, Any], judges: Collection[str]) -> Breakdown:
     keys, shaded = int(view["keys"]), bool(view["shaded"])
     groups = tuple((visible(str(name)), tuple(_line(row, keys, shaded) for row in rows))
                    for name, rows in groupby(view["rows"], key=lambda row: row[0]))
-    return Breakdown(anchor, visible(view["title"]), tuple(map(visible, view["header"])), groups, keys,
+    header = tuple(_head(str(words), judges) for words in view["header"])
+    return Breakdown(anchor, visible(view["title"]), header, groups, keys,
                      tuple(visible(note) for note in view["notes"]), shaded)
+
+
+def _head(words: str, judges: Collection[str]) -> str:
+    """A metric in words, its judge by its short name, and what follows a colon as it is."""
+    for judge in judges:
+        words = words.replace(f"({judge})", f"({short_name(judge)})")
+    metric, colon, rest = words.partition(":")
+    name, space, judge = metric.partition(" ")
+    known = metric_words(name) if family_of(name) in METRICS else name
+    return visible(f"{known}{space}{judge}{colon}{rest}")
 
 
 def _line(row: Sequence[Any], keys: int, shaded: bool) -> Line:

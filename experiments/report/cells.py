@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.types import OUTCOMES
-from experiments.cells import FACTORS, labels
-from experiments.metrics.catalogue import shown_name
+from experiments.cells import FACTORS, labels, telling
+from experiments.metrics.catalogue import METRICS, shown_name
+from experiments.metrics.metric import family_of
 from experiments.report.text import visible
+from experiments.report.words import metric_words, short_name
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
 
@@ -27,6 +29,11 @@ class Figure:
         stored = stored or {}
         return cls(stored.get("mean"), stored.get("low"), stored.get("high"), int(stored.get("n") or 0))
 
+    @property
+    def count(self) -> int | None:
+        """Of a share, how many questions it is."""
+        return None if self.mean is None else round(self.mean * self.n)
+
     def marks(self, column: str) -> tuple[float, float, float] | None:
         """Where mean, low and high stand on the column's axis, from 0 to 100.
 
@@ -40,18 +47,38 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table: a figure, or several shares of the same questions as counts.
+
+    Attributes:
+        parts: keys of `Cell.figures`.
+        title: for people, such as `correct / wrong`; `judge` apart.
+    """
+
+    parts: tuple[str, ...]
+    title: str
+    judge: str
+
+    @property
+    def joined(self) -> bool:
+        return len(self.parts) > 1
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One row.
 
     Attributes:
         number: from 1; what the plot and the question browser call it.
         label: the factors in which the cells of this run differ.
+        factors: the value of every factor, None where it has none in this cell.
         figures: by column, where a judged metric's column names the judge: `unified (lexical)`.
     """
 
     id: str
     number: int
     label: str
+    factors: Mapping[str, str | None]
     n: int
     figures: Mapping[str, Figure]
     outcomes: tuple[tuple[str, int], ...]
@@ -79,6 +106,12 @@ class Cell:
         """The column and figure of the metric."""
         return next(((name, figure) for name, figure in self.figures.items() if metric_of(name) == metric), None)
 
+    def counts(self, column: Column) -> list[int]:
+        """How many questions each share of a joined column is; none where any is not known."""
+        found = [figure.count for part in column.parts if (figure := self.figures.get(part)) is not None]
+        known = [count for count in found if count is not None]
+        return known if len(known) == len(column.parts) else []
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -87,19 +120,33 @@ class Table:
     Attributes:
         columns: those that the benchmark is about, in its order.
         more: the others.
-        quality: the metric that the benchmark is about above all, which the plot and the first sentences show.
+        quality: the metric that the benchmark is about above all, which the charts and the first sentences show.
+        shared: factors with the value that all cells have; `varying`, those that tell cells apart.
     """
 
     cells: tuple[Cell, ...]
-    columns: tuple[str, ...]
-    more: tuple[str, ...]
+    columns: tuple[Column, ...]
+    more: tuple[Column, ...]
     quality: str
     shared: tuple[tuple[str, str], ...]
+    varying: tuple[str, ...]
 
     @property
     def drops_empty(self) -> bool:
         """Whether an answer without text counts in no published metric."""
         return ("scoring", "as-published") in self.shared
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The columns of the quality metric: one, or one for each judge."""
+        return tuple(dict.fromkeys(found[0] for cell in self.cells if (found := cell.of(self.quality))))
+
+    @property
+    def defined(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Every metric of the table: its title, its name in settings, what it is, and of which questions."""
+        names = dict.fromkeys(metric_of(part) for column in (*self.columns, *self.more) for part in column.parts)
+        known = ((name, METRICS.get(family_of(name))) for name in names)
+        return tuple((metric_words(name), name, metric.description, metric.over) for name, metric in known if metric)
 
 
 def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Table:
@@ -114,9 +161,27 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
     cells = tuple(_cell(number, cell, visible(label))
                   for number, (cell, label) in enumerate(zip(stored, named, strict=True), 1))
     seen = list(dict.fromkeys(name for cell in cells for name in cell.figures))
-    wanted = [name for column in columns for name in column.split(" / ")] or [metric_of(name) for name in seen]
-    first = sorted((name for name in seen if metric_of(name) in wanted), key=lambda name: wanted.index(metric_of(name)))
-    return Table(cells, tuple(first), tuple(name for name in seen if name not in first), (wanted or [""])[0], shared)
+    wanted = list(columns) or [metric_of(name) for name in seen]
+    quality = wanted[0].split(" / ")[0] if wanted else ""
+    first = [column for names in dict.fromkeys([quality, *wanted]) for column in _columns(names.split(" / "), seen)]
+    alone = {column.parts[0] for column in first if not column.joined}
+    return Table(cells, tuple(first), tuple(_column([name]) for name in seen if name not in alone), quality, shared,
+                 tuple(telling(stored)) if len(stored) > 1 else ())
+
+
+def _columns(metrics: Sequence[str], seen: Sequence[str]) -> list[Column]:
+    """The metrics that a place of the benchmark's table holds: together where all are shares, else one by one."""
+    found = [name for metric in metrics for name in seen if metric_of(name) == metric]
+    shares = all((known := METRICS.get(family_of(metric))) is not None and known.share for metric in metrics)
+    if shares and len(found) == len(metrics) > 1:
+        return [_column(found)]
+    return [_column([name]) for name in found]
+
+
+def _column(parts: Sequence[str]) -> Column:
+    judges = dict.fromkeys(part.partition(" ")[2].strip("()") for part in parts)
+    title = " / ".join(metric_words(metric_of(part)) for part in parts)
+    return Column(tuple(parts), title, ", ".join(filter(None, judges)))
 
 
 def metric_of(column: str) -> str:
@@ -129,6 +194,7 @@ def _cell(number: int, stored: Mapping[str, Any], label: str) -> Cell:
     judge = stored.get("judge")
     return Cell(
         id=stored["id"], number=number, label=label, n=int(stored.get("n") or 0),
+        factors={name: None if stored.get(name) is None else visible(str(stored[name])) for name in FACTORS},
         figures={column(name, judge): Figure.of(value) for name, value in (stored.get("metrics") or {}).items()},
         outcomes=_outcomes(stored.get("outcomes") or {}),
         prompt_tokens=int(usage.get("prompt_tokens") or 0), completion_tokens=int(usage.get("completion_tokens") or 0),
@@ -140,8 +206,8 @@ def _text(value: object) -> str:
 
 
 def column(name: str, judge: str | None) -> str:
-    """The metric's name, with the judge's where a judge's grades are in it, safe to look at."""
-    return visible(shown_name(name, judge))
+    """The metric's name, with the judge's short one where a judge's grades are in it, safe to look at."""
+    return visible(shown_name(name, short_name(judge) if judge else None))
 
 
 def _outcomes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.metrics.aggregate import Estimate
-from experiments.published import Column, Published, own_figures, published
+from experiments.published import Column, Published, Row, own_figures, published
 from experiments.record import Result
 from experiments.report.cells import Cell
 from experiments.report.text import visible
@@ -40,7 +40,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """One table: the run's rows, where any figure corresponds, and the published ones."""
+    """One table: the run's rows, where any figure corresponds, and the published ones.
+
+    Attributes:
+        columns: names, with `%` where not all have that unit; `caption` says what has it.
+    """
 
     anchor: str
     title: str
@@ -61,11 +65,25 @@ def papers(view: ReportInput, cells: Sequence[Cell], results: Sequence[Result]) 
     for table in map(published, view.summary.get("published") or ()):
         lines = [_own(table, cell, stored[cell.id], by_cell.get(cell.id, []), view) for cell in cells]
         found.append(Paper(
-            f"paper-{table.name}", f"{table.paper}, {table.table}", table.caption,
-            tuple(column.name for column in table.columns), tuple(line for line in lines if line is not None),
-            tuple(Line(None, row.model, row.method, _measured(table), tuple(map(Value, row.values)))
-                  for row in table.rows), table.notes))
+            f"paper-{table.name}", f"{table.paper}, {table.table}", f"{table.caption} {_unit(table)}".strip(),
+            tuple(_head(column, table) for column in table.columns), tuple(line for line in lines if line is not None),
+            tuple(Line(None, row.model, row.method, _measured(table), _printed(row, table)) for row in table.rows),
+            table.notes))
     return found
+
+
+def _unit(table: Published) -> str:
+    shares = [column.percent for column in table.columns]
+    return "All figures are in percent." if all(shares) else "Columns with % are in percent." if any(shares) else ""
+
+
+def _head(column: Column, table: Published) -> str:
+    return f"{column.name}, %" if column.percent and not all(one.percent for one in table.columns) else column.name
+
+
+def _printed(row: Row, table: Published) -> tuple[Value, ...]:
+    return tuple(Value(text.removesuffix("%").rstrip() if column.percent else text)
+                 for text, column in zip(row.values, table.columns, strict=True))
 
 
 def _measured(table: Published) -> str:

@@ -1,67 +1,45 @@
-"""What the figures say, in sentences that claim no more than the intervals allow."""
+"""What the figures say, in sentences that claim no more than the tests allow."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from experiments.record import Result
-from experiments.report.cells import Cell, Figure, Table, metric_of
+from experiments.report.causes import Causes
+from experiments.report.cells import Table
+from experiments.report.comparisons import Comparisons
+from experiments.report.cost import Cost
+from experiments.report.effects import Effects
+from experiments.report.on_causes import on_causes
+from experiments.report.on_cost import on_cost
+from experiments.report.on_effects import on_effects
+from experiments.report.on_parts import on_parts
+from experiments.report.on_quality import headline, on_others, on_quality
+from experiments.report.words import listed, plural
 
+_APART = "Best of each"  # has a line for each level
 FAILED = ("malformed", "too_long", "budget", "timeout", "error")
 
 
-def verdicts(table: Table, results: Sequence[Result]) -> list[str]:
-    """Sentences about quality, refusals, failures and cost, in this order."""
-    sentences = [sentence for column in _quality_columns(table) for sentence in _quality(table, column)]
-    sentences += _refusals(results)
-    sentences += _failures(table)
-    sentences += _cost(table.cells)
-    return sentences
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Lines of sentences, and what they are about; the first of all is about nothing in particular."""
+
+    about: str
+    lines: tuple[str, ...]
 
 
-def _quality_columns(table: Table) -> list[str]:
-    """One, or one for each judge."""
-    return [column for column in table.columns if metric_of(column) == table.quality]
-
-
-def _quality(table: Table, column: str) -> list[str]:
-    figures = {cell.label: cell.figures[column] for cell in table.cells if column in cell.figures}
-    known = {label: figure for label, figure in figures.items() if figure.mean is not None}
-    if not known:
-        return [f"No {column} score could be computed."]
-    best = max(known, key=lambda label: known[label].mean or 0.0)
-    equal = [label for label, figure in known.items() if figure.mean == known[best].mean and label != best]
-    same = f", the same mean as {_list(equal)}" if equal else ""
-    first = f"Highest mean {column}: {best}, {_words(known[best])}{same}."
-    others = {label: figure for label, figure in known.items() if label != best}
-    return [" ".join([first, *_against(known[best], others)])]
-
-
-def _against(best: Figure, others: Mapping[str, Figure]) -> list[str]:
-    if not others:
+def verdicts(table: Table, results: Sequence[Result], cost: Cost, tested: Comparisons | None = None,
+             found: Effects | None = None, why: Causes | None = None) -> list[Verdict]:
+    """What a reader takes home first, then quality, factors, cost, causes, refusals and failures."""
+    if not table.cells:
         return []
-    known = {label: figure.high for label, figure in others.items() if figure.high is not None}
-    if best.low is None or not known:
-        return ["There is no interval to compare it by."]
-    overlapped = [label for label, high in known.items() if high >= best.low]
-    below = [label for label in known if label not in overlapped]
-    parts = [f"overlaps that of {_list(overlapped)}"] if overlapped else []
-    parts += [f"does not overlap that of {_list(below)}"] if below else []
-    return [f"Its interval {' and '.join(parts)}.", "Overlap of intervals is no test: ragbed compare makes a paired "
-            "one, corrected for the number of comparisons."]
-
-
-def _words(figure: Figure) -> str:
-    mean = f"{figure.mean:.2f}"
-    if figure.low is None or figure.high is None:
-        return f"{mean} without an interval, n = {figure.n}"
-    return f"{mean} (95 % interval {figure.low:.2f} to {figure.high:.2f}, n = {figure.n})"
-
-
-def _list(labels: Sequence[str], most: int = 6) -> str:
-    if len(labels) > most:
-        return ", ".join(labels[:most]) + f" and {len(labels) - most} more"
-    return labels[0] if len(labels) == 1 else ", ".join(labels[:-1]) + " and " + labels[-1]
+    parts = (("", [headline(table, tested)]), ("What it beats", on_quality(table, tested)),
+             (_APART, on_parts(table, tested)), ("Factors", on_effects(found)), ("All comparisons", on_others(tested)),
+             ("Cost", on_cost(table, cost, tested)), ("Causes", on_causes(table, why)),
+             ("Refusals", _refusals(results)), ("Failures", _failures(table)))
+    return [Verdict(about, tuple(said) if about == _APART else (" ".join(said),)) for about, said in parts if said]
 
 
 def _refusals(results: Sequence[Result]) -> list[str]:
@@ -70,31 +48,20 @@ def _refusals(results: Sequence[Result]) -> list[str]:
                    for name in ("refusal_accuracy", "refused_answerable"))
     if not right:
         return []
-    sentence = f"Over all cells, {sum(right):.0f} of {len(right)} answers to unanswerable questions were refusals"
-    return [sentence + (f", and {sum(over):.0f} of {len(over)} to answerable ones." if over else ".")]
+    sentence = f"Of {plural(len(right), 'answer')} to unanswerable questions, {sum(right):.0f} refused"
+    more = f"; of {len(over):,} to answerable ones, {sum(over):.0f} did needlessly" if over else ""
+    return [f"{sentence}{more}."]
 
 
 def _failures(table: Table) -> list[str]:
+    """Of all answers, one for each question in each cell."""
     counts: Counter[str] = Counter()
     for cell in table.cells:
         counts.update(dict(cell.outcomes))
     failed = {name: counts[name] for name in FAILED if counts[name]}
     if not failed:
-        return [f"None of the {counts.total()} answers, one for each question in each cell, failed."]
-    named = ", ".join(f"{name} {count}" for name, count in failed.items())
+        return [f"None of {plural(counts.total(), 'answer')} failed."] if counts else []
+    named = listed([f"{count} {name.replace('_', ' ')}" for name, count in failed.items()], len(FAILED))
     kept = ("As published, those without text count in no mean of the published metrics, and n is smaller there."
             if table.drops_empty else "They stay in every mean.")
-    return [f"{sum(failed.values())} of {counts.total()} answers, one for each question in each cell, failed "
-            f"({named}). {kept}"]
-
-
-def _cost(cells: Sequence[Cell]) -> list[str]:
-    costs = {cell.label: cell.tokens_each for cell in cells if cell.tokens_each}
-    if len(costs) < 2:
-        return []
-    if len(set(costs.values())) == 1:
-        return []
-    least, most = min(costs, key=lambda k: costs[k] or 0.0), max(costs, key=lambda k: costs[k] or 0.0)
-    ratio = (costs[most] or 0.0) / (costs[least] or 1.0)
-    return [f"Most tokens per question: {most}, {costs[most]:,.0f}; fewest: {least}, {costs[least]:,.0f} "
-            f"({ratio:.1f} times as many)."]
+    return [f"{sum(failed.values()):,} of {plural(counts.total(), 'answer')} failed: {named}. {kept}"]

@@ -1,0 +1,95 @@
+"""Axes of the charts: a range that fits what is drawn, and round numbers along it."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+_STEPS = (1.0, 2.0, 5.0, 10.0)
+_WANTED = 6  # ticks
+_ROOM = 0.06  # of the range, left free at its ends
+_NEAR_ZERO = 0.45  # share of the highest value below which the lowest makes the axis begin at 0
+_FAR_APART = 25.0  # times, above which costs stand on a logarithmic axis
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A number along an axis, and where it stands, from 0 to 100."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From `low` to `high`; of a logarithmic one both are above 0."""
+
+    low: float
+    high: float
+    ticks: tuple[Tick, ...]
+    logarithmic: bool = False
+
+    def at(self, value: float) -> float:
+        """Where the value stands, from 0 to 100; what is beyond an end stands there."""
+        low, high = self.low, self.high
+        if self.logarithmic:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, self.low))
+        return round(min(max((value - low) / (high - low), 0.0), 1.0) * 100, 2)
+
+    def down(self, value: float) -> float:
+        """Where the value stands on an upright axis, from 0 at the top to 100."""
+        return round(100 - self.at(value), 2)
+
+
+def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float = 1.0) -> Axis:
+    """Fits the values, and means nothing beyond `least` and `most`, the bounds of the metric.
+
+    It begins at 0 unless all values are far from it.
+    """
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    least, most = min(least, low), max(most, high)
+    if low >= 0 and low < _NEAR_ZERO * high:
+        low = 0.0
+    if low == high:
+        low, high = (0.0, most) if low == 0 else (least, most)
+    room = (high - low) * _ROOM
+    low, high = (low if low == 0 else max(low - room, least)), min(high + room, most)
+    return _linear(low, high, lambda value, digits: f"{value:.{digits}f}")
+
+
+def share_axis() -> Axis:
+    """From 0 to 1 in percent."""
+    return Axis(0.0, 1.0, tuple(Tick(at, f"{at} %") for at in range(0, 101, 20)))
+
+
+def cost_axis(values: Iterable[float], words: Callable[[float], str]) -> Axis:
+    """From 0, or logarithmic where the dearest costs a great many times the cheapest."""
+    known = sorted(values)
+    if known[0] > 0 and known[-1] / known[0] > _FAR_APART:
+        return _logarithmic(known[0] / 1.5, known[-1] * 1.5, words)
+    return _linear(0.0, known[-1] * 1.12 or 1.0, lambda value, _: words(value))
+
+
+def around_zero(values: Iterable[float | None]) -> Axis:
+    """As far to either side of 0 as the values reach."""
+    reach = max((abs(value) for value in values if value is not None), default=0.0) or 1.0
+    return _linear(-reach * 1.05, reach * 1.05, lambda value, digits: f"{value:+.{digits}f}" if value else "0")
+
+
+def _linear(low: float, high: float, words: Callable[[float, int], str]) -> Axis:
+    rough = (high - low) / _WANTED
+    scale = 10.0 ** math.floor(math.log10(rough))
+    step = next(part * scale for part in _STEPS if part * scale >= rough * 0.999)
+    digits = max(0, -math.floor(math.log10(step)), 2 if step < 1 else 0)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    axis = Axis(low, high, ())
+    values = [round(count * step, 12) for count in range(first, last + 1)]
+    return Axis(low, high, tuple(Tick(axis.at(value), words(value, digits)) for value in values))
+
+
+def _logarithmic(low: float, high: float, words: Callable[[float], str]) -> Axis:
+    axis = Axis(low, high, (), logarithmic=True)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [part * 10.0**power for power in powers for part in (1, 2, 5)]
+    return Axis(low, high, tuple(Tick(axis.at(value), words(value)) for value in values if low <= value <= high), True)

@@ -1,0 +1,118 @@
+"""Two factors of a run crossed: the mean of each combination with its interval, shaded."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.report.axes import Axis, quality_axis
+from experiments.report.cells import Cell, Figure, Table
+
+SHADES = 10
+_FIRST = ("reasoning", "condition")
+_MOST = 8  # grids of one run
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """A combination; `shade` is from 0 for the lowest mean of the run to 10 for its highest.
+
+    Attributes:
+        marks: where mean, low and high stand on the axis.
+    """
+
+    cell: Cell
+    figure: Figure
+    shade: int | None
+    marks: tuple[float, float, float] | None
+    best: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One value of everything else, and for each level of the first factor the squares of the second's levels."""
+
+    rest: str
+    rows: tuple[tuple[str, tuple[Square | None, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grids:
+    """Attributes:
+        factors: rows and columns.
+        low, high: the lowest and highest mean.
+        left_out: grids beyond those that are shown.
+    """
+
+    factors: tuple[str, str]
+    levels: tuple[str, ...]
+    grids: tuple[Grid, ...]
+    low: float
+    high: float
+    axis: Axis
+    left_out: int
+
+
+def crossed(table: Table) -> tuple[str, str] | None:
+    """Reasoning by condition, or the two factors with the most levels; None where fewer than two vary."""
+    varying = table.varying
+    if set(_FIRST) <= set(varying):
+        return _FIRST
+    most = sorted(varying, key=lambda name: (-len(_levels(table.cells, name)), varying.index(name)))
+    apart = [name for name in most[1:] if not _follows(table.cells, name, most[0])]
+    return (most[0], apart[0]) if apart else None
+
+
+def grids(table: Table) -> Grids | None:
+    """None where fewer than two factors vary, no square has a figure, or its judges differ."""
+    factors = crossed(table)
+    figures = {cell.id: found[1] for cell in table.cells if (found := cell.of(table.quality))}
+    means = [figure.mean for figure in figures.values() if figure.mean is not None]
+    if factors is None or not means or len(table.judges) > 1:
+        return None
+    low, high = min(means), max(means)
+    axis = quality_axis([bound for one in figures.values() for bound in (one.mean, one.low, one.high)])
+    levels = _levels(table.cells, factors[1])
+    others = [name for name in table.varying if name not in factors
+              and not any(_follows(table.cells, name, factor) for factor in factors)]
+    parts: dict[str, list[Cell]] = {}
+    for cell in table.cells:
+        parts.setdefault(_rest(cell, others), []).append(cell)
+    made = [Grid(rest, tuple((level, tuple(_square(cells, factors, (level, other), figures, (low, high), axis)
+                                           for other in levels)) for level in _levels(cells, factors[0])))
+            for rest, cells in parts.items()]
+    return Grids(factors, levels, tuple(made[:_MOST]), low, high, axis, max(len(made) - _MOST, 0))
+
+
+def _levels(cells: Sequence[Cell], factor: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(level_of(cell, factor) for cell in cells))
+
+
+def level_of(cell: Cell, factor: str) -> str:
+    """The cell's value of the factor in words."""
+    return cell.factors.get(factor) or "none"
+
+
+def _follows(cells: Sequence[Cell], name: str, of: str) -> bool:
+    """Whether the value of one factor settles that of the other, as closed-book settles the rules."""
+    return len({(level_of(cell, of), level_of(cell, name)) for cell in cells}) == len(_levels(cells, of))
+
+
+def _rest(cell: Cell, factors: Sequence[str]) -> str:
+    return " · ".join(f"{name} {level_of(cell, name)}" if name in ("repeat", "seed") else level_of(cell, name)
+                      for name in factors)
+
+
+def _square(cells: Sequence[Cell], factors: Sequence[str], levels: Sequence[str], figures: dict[str, Figure],
+            ends: tuple[float, float], axis: Axis) -> Square | None:
+    found = [cell for cell in cells
+             if cell.id in figures and [level_of(cell, name) for name in factors] == list(levels)]
+    if not found:
+        return None
+    cell, figure = found[0], figures[found[0].id]
+    if figure.mean is None:
+        return Square(cell, figure, None, None, best=False)
+    low, high = ends
+    shade = round((figure.mean - low) / (high - low) * SHADES) if high > low else 0
+    marks = None if figure.low is None or figure.high is None else (
+        axis.at(figure.mean), axis.at(figure.low), axis.at(figure.high))
+    return Square(cell, figure, shade, marks, best=high > low and figure.mean == high)

@@ -1,0 +1,51 @@
+"""What the page says before its questions: sentences, charts, tables, and the links to them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from experiments.record import Result
+from experiments.report.breakdowns import breakdowns
+from experiments.report.causes import causes
+from experiments.report.cells import Table
+from experiments.report.comparisons import comparisons
+from experiments.report.cost import cost_of, front
+from experiments.report.effects import effects
+from experiments.report.entrants import entrants
+from experiments.report.grid import grids
+from experiments.report.papers import papers
+from experiments.report.plot import plot
+from experiments.report.tradeoff import tradeoff
+from experiments.report.verdicts import verdicts
+from experiments.report.view import ReportInput
+from experiments.report.words import column_words, metric_words
+
+
+def overview(view: ReportInput, table: Table, results: Sequence[Result]) -> dict[str, Any]:
+    """The templates' data, and `sections`: anchors and titles of what there is, in order.
+
+    A summary of an earlier version, without comparisons and the like, has fewer sections.
+    """
+    summary, cost, whole = view.summary, cost_of(table.cells), entrants(table)
+    tested, found = comparisons(summary.get("comparisons"), whole), effects(summary.get("effects"))
+    why = causes(summary.get("attribution"), table)
+    made = {
+        "table": table, "cost": cost, "front": {cell.id for cell in front(table, cost)},
+        "verdicts": verdicts(whole, results, cost_of(whole.cells), tested, found, why), "tested": tested,
+        "effects": found, "why": why,
+        "plot": plot(table, cost), "grids": grids(table), "tradeoff": tradeoff(summary.get("tradeoff"), table),
+        "breakdowns": breakdowns(summary.get("views") or (), {cell.judge for cell in table.cells if cell.judge}),
+        "papers": papers(view, table.cells, results),
+        "quality": column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)}
+    return {**made, "sections": [(anchor, title) for anchor, title, there in _sections(made) if there]}
+
+
+def _sections(made: dict[str, Any]) -> list[tuple[str, str, bool]]:
+    crossed = made["grids"]
+    title = " × ".join(crossed.factors) if crossed else "Factors"
+    return [("summary", "Summary", True), ("plot", "Cost and quality", made["plot"] is not None),
+            ("factors", title[:1].upper() + title[1:], bool(crossed or made["effects"])),
+            ("causes", "Causes", made["why"] is not None), ("refusals", "Refusals", made["tradeoff"] is not None),
+            ("figures", "All figures", True), ("comparisons", "Comparisons", made["tested"] is not None),
+            ("breakdowns", "Breakdowns", bool(made["breakdowns"])),
+            ("papers", "Published figures", bool(made["papers"])), ("questions", "Questions", True)]

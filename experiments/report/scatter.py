@@ -1,0 +1,116 @@
+"""A chart of points with intervals, one a cell, as numbers that a template draws."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from experiments.report.axes import Axis
+from experiments.report.cells import Cell, Table
+from experiments.report.grid import crossed, level_of
+
+COLOURS, SHAPES = 6, 5
+GAP, WIDEST = 0.03, 0.09  # shares of the width: between neighbours, and over all that are moved
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Colour and shape, from 1. Neither is alone: a point carries its cell's number."""
+
+    colour: int
+    shape: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A point; places are percentages from the left and from the top.
+
+    Attributes:
+        across, up: ends of the intervals along each axis; None where there is none.
+        lines: what the point says when it is pointed at.
+        flip: whether its words stand to its left.
+    """
+
+    cell: Cell
+    look: Look
+    x: float
+    y: float
+    across: tuple[float, float] | None
+    up: tuple[float, float] | None
+    lines: tuple[str, ...]
+    front: bool = False
+
+    @property
+    def flip(self) -> bool:
+        return self.x > 50
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What colours and shapes stand for: `shown` by a swatch, None where each cell has its own."""
+
+    colours: tuple[str, tuple[tuple[str, int], ...]] | None
+    shapes: tuple[str, tuple[tuple[str, int], ...]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """The whole chart.
+
+    Attributes:
+        steps: lines of the front, each from (x, y) to (x, y).
+    """
+
+    spots: tuple[Spot, ...]
+    x: Axis
+    y: Axis
+    x_title: str
+    y_title: str
+    keys: Keys
+    steps: tuple[tuple[float, float, float, float], ...] = ()
+
+
+def looks(table: Table) -> tuple[Mapping[str, Look], Keys]:
+    """A colour for each level of one factor and a shape for each of another, where two suffice to tell cells apart.
+
+    Else every cell has a pair of its own, as far as they go.
+    """
+    factors = crossed(table)
+    if factors is not None:
+        first, second = ([*dict.fromkeys(level_of(cell, name) for cell in table.cells)] for name in factors)
+        if len(first) <= COLOURS and len(second) <= SHAPES:
+            places = {cell.id: [level_of(cell, name) for name in factors] for cell in table.cells}
+            of = {name: Look(first.index(one) + 1, second.index(other) + 1) for name, (one, other) in places.items()}
+            return of, Keys((factors[0], _numbered(first)), (factors[1], _numbered(second)))
+    return {cell.id: Look((cell.number - 1) % COLOURS + 1, (cell.number - 1) % SHAPES + 1) for cell in table.cells}, \
+        Keys(None, None)
+
+
+def _numbered(levels: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    return tuple((level, number) for number, level in enumerate(levels, 1))
+
+
+def apart(places: Sequence[float], gap: float = GAP, whole: float = 100.0) -> list[float]:
+    """The places, moved as little as keeps neighbours `gap` of the whole apart, and many by less.
+
+    Strategies over the same evidence cost nearly the same, and their intervals would hide each other; but what is
+    moved far looks cheaper or dearer than it is.
+    """
+    least = min(gap, WIDEST / max(len(places) - 1, 1)) * whole
+    clusters: list[list[tuple[float, int]]] = []
+    for value, index in sorted((value, index) for index, value in enumerate(places)):
+        clusters.append([(value, index)])
+        while len(clusters) > 1 and _start(clusters[-1], least) - _end(clusters[-2], least) < least:
+            last = clusters.pop()
+            clusters[-1] += last
+    placed = {index: round(_start(cluster, least) + step * least, 2)
+              for cluster in clusters for step, (_, index) in enumerate(cluster)}
+    return [placed[index] for index in range(len(places))]
+
+
+def _start(cluster: Sequence[tuple[float, int]], least: float) -> float:
+    middle = sum(value for value, _ in cluster) / len(cluster)
+    return middle - least * (len(cluster) - 1) / 2
+
+
+def _end(cluster: Sequence[tuple[float, int]], least: float) -> float:
+    return _start(cluster, least) + least * (len(cluster) - 1)

@@ -1,0 +1,70 @@
+"""Refusals: how much is answered, against how much of that is wrong."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.report.axes import Axis, Tick, share_axis
+from experiments.report.cells import Cell, Figure, Table
+from experiments.report.scatter import Scatter, Spot, looks
+from experiments.report.words import percent
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A cell: its share of answered questions, and the share of wrong ones among them."""
+
+    cell: Cell
+    answered: Figure
+    risk: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class TradeOff:
+    """The chart, where anything was refused, and the same as rows."""
+
+    chart: Scatter | None
+    lines: tuple[Line, ...]
+
+
+def tradeoff(stored: Sequence[Mapping[str, Any]] | None, table: Table) -> TradeOff | None:
+    """The summary's trade-off; None where it has none."""
+    cells = {cell.id: cell for cell in table.cells}
+    lines = tuple(Line(cells[row["cell"]], Figure.of(row["answered"]), Figure.of(row["risk"]))
+                  for row in stored or () if row["cell"] in cells)
+    return TradeOff(_chart(lines, table), lines) if lines else None
+
+
+def _chart(lines: Sequence[Line], table: Table) -> Scatter | None:
+    placed = [line for line in lines if line.answered.mean is not None and line.risk.mean is not None]
+    if all(line.answered.mean == 1 for line in placed):
+        return None
+    x, y = _fitting([line.answered for line in placed]), _fitting([line.risk for line in placed])
+    styles, keys = looks(table)
+    spots = tuple(Spot(line.cell, styles[line.cell.id], x.at(line.answered.mean or 0.0), y.down(line.risk.mean or 0.0),
+                       _ends(line.answered, x.at), _ends(line.risk, y.down), _lines(line)) for line in placed)
+    return Scatter(spots, x, y, "questions answered rather than refused", "wrong among those answered", keys)
+
+
+def _fitting(figures: Sequence[Figure]) -> Axis:
+    """In percent, from 0 to 100 or the part of it that the intervals take."""
+    whole = share_axis()
+    bounds = [bound for one in figures for bound in (one.mean, one.low, one.high) if bound is not None]
+    low, high = max(min(bounds) - 0.05, 0.0), min(max(bounds) + 0.05, 1.0)
+    step = 5 if high - low < 0.3 else 10 if high - low < 0.6 else 20
+    if high - low > 0.8:
+        return whole
+    axis = Axis(low, high, ())
+    return Axis(low, high, tuple(Tick(axis.at(at / 100), f"{at} %") for at in range(0, 101, step)
+                                 if low - 1e-9 <= at / 100 <= high + 1e-9))
+
+
+def _ends(figure: Figure, at: Callable[[float], float]) -> tuple[float, float] | None:
+    return None if figure.low is None or figure.high is None else (at(figure.low), at(figure.high))
+
+
+def _lines(line: Line) -> tuple[str, ...]:
+    answered, risk = line.answered, line.risk
+    return (line.cell.label, f"answers {percent(answered.mean or 0.0)} of {answered.n}",
+            f"wrong in {percent(risk.mean or 0.0)} of {risk.n} answered")
