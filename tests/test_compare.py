@@ -141,10 +141,10 @@ def test_a_gate_that_cannot_be_checked_has_not_passed(two):
         gate.holds(replace(finding.comparison, first=None))
 
 
-def test_gates_are_written_as_tests_for_continuous_integration(worse, ragbed, tmp_path):
+def test_gates_are_written_as_tests_for_continuous_integration(two, ragbed, tmp_path):
     path = tmp_path / "gates.xml"
-    status, _, _ = ragbed("compare", *worse, "--fail-if", "correct < baseline - 0.1", "--fail-if",
-                          "correct < baseline - 0.9", "--junit", path)
+    gates = "--fail-if", "correct < baseline - 0.1", "--fail-if", "correct < baseline - 0.9"
+    status, _, _ = ragbed("compare", two[1], two[0], "--cell", "direct", *gates, "--junit", path)
     assert status == 1
     suites = list(ElementTree.parse(path).getroot())
     assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in suites] == [
