@@ -8,6 +8,8 @@ from typing import Any
 
 from experiments.attribution import figures_of
 from experiments.cells import Cell, on_cells
+from experiments.comparing.effects import effects
+from experiments.comparing.every import comparisons
 from experiments.manifest import known_models
 from experiments.matrix import models_of
 from experiments.metrics.aggregate import aggregate, outcomes
@@ -25,7 +27,7 @@ from experiments.notes import (
 from experiments.record import Result
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
-from experiments.statistics import clusters
+from experiments.statistics import Clusters, clusters
 from experiments.store import RunFolder
 from experiments.views import Material, views_of
 from strategies.types import Usage
@@ -52,7 +54,8 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
     material = Material(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of)
     return {"name": settings.name, "seed": settings.seed, "columns": list(scheme.columns), "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
-            **figures_of(cells, results, questions, scheme, settings.scoring, settings.seed),
+            **_between(rows, by_cell, scheme, settings, grouped),
+            **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed),
             "notes": [*on_cells(settings, cells),
                       *on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
@@ -62,6 +65,15 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
                       *on_unjudged(result.verdict for result in results),
                       *(on_rules(cell.rules for cell in cells) if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
+
+
+def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[Result]], scheme: Scheme,
+             settings: RunSettings, grouped: Clusters) -> dict[str, Any]:
+    """What the cells do to the metric of the first column: against each other, and by factor."""
+    metric = scheme.columns[0].split(" / ")[0]
+    answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
+    return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed),
+            "effects": effects(rows, answers, grouped, metric, settings.scoring)}
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,

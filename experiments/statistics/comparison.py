@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from experiments.metrics.bounds import NO_INTERVAL, Interval
-from experiments.statistics.intervals import bootstrap, of_shares
+from experiments.statistics.intervals import bootstraps, of_shares
 from experiments.statistics.pairs import Pairs
 from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
-from experiments.statistics.testing import holm, mcnemar, permutation
+from experiments.statistics.testing import holm, mcnemar, permutations
 
 Test = Literal["McNemar", "permutation"]
 _DIGITS = 10
@@ -62,18 +62,25 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
     Scores of 0 and 1 have McNemar's test and the interval of Bonett and Price, where no two questions share a
     document; all else has the permutation test and the bootstrap's interval, by documents where questions share them.
     """
-    made = [_compare(pairs, seed, len(all_pairs)) for pairs in all_pairs]
+    finite = [bool(pairs.n) and all(map(math.isfinite, pairs.observed())) for pairs in all_pairs]
+    exact = [pairs.share and not pairs.clustered for pairs in all_pairs]
+    drawn = [pairs for pairs, some, one in zip(all_pairs, finite, exact, strict=True) if some and not one]
+    found = iter(list(zip(bootstraps(drawn, seed), permutations(drawn, seed), strict=True)))
+    made = [_compared(pairs, one, _Found() if not some else _of_shares(pairs, len(all_pairs)) if one else
+                      _of_figures(pairs, *next(found), len(all_pairs)))
+            for pairs, some, one in zip(all_pairs, finite, exact, strict=True)]
     return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
 
 
-def _compare(pairs: Pairs, seed: int, comparisons: int) -> Comparison:
+class _Found(NamedTuple):
+    interval: Interval = NO_INTERVAL
+    p: float | None = None
+    smallest: float | None = None
+
+
+def _compared(pairs: Pairs, exact: bool, found: _Found) -> Comparison:
     first, second = pairs.observed() if pairs.n else (math.nan, math.nan)
     gained, lost = pairs.flips() if pairs.scores is not None else (None, None)
-    exact = pairs.share and not pairs.clustered
-    found = _Found()
-    if math.isfinite(second - first):
-        found = _of_shares(gained or 0, lost or 0, pairs.n, comparisons) if exact else \
-            _of_figures(pairs, seed, comparisons)
     return Comparison(
         metric=pairs.metric, n=pairs.n, clusters=len(pairs.units.sums), unpaired=pairs.unpaired,
         first=_rounded(first), second=_rounded(second), difference=_rounded(second - first),
@@ -83,21 +90,16 @@ def _compare(pairs: Pairs, seed: int, comparisons: int) -> Comparison:
         smallest=_rounded(found.smallest))
 
 
-class _Found(NamedTuple):
-    interval: Interval = NO_INTERVAL
-    p: float | None = None
-    smallest: float | None = None
+def _of_shares(pairs: Pairs, comparisons: int) -> _Found:
+    gained, lost = pairs.flips()
+    return _Found(of_shares(gained, lost, pairs.n), mcnemar(gained, lost),
+                  smallest_share(pairs.n, (gained + lost) / pairs.n, comparisons))
 
 
-def _of_shares(gained: int, lost: int, n: int, comparisons: int) -> _Found:
-    return _Found(of_shares(gained, lost, n), mcnemar(gained, lost),
-                  smallest_share(n, (gained + lost) / n, comparisons))
-
-
-def _of_figures(pairs: Pairs, seed: int, comparisons: int) -> _Found:
-    interval, error = bootstrap(pairs, seed)
+def _of_figures(pairs: Pairs, drawn: tuple[Interval, float | None], p: float | None, comparisons: int) -> _Found:
+    interval, error = drawn
     smallest = smallest_by_error(error, len(pairs.units.sums) - 1, comparisons) if error else None
-    return _Found(interval, permutation(pairs, seed), smallest)
+    return _Found(interval, p, smallest)
 
 
 def _dz(pairs: Pairs) -> float | None:

@@ -2,11 +2,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from experiments.metrics.bounds import NO_INTERVAL, Interval, Z, room, weight, widened, within
-from experiments.metrics.drawing import RESAMPLES, drawn, percentiles, together, widening
+from experiments.metrics.drawing import RESAMPLES, drawn, groups_of, percentiles, together, widening
 from experiments.metrics.sample import range_of
 from experiments.statistics.pairs import Pairs
+
+if TYPE_CHECKING:
+    from experiments.metrics.means import Floats
 
 _NOTHING = 1e-12
 
@@ -42,11 +47,34 @@ def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> tuple[
     scores from a to b is from a - b to b - a. There is no interval where the figure is not finite in some resample,
     and no standard error where all resamples agree.
     """
+    return bootstraps([pairs], seed, resamples)[0]
+
+
+def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0,
+               resamples: int = RESAMPLES) -> list[tuple[Interval, float | None]]:
+    """`bootstrap` of each; those that are drawn from the same groups share what is drawn, which changes none."""
+    import numpy as np
+
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for place, pairs in enumerate(all_pairs):
+        groups = tuple(group.tobytes() for group in groups_of(pairs.units.counts))
+        alike.setdefault((pairs.units.sums.shape, *groups), []).append(place)
+    found: dict[int, tuple[Interval, float | None]] = {}
+    for places in alike.values():
+        units = [all_pairs[place].units for place in places]
+        sums, counts = drawn(np.stack([one.sums for one in units], axis=2),
+                             np.stack([one.counts for one in units], axis=2), np.random.default_rng(seed), resamples)
+        for at, place in enumerate(places):
+            first, second = all_pairs[place].figures(sums[:, :, at], counts[:, :, at])
+            found[place] = _interval(all_pairs[place], second - first)
+    return [found[place] for place in range(len(all_pairs))]
+
+
+def _interval(pairs: Pairs, spread: Floats) -> tuple[Interval, float | None]:
+    """The interval and the standard error, of the differences in all resamples."""
     import numpy as np
 
     units = weight(pairs.units.counts[:, :, 0, 0].sum(axis=1)) if pairs.n else 0.0
-    first, second = pairs.figures(*drawn(*pairs.units, np.random.default_rng(seed), resamples))
-    spread = second - first
     found = percentiles(spread, units)
     if found.low is None or found.high is None:
         return NO_INTERVAL, None

@@ -1,0 +1,179 @@
+"""Main effects and two-way interactions of a run's factors: the `effects` of its summary."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from experiments.comparing.variants import VARIED, Variant, variants_of
+from experiments.metrics.bounds import Interval
+from experiments.metrics.sample import Row, range_of
+from experiments.metrics.scored import Scoring
+from experiments.statistics import Clusters, holm
+from experiments.statistics.design import Design, Term, design_of
+from experiments.statistics.fit import Fit, fit
+
+if TYPE_CHECKING:
+    from experiments.metrics.means import Floats
+
+_LARGEST = 6_000_000  # numbers of a design, repeated for every question, above which interactions are left out
+_DIGITS = 10
+_BY_SPLIT = "unified"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """The questions that have a score in every variant.
+
+    Attributes:
+        table: variants by questions.
+        left_out: how many questions have one in some alone.
+    """
+
+    variants: tuple[Variant, ...]
+    questions: tuple[str, ...]
+    table: Floats
+    weights: Floats
+    left_out: int
+
+
+def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
+            metric: str, scoring: Scoring = "corrected") -> dict[str, Any] | None:
+    """What each factor does to the metric over the levels of the others, and where two depend on each other; p is
+    corrected over all of it. None where no factor varies.
+
+    Least squares over the scores of the questions, by sum-coded factors (`statistics.design`, `statistics.fit`).
+    Repeats and seeds are no factor: a question's score is its mean over them.
+
+    Args:
+        rows: the cells of the summary.
+        answers: by cell's id, then by question.
+        metric: one that questions have.
+    """
+    every = variants_of(rows, answers)
+    if len(every) < 2:
+        return None
+    scores = _scores([variant for variant in every if _has(variant, metric)], metric, scoring)
+    notes = _on_scores(every, scores, metric)
+    if len(scores.variants) < 2 or not scores.questions:
+        return _made(metric, [], [], [*notes, "Nothing to estimate: no question has a score in two cells."])
+    levels = [variant.levels for variant in scores.variants]
+    design = design_of(levels, VARIED)
+    if design.matrix().size * len(scores.questions) > _LARGEST:
+        design = design_of(levels, VARIED, interactions=False)
+        notes.append("Interactions are left out: so many cells and questions have no room for them.")
+    grouped = [clusters.of.get(name, name) for name in scores.questions]
+    fitted = _fitted(design, scores, grouped)
+    told = [term for term in design.terms if design.tells(term)]
+    tests = [fitted.test(design.effects(term)) for term in told]
+    made = [{**_named(term), "p": _rounded(p), "p_holm": _rounded(corrected),
+             "levels" if len(term) == 1 else "cells": list(_levels(design, fitted, scores, metric, term))}
+            for term, p, corrected in zip(told, tests, holm(tests), strict=True)]
+    return _made(metric, [one for one in made if "factor" in one], [one for one in made if "factors" in one],
+                 [*notes, *_on_design(design, told), *([clusters.note] if clusters.note else []),
+                  *_on_tests(len(made))])
+
+
+def _made(metric: str, factors: list[dict[str, Any]], interactions: list[dict[str, Any]],
+          notes: list[str]) -> dict[str, Any]:
+    return {"metric": metric, "factors": factors, "interactions": interactions, "notes": notes}
+
+
+def _has(variant: Variant, metric: str) -> bool:
+    return any(row.scores.get(metric) is not None for row in variant.answers.values())
+
+
+def _scores(variants: Sequence[Variant], metric: str, scoring: Scoring) -> _Scores:
+    """A question that some variant has answerable and another not, its gold dropped, has no place in `unified`."""
+    import numpy as np
+
+    having = [{name for name, row in variant.answers.items() if row.scores.get(metric) is not None}
+              for variant in variants]
+    every = set[str]().union(*having)
+    shared = every.intersection(*having)
+    if metric == _BY_SPLIT:
+        shared = {name for name in shared if len({variant.answers[name].answerable for variant in variants}) == 1}
+    questions = sorted(shared)
+    table = np.array([[variant.answers[name].scores[metric] for name in questions] for variant in variants],
+                     dtype=np.float64).reshape(len(variants), len(questions))
+    weights = np.full(len(questions), 1 / max(len(questions), 1))
+    if metric == _BY_SPLIT and questions:
+        split = np.array([not variants[0].answers[name].answerable for name in questions], dtype=np.intp)
+        weights, table = _of_splits(split, table, halved=scoring == "as-published")
+    return _Scores(tuple(variants), tuple(questions), table, weights, len(every) - len(questions))
+
+
+def _of_splits(split: Any, table: Floats, halved: bool) -> tuple[Floats, Floats]:
+    """Weights by which the mean is that of the splits' means, and scores that differ within the splits alone: their
+    sizes are fixed, so that what sets them apart is no chance. As published the mean is halved where one is empty."""
+    import numpy as np
+
+    sizes = np.bincount(split, minlength=2)
+    present = sizes > 0
+    weights = 1 / (sizes[split] * present.sum())
+    table = table * 0.5 if halved and not present.all() else table
+    figures = table @ weights
+    means = np.array([np.bincount(split, row, 2) for row in table]) / np.maximum(sizes, 1)
+    return weights, table - means[:, split] + figures[:, None]
+
+
+def _fitted(design: Design, scores: _Scores, clusters: Sequence[str]) -> Fit:
+    import numpy as np
+
+    return fit(design, scores.table, scores.weights, np.unique(clusters, return_inverse=True)[1])
+
+
+def _named(term: Term) -> dict[str, Any]:
+    return {"factor": term[0]} if len(term) == 1 else {"factors": list(term)}
+
+
+def _levels(design: Design, fitted: Fit, scores: _Scores, metric: str,
+            term: Term) -> Iterator[dict[str, Any]]:
+    """n counts answers: of all questions in all cells that have the level."""
+    least, most = range_of(metric)
+    means, effects = (zip(*fitted.values(contrasts), strict=True)
+                      for contrasts in (design.means(term), design.effects(term)))
+    for at, (mean, error), (effect, doubt) in zip(design.combinations(term), means, effects, strict=True):
+        cells = sum(variant.cells for variant in scores.variants
+                    if all(variant.levels[name] == level for name, level in zip(term, at, strict=True)))
+        low, high = _bounds(fitted.interval(mean, error, (least, most)))
+        effect_low, effect_high = _bounds(fitted.interval(effect, doubt, (least - most, most - least)))
+        name = {"level": at[0]} if len(term) == 1 else {"levels": list(at)}
+        yield {**name, "mean": _rounded(mean), "low": low, "high": high, "effect": _rounded(effect),
+               "effect_low": effect_low, "effect_high": effect_high, "n": cells * len(scores.questions)}
+
+
+def _bounds(interval: Interval) -> tuple[float | None, float | None]:
+    return _rounded(interval.low), _rounded(interval.high)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(float(value), _DIGITS) + 0.0  # no -0.0
+
+
+def _on_scores(every: Sequence[Variant], scores: _Scores, metric: str) -> list[str]:
+    notes = []
+    if any(variant.cells > 1 for variant in every):
+        notes.append("A question's score is its mean over repeats and seeds.")
+    if len(scores.variants) < len(every):
+        notes.append(f"Cells without {metric}, which are left out: {len(every) - len(scores.variants)}.")
+    if scores.left_out:
+        notes.append(f"Questions without {metric} in every cell, which are left out: {scores.left_out}.")
+    return notes
+
+
+def _on_design(design: Design, told: Sequence[Term]) -> list[str]:
+    """What the cells cannot tell."""
+    lost = [term[0] for term in design.terms if len(term) == 1 and term not in told]
+    known = [pair for pair in combinations(design.levels, 2) if not {*pair} & {*lost}]
+    untold = [" and ".join(pair) for pair in known if pair not in told]
+    return [*([f"The cells cannot tell the effects of these factors apart: {', '.join(lost)}."] if lost else []),
+            *([f"Interactions that the cells cannot tell, and that are taken for none: {'; '.join(untold)}."]
+              if untold else [])]
+
+
+def _on_tests(tests: int) -> list[str]:
+    return ["A mean is over all combinations of the other factors, each counting once; an effect is how far it is from "
+            "the mean of the levels, that of a combination how far it is from what its two levels say when added.",
+            *([f"p (Holm) is corrected for {tests} tests: every factor and every interaction."] if tests > 1 else [])]

@@ -1,0 +1,76 @@
+"""All cells of a run that differ in exactly one factor, compared: the `comparisons` of its summary."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.comparing.variants import Variant, pairs_by_factor, variants_of
+from experiments.metrics.sample import Row
+from experiments.metrics.scored import Scoring, may_refuse
+from experiments.statistics import Clusters, Comparison, compare, pairs_of
+
+MOST = 400  # pairs: each takes tens of milliseconds
+_KEPT = ("n", "clusters", "unpaired", "difference", "low", "high", "gained", "lost", "test", "p", "p_holm", "odds",
+         "dz", "smallest")
+_Pair = tuple[str, Variant, Variant]
+
+
+def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
+                metric: str, scoring: Scoring, seed: int = 0) -> dict[str, Any] | None:
+    """The paired comparisons by the metric, p corrected over all of them; None where the run has one cell.
+
+    Repeats and seeds are no comparison: a question's score is its mean over them.
+
+    Args:
+        rows: the cells of the summary.
+        answers: by cell's id, then by question.
+    """
+    if len(rows) < 2:
+        return None
+    variants = variants_of(rows, answers)
+    every = list(pairs_by_factor(variants))
+    chosen = _bounded(every, variants)
+    made = [pairs_of(metric, first.answers, second.answers, clusters.of, scoring,
+                     may_refuse(first.row["rules"]) and may_refuse(second.row["rules"])) for _, first, second in chosen]
+    shown = [place for place, pairs in enumerate(made) if pairs.n]
+    found = compare([made[place] for place in shown], seed)
+    return {"metric": metric,
+            "pairs": [_row(chosen[place], one) for place, one in zip(shown, found, strict=True)],
+            "notes": [*_on_replicates(variants), *_on_bound(len(every), len(chosen)),
+                      *([f"Pairs of cells of which no question has {metric} in both: {len(chosen) - len(shown)}."]
+                        if len(shown) < len(chosen) else []),
+                      *([clusters.note] if clusters.note else []),
+                      *([f"p (Holm) is corrected for {len(shown)} comparisons: all cells that differ in exactly one "
+                         "factor."] if len(shown) > 1 else [])]}
+
+
+def _bounded(pairs: Sequence[_Pair], variants: Sequence[Variant]) -> list[_Pair]:
+    """Where there are too many, those with a cell of which the factor has its first value; where that is too many,
+    those with the first cell."""
+    if len(pairs) <= MOST:
+        return list(pairs)
+    first: dict[str, str] = {}
+    for variant in variants:
+        for name, level in variant.levels.items():
+            if level is not None:
+                first.setdefault(name, level)
+    against = [pair for pair in pairs if pair[1].levels[pair[0]] == first[pair[0]]]
+    return against if len(against) <= MOST else [pair for pair in pairs if pair[1] is variants[0]][:MOST]
+
+
+def _row(pair: _Pair, found: Comparison) -> dict[str, Any]:
+    factor, first, second = pair
+    return {"factor": factor, "first": first.row["id"], "second": second.row["id"], "before": found.first,
+            "after": found.second, **{name: getattr(found, name) for name in _KEPT}}
+
+
+def _on_replicates(variants: Sequence[Variant]) -> list[str]:
+    """What stands under a cell's id where it was asked several times."""
+    return ["A question's score is its mean over repeats and seeds; a cell stands here for all of its own."] if any(
+        variant.cells > 1 for variant in variants) else []
+
+
+def _on_bound(every: int, chosen: int) -> list[str]:
+    return [] if every == chosen else [
+        f"{every} pairs of cells differ in one factor, more than are tested at once; tested are {chosen}, against the "
+        "first value of each factor or the first cell. `ragbed compare` tests others."]
