@@ -56,7 +56,8 @@ def _scalar_of_one(values: list[int]) -> list[int] | int:
 
 
 def _given_keys(entries: list[Matrix]) -> list[dict[str, Any]]:
-    return [entry.model_dump(mode="json", exclude_none=True) for entry in entries]
+    return [{key: value for key, value in entry.model_dump(mode="json").items() if value is not None}
+            for entry in entries]
 
 
 def _or_several(schema: dict[str, Any]) -> None:

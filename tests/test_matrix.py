@@ -283,8 +283,12 @@ def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(se
         ragbed.refuses("run", town.config(server.url, benchmark=benchmarks), says=says)
     ragbed.refuses("run", two(town, server.url, exclude={"benchmark": "mdbench", "conditions": "given"}),
                    says=["exclude.0.benchmark: mdbench is none of the file's; there are: crest, musique"])
+    other = serve(town.reply)
+    run(ragbed, town.config(other.url, benchmark={**crest, "limit": 1}, name="town-crest-2"))
+    ragbed.refuses("run", town.config(server.url, benchmark=[crest, crest]),
+                   says=["town-crest-2", "other settings", "none of the runs was begun"])
     assert server.requests == []
-    assert not list((town.folder / "runs").glob("*/records.sqlite"))
+    assert [path.parent.name for path in (town.folder / "runs").glob("*/records.sqlite")] == ["town-crest-2"]
 
 
 def test_an_entry_may_be_for_one_of_the_benchmarks(serve, town, ragbed):

@@ -108,6 +108,17 @@ def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
     assert rows[1][5:] == [pytest.approx(1 / 3), 0.0]
 
 
+def test_every_seed_of_a_shuffle_stands_beside_the_original_which_draws_nothing():
+    cells = {"plain": {"condition": "given"}, **{f"s{seed}": {"condition": "given", "perturbation": "shuffle",
+                                                              "seed": seed} for seed in (1, 2)}}
+    grades = {"plain": 0.8, "s1": 0.5, "s2": 0.6}
+    run = material(cells, [result(name, "q", {"graded_accuracy": grade}) for name, grade in grades.items()],
+                   [question("q")], ("graded_accuracy",))
+    assert [means(row, 3) for row in VIEWS["order"](run).rows] == [
+        ["original", "direct", 1, 0.8, None], ["shuffled", "seed 1", 1, 0.5, pytest.approx(-0.3)],
+        ["shuffled", "seed 2", 1, 0.6, pytest.approx(-0.2)]]
+
+
 def test_without_an_original_or_with_it_alone_there_is_no_order_ablation():
     assert VIEWS["order"](order_run([None])) is None
     assert VIEWS["order"](order_run(["shuffle", "separators_off"])) is None

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from experiments.terminal.display import note, price, print_table, say
@@ -23,7 +24,7 @@ def show_plan(plan: Mapping[str, Any]) -> None:
 def show_total(plans: Sequence[Mapping[str, Any]]) -> None:
     """The bounds of several runs, which have one judge, and their sum."""
     too_long = ["too long"] if any(plan["total"]["too_long"] for plan in plans) else []
-    rows = [[plan["run"], *_row(plan["total"], bool(too_long))] for plan in plans]
+    rows = [[Path(plan["run"]).name, *_row(plan["total"], bool(too_long))] for plan in plans]
     total = together([plan["total"] for plan in plans])
     print_table(["run", "calls", "prompt tokens", "completion tokens", "price", *too_long],
                 [*rows, ["all", *_row(total, bool(too_long))]], title=f"{len(plans)} runs")
