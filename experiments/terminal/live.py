@@ -93,23 +93,24 @@ class RunView:
 
     def _draw(self, tally: Tally) -> None:
         assert self._screen is not None
-        most = max(1, min(_MOST, self._console.height - _AROUND))
-        self._screen.update(screen_of(tally, most), refresh=True)
+        width, height = self._console.size
+        self._screen.update(screen_of(tally, max(1, min(_MOST, height - _AROUND)), width), refresh=True)
 
 
-def screen_of(tally: Tally, most: int) -> RenderableType:
-    """What a terminal shows of a run.
+def screen_of(tally: Tally, most: int, width: int) -> RenderableType:
+    """What a terminal of that width shows of a run.
 
     Args:
         most: lines of cells; where there are more cells, a line stands for several.
     """
+    bar = max(6, min(24, width // 5))
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, overflow="ellipsis")
-    table.add_column(width=24)
+    table.add_column(width=bar)
     table.add_column(no_wrap=True, justify="right")
     table.add_column(no_wrap=True)
     for line in tally.lines(most):
-        table.add_row(Text(printable(line.name)), ProgressBar(line.total, line.done, width=24),
+        table.add_row(Text(printable(line.name)), ProgressBar(line.total, line.done, width=bar),
                       Text(f"{line.done:,}/{line.total:,}"), Text(f"{line.failed:,} failed" if line.failed else "",
                                                                   style="red"))
     return Group(table, *map(Text, (_pace(tally), _use(tally), _calls(tally))))
