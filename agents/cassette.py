@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from agents.cassette_lines import KINDS, VERSION, Call, End, Head, Line, Search, Text, kept, packed
+from agents.cassette_lines import KINDS, MAGIC, VERSION, Call, End, Head, Line, Search, Text, kept, packed
 from agents.database import Database, text_hash
 from agents.searches import request_key
 from documents.errors import RunError
@@ -141,7 +141,7 @@ class _Reading:
 
     def _check_head(self, fields: Any) -> None:
         version = fields.get("version")
-        if fields.get("cassette") == "ragbed" and isinstance(version, int) and version > VERSION:
+        if fields.get("cassette") == MAGIC and isinstance(version, int) and version > VERSION:
             raise RunError(f"{self.path}: was written by a newer ragbed, in format {version}; this one reads formats "
                            f"up to {VERSION}: upgrade ragbed to replay it")
 
@@ -171,6 +171,16 @@ class _Reading:
         return RunError(f"{self.path} is no cassette: make one with `ragbed cassette export RUN`")
 
 
+def is_cassette(path: Path) -> bool:
+    """Whether the file begins as a cassette does, of whatever version, whole or damaged."""
+    try:
+        with path.open("rb") as file, gzip.open(file) as unpacked:
+            fields = json.loads(unpacked.readline(LONGEST))
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error):
+        return False
+    return isinstance(fields, dict) and fields.get("cassette") == MAGIC
+
+
 def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: Database) -> Counter[str]:
     """Write the calls and searches that a database's tables hold, and the texts that these need.
 
@@ -181,7 +191,7 @@ def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: 
         RunError: the file cannot be written, or could not be read again.
     """
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    head = {"cassette": "ragbed", "version": VERSION, "ragbed": ragbed, "run": about}
+    head = {"cassette": MAGIC, "version": VERSION, "ragbed": ragbed, "run": about}
     try:
         with database.snapshot(), partial.open("xb") as file:
             counts = _write(file, head, database)

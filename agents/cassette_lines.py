@@ -13,6 +13,7 @@ from agents.database import Database
 from documents.types import Format
 from strategies.types import Failure, Reply
 
+MAGIC = "ragbed"
 VERSION = 1  # of the format; one more with every change that an older ragbed cannot read
 Key = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 TextHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]

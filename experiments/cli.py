@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from experiments.commands import cassette as cassettes
 from experiments.commands.ask import ask
 from experiments.commands.attribute import attribute
 from experiments.commands.compare import compare
@@ -28,6 +29,7 @@ from experiments.commands.verify import verify
 
 app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 models = typer.Typer(no_args_is_help=True, help="Local models.")
+cassette = typer.Typer(no_args_is_help=True, help="A run in one file, to be made again anywhere.")
 
 @app.callback(invoke_without_command=True)
 def about(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
@@ -43,6 +45,9 @@ for command in (demo, index, search, ask, run, judge, rescore, compare, attribut
 app.command("list")(list_)
 models.command("pull")(pull)
 app.add_typer(models, name="models")
+cassette.command("export")(cassettes.export)
+cassette.command("show")(cassettes.show)
+app.add_typer(cassette, name="cassette")
 
 _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
 

@@ -59,7 +59,7 @@ def _check(settings: RunSettings, fresh: bool, replay: bool) -> None:
     if not replay:
         check_prices(settings, [cell.model for cell in outset.cells])
     searched = {cell.retriever for cell in outset.cells if cell.format is not None}
-    for folder in {one.index for one in retrievers_of(settings) if one.name in searched} - {None}:
+    for folder in {one.index for one in retrievers_of(settings) if one.name in searched and not replay} - {None}:
         Index.open(str(folder))
     if fresh or not (settings.folder / "records.sqlite").exists():
         identities(settings, {})

@@ -162,6 +162,11 @@ class RunFolder:
         for (result,) in self.database.read(_RESULT[traces] + _IN_ORDER):
             yield Result.model_validate_json(result)
 
+    def results_with(self, word: str) -> Iterator[Result]:
+        """The results that hold a word anywhere, their traces included, without reading the others."""
+        for (result,) in self.database.read("SELECT result FROM records WHERE instr(result, ?)", (word,)):
+            yield Result.model_validate_json(result)
+
     def questions(self) -> dict[str, Question]:
         """The run's questions by id, in order, without their chunks."""
         rows = self.database.read("SELECT content FROM questions ORDER BY place")

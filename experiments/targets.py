@@ -61,9 +61,9 @@ def runs_of_target(target: str, path: str | None, options: Mapping[str, Any], pa
     if not file.is_file() and target in BENCHMARKS:
         runs = [_of_kind(target, path, options, part)]
     else:
-        given = ["FOLDER"] * (path is not None) + [f"--{_COLUMNS.get(name, name)}" for name in options]
+        given = ["FOLDER"] * (path is not None) + list(map(option, options))
         runs = _of_file(file, given)
-    return [_narrowed(settings, part, rename="name" not in options) for settings in runs]
+    return [narrowed(settings, part, rename="name" not in options) for settings in runs]
 
 
 def _of_kind(kind: str, path: str | None, options: Mapping[str, Any], part: Part) -> RunSettings:
@@ -112,7 +112,17 @@ def _of_file(file: Path, given: Sequence[str]) -> list[RunSettings]:
     return read_runs(file)
 
 
-def _narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
+def option(name: str) -> str:
+    """The option of the command line that gives a setting."""
+    return f"--{_COLUMNS.get(name, name)}"
+
+
+def narrowed(settings: RunSettings, part: Part, rename: bool) -> RunSettings:
+    """The settings for a part of the questions.
+
+    Args:
+        rename: whether the run is called after the part too.
+    """
     chosen: dict[str, Any] = {name: value for name in _COUNTED
                               if (value := getattr(part, name)) is not None}
     if part.filter:

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.cassette import Cassette
-from documents.errors import BenchmarkError, RunError, SettingsError
+from documents.errors import BenchmarkError, RunError
 from experiments.difference import difference
 from experiments.evidence.recording import chunks_pin, embedder_pin, index_pin
 from experiments.factors import Dense
@@ -77,8 +77,7 @@ class Replay:
 
     def same_settings(self, settings: RunSettings) -> bool:
         """Whether a run with these settings is the recorded one, wherever its files are."""
-        known, now = (yaml.safe_dump({name: value for name, value in one.model_dump(mode="json").items()
-                                      if name not in LEFT_OUT}) for one in (self.recorded, settings))
+        known, now = (yaml.safe_dump({**portable(one), "name": ""}) for one in (self.recorded, settings))
         return difference(known, now, same_questions=True) is None
 
     def check(self, settings: RunSettings, questions: str) -> None:
@@ -88,18 +87,26 @@ class Replay:
             questions: the hash of those that were loaded.
 
         Raises:
-            BenchmarkError: they are others.
+            RunError: they are others.
         """
         if self.same_settings(settings) and questions != self.about.benchmark.get("hash"):
-            raise BenchmarkError(f"{self.about.benchmark.get('name')}: the questions{self.place(settings)} are not "
-                                 f"those that {self.path} was recorded with; name the files of those with --set "
-                                 "benchmark.path=PATH")
+            raise RunError(f"{self.about.benchmark.get('name')}: the questions{self.place(settings)} are not "
+                           f"those that {self.path} was recorded with; name the files of those with --set "
+                           "benchmark.path=PATH")
 
     def place(self, settings: RunSettings) -> str:
         """Where the settings have the benchmark's files, and who says so."""
-        path = getattr(settings.benchmark, "path", None)
-        said = getattr(self.recorded.benchmark, "path", None)
-        return "" if path is None else f" at {path} (as {self.path} says)" if path == said else f" at {path}"
+        path, said = (getattr(one.benchmark, "path", None) for one in (settings, self.recorded))
+        return "" if path is None else f" at {path}, which is where {self.path} has them," if path == said else \
+            f" at {path}"
+
+    def explained(self, error: BenchmarkError, settings: RunSettings) -> BenchmarkError:
+        """The error of files that cannot be read, with who says that they are there."""
+        paths = [getattr(one.benchmark, "path", None) for one in (settings, self.recorded)]
+        if paths[0] is None or paths[0] != paths[1]:
+            return error
+        return BenchmarkError(f"{error}; that is where {self.path} has them: name another place with --set "
+                              "benchmark.path=PATH")
 
     def pins(self, settings: RunSettings) -> dict[str, str]:
         """The recorded contents of what these settings search: retrievers of one name have to search one thing."""
@@ -110,9 +117,10 @@ class Replay:
         return {name: value for name, value in self.about.pins.items() if name in names}
 
 
-def missing_files(replay: Replay, error: BenchmarkError) -> SettingsError:
-    """The error of a benchmark whose files are not where a cassette says that they are."""
-    return SettingsError(f"{error}; that place is from {replay.path}: name another with --set benchmark.path=PATH")
+def portable(settings: RunSettings) -> dict[str, Any]:
+    """Every setting but those of `LEFT_OUT`, as plain values."""
+    every: dict[str, Any] = yaml.safe_load(settings.resolved())
+    return {name: value for name, value in every.items() if name not in LEFT_OUT}
 
 
 def _searches(retriever: Dense) -> tuple[object, ...]:

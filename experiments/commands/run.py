@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from shlex import join
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from experiments.commands.options import AsJson
 
 if TYPE_CHECKING:
+    from experiments.cassettes.replay import Replay
     from experiments.settings import RunSettings
+    from experiments.targets import Part
 
 _BY_NAME = "Of a benchmark by its name"
 _PART = "Which questions"
@@ -27,7 +29,7 @@ class JournalMode(StrEnum):
     replay = "replay"
 
 
-Target = Annotated[str, typer.Argument(metavar="TARGET", help=(
+Target = Annotated[str | None, typer.Argument(metavar="TARGET", help=(
     "A YAML file of settings (see `ragbed schema`), or a benchmark's name (see `ragbed list benchmarks`), which is run "
     "as its paper ran it."))]
 Files = Annotated[str | None, typer.Argument(metavar="PATH", help=(
@@ -70,7 +72,7 @@ Budgets = Annotated[list[str] | None, typer.Option("--budget", metavar="PART=AMO
     "seconds=1800, of this one; `none` lifts one; may be given again. In the place of what the settings say."))]
 
 
-def run(target: Target, path: Files = None, model: Models = None, reasoning: Reasonings = None,
+def run(target: Target = None, path: Files = None, model: Models = None, reasoning: Reasonings = None,
         retrieval: Retrievals = None, condition: Conditions = None, rules: RuleNames = None,
         perturbation: Perturbations = None,
         judge: JudgeName = None, scoring: ScoringName = None, name: RunName = None, set: Others = None, out: Out = None,
@@ -82,40 +84,72 @@ def run(target: Target, path: Files = None, model: Models = None, reasoning: Rea
                                                           "call is made, and the records are made anew; replay: no "
                                                           "call is made, the records are made anew from the "
                                                           "journal.")] = JournalMode.record,
+        replay: Annotated[Path | None, typer.Option("--replay", metavar="FILE", help=(
+            "Make the run from a cassette (see `ragbed cassette export`), without a model, an index or a network. "
+            "Without TARGET the settings are the cassette's."))] = None,
         dry: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked: cells, calls, tokens, "
                                                             "price, and the smallest difference that so many questions "
                                                             "can detect.")] = False,
         json: AsJson = False) -> None:
     """Carry out an experiment, or continue it where it stopped.
 
-    Exit status 1: every question ended in an error; 2: something that you can mend, or the budget is spent.
+    Exit status 1: every question ended in an error, or a replay missed a call; 2: something that you can mend, or the
+    budget is spent.
     """
     from documents.errors import SettingsError
     from experiments.budget import changed
-    from experiments.targets import Part, runs_of_target
+    from experiments.targets import Part
 
+    if replay is not None and (retry or journal is not JournalMode.record):
+        raise SettingsError("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
     if fresh and journal is JournalMode.replay:
         raise SettingsError("--fresh removes the journal that --journal replay reads; give one of the two")
     options = {"models": model, "reasoning": reasoning, "retrieval": retrieval, "conditions": condition,
                "rules": rules, "perturbations": perturbation, "judge": judge, "scoring": scoring, "name": name,
                "out": out, "set": set}
-    runs = runs_of_target(target, path, {key: value for key, value in options.items() if value is not None},
-                          Part(limit, sample, seed, tuple(filter or ())))
+    cassette = _opened(replay)
+    runs = _runs(target, path, {key: value for key, value in options.items() if value is not None},
+                 Part(limit, sample, seed, tuple(filter or ())), cassette)
     runs = [one.model_copy(update={"budget": changed(one.budget, budget or ())}) for one in runs]
     if dry:
         _plan(runs, json)
     else:
-        _carry_out(runs, journal, retry, fresh, json)
+        _carry_out(runs, JournalMode.replay if cassette else journal, retry, fresh, json, cassette)
 
 
-def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool) -> None:
+def _opened(file: Path | None) -> Replay | None:
+    from experiments.cassettes.replay import Replay
+
+    return Replay.open(file) if file is not None else None
+
+
+def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,
+          cassette: Replay | None) -> list[RunSettings]:
+    from documents.errors import SettingsError
+    from experiments.cassettes.from_cassette import settings_of_cassette
+    from experiments.targets import runs_of_target
+
+    if target is None and cassette is not None:
+        return [settings_of_cassette(cassette, options, part)]
+    runs = runs_of_target(target or "", path, options, part)
+    if cassette is not None and len(runs) > 1:
+        raise SettingsError(f"{target} is {len(runs)} runs, and a cassette is of one; give one benchmark")
+    return runs
+
+
+def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
+               cassette: Replay | None) -> None:
+    from documents.errors import BenchmarkError
     from experiments.terminal.carry_out import carry_out
     from experiments.terminal.display import print_json
     from experiments.terminal.in_turn import Put, in_turn
 
     def carry(settings: RunSettings, put: Put) -> None:
-        carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json,
-                  retry=f"`{_again(sys.argv[1:])}`", put=put)
+        try:
+            carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json,
+                      retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette)
+        except BenchmarkError as error:
+            raise (error if cassette is None else cassette.explained(error, settings)) from error
 
     if len(runs) == 1:
         carry(runs[0], print_json)
@@ -137,8 +171,12 @@ def _plan(runs: Sequence[RunSettings], json: bool) -> None:
         show_total(plans)
 
 
-def _again(words: Sequence[str]) -> str:
-    """The command that was given, as it is to be given to ask again what failed."""
-    kept = [word for place, word in enumerate(words) if word not in ("--fresh", "--retry", "--json", "--journal")
-            and not word.startswith("--journal=") and (place == 0 or words[place - 1] != "--journal")]
+def _again(words: Sequence[str], settings: RunSettings, cassette: Replay | None) -> str:
+    """The command that was given, as it is to be given to ask again what failed; of a cassette, with a model."""
+    alone, valued = ("--fresh", "--retry", "--json"), ("--journal", "--replay")
+    kept = [word for place, word in enumerate(words) if word not in (*alone, *valued)
+            and not word.startswith(tuple(f"{option}=" for option in valued))
+            and (place == 0 or words[place - 1] not in valued)]
+    if cassette is not None and cassette.same_settings(settings):
+        kept = ["run", str(settings.folder / "config.yaml")]
     return join(["ragbed", *kept, "--retry"])

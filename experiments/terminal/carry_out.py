@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from agents.journal import Mode
+from experiments.cassettes.replay import Replay
 from experiments.cells import labels
 from experiments.reporting import report_run
 from experiments.runner import Watch, run
@@ -19,45 +20,53 @@ from experiments.terminal.display import note, print_json, print_table, say
 from experiments.terminal.failures import all_failed, on_failures
 from experiments.terminal.in_turn import Put
 from experiments.terminal.live import RunView
+from experiments.terminal.replayed import on_replay
 from experiments.terminal.stopping import stoppable
 from experiments.terminal.tables import Table, on_published, run_table, view_tables
 from experiments.terminal.tally import NOTHING, Tally
 
 
 def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
-              json: bool = False, retry: str = "the same command", put: Put = print_json) -> None:
-    """Run or continue, write the report, and show the figures. Exit status 1 where every question ended in an error.
+              json: bool = False, retry: str = "the same command", put: Put = print_json,
+              replay: Replay | None = None) -> None:
+    """Run or continue, write the report, and show the figures.
+
+    Exit status 1 where every question ended in an error, or a replay missed anything.
 
     Args:
         json: the figures, and nothing else on stdout.
         retry: the command that asks again what failed.
         put: takes the figures as JSON.
+        replay: the cassette that the run is made from.
     """
     started = time.monotonic()
     with stoppable("what was answered is kept, and the same command continues"):
         with RunView() as view:
             watch = Watch(view.stage, view.begun, view.record, view.note)
-            folder = asyncio.run(run(settings, watch, mode, again, fresh))
-        _finish(folder, put if json else None, retry, view.tally, started)
+            folder = asyncio.run(run(settings, watch, mode, again, fresh, replay))
+        try:
+            _finish(folder, put if json else None, retry, view.tally, started)
+            said, whole = on_replay(folder, settings, replay) if mode == "replay" else ([], True)
+            for text in said:
+                note(text)
+            if all_failed(folder) or not whole:
+                raise typer.Exit(1)
+        finally:
+            folder.close()
 
 
 def _finish(folder: RunFolder, put: Put | None, retry: str, tally: Tally | None, started: float) -> None:
     """The report, the figures, and what failed."""
-    try:
-        report = report_run(folder)
-        if put:
-            put(run_json(folder))
-        else:
-            _show(folder)
-        for text in on_failures(folder, retry):
-            note(text)
-        if not put:
-            note(f"{tally.said() if tally else NOTHING}, {time.monotonic() - started:.0f} s")
-            say(f"report: {report}")
-        if all_failed(folder):
-            raise typer.Exit(1)
-    finally:
-        folder.close()
+    report = report_run(folder)
+    if put:
+        put(run_json(folder))
+    else:
+        _show(folder)
+    for text in on_failures(folder, retry):
+        note(text)
+    if not put:
+        note(f"{tally.said() if tally else NOTHING}, {time.monotonic() - started:.0f} s")
+        say(f"report: {report}")
 
 
 def run_json(folder: RunFolder) -> dict[str, Any]:

@@ -1,0 +1,55 @@
+"""A finished run's calls and searches as a cassette."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from agents.cassette import is_cassette, write_cassette
+from documents.errors import RunError
+from experiments.cassettes.replay import About, portable
+from experiments.cells import labels
+from experiments.manifest import manifest_of
+from experiments.settings_file import read_settings
+from experiments.store import RunFolder
+
+ENDING = ".cassette.jsonl.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A cassette that was written. `counts` is of texts, calls and searches; `size` in bytes."""
+
+    path: Path
+    counts: Mapping[str, int]
+    size: int
+
+
+def export_cassette(folder: RunFolder, out: Path | None = None) -> Exported:
+    """Write the cassette of a finished run.
+
+    Args:
+        out: by default the run's name and `.cassette.jsonl.gz`, in the current folder. A cassette there is replaced.
+
+    Raises:
+        RunError: the run has not finished, or did not keep what its searches found; or the file is something else, or
+            cannot be written.
+    """
+    about = _about(folder)
+    path = out or Path(f"{about.name}{ENDING}")
+    if path.exists() and not is_cassette(path):
+        raise RunError(f"{path} is there, and no cassette; name another file with --out")
+    counts = write_cassette(path, version("ragbed"), about.model_dump(mode="json"), folder.database)
+    return Exported(path, counts, path.stat().st_size)
+
+
+def _about(folder: RunFolder) -> About:
+    summary, made = folder.summary(), manifest_of(folder.path)
+    if not folder.marked("searches") and any(row.get("retriever") for row in summary["cells"]):
+        raise RunError(f"{folder.path}: was made by a ragbed that did not keep what searches find; give its `ragbed "
+                       "run` command once with --journal replay, where what it searches is, and export it then")
+    return About(name=summary["name"], settings=portable(read_settings(folder.path / "config.yaml")),
+                 benchmark={name: made.benchmark[name] for name in ("name", "questions", "hash")},
+                 prompts=made.prompts, judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
+                 pins=folder.pins(), cells=labels(summary["cells"]), results=summary["results"])

@@ -1,0 +1,48 @@
+"""The settings of a run that is made again from its cassette alone."""
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from documents.errors import SettingsError
+from experiments.cassettes.replay import Replay
+from experiments.settings import RunSettings
+from experiments.settings_file import check_settings, read_value
+from experiments.targets import Part, narrowed, option
+
+TAKEN = ("name", "out", "set")
+
+
+def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part) -> RunSettings:
+    """The settings that were recorded, some of them changed.
+
+    Args:
+        options: of the command line; those of `TAKEN`, for anything else a TARGET says what is run.
+
+    Raises:
+        SettingsError: another option is given, or one that does not fit.
+    """
+    other = next((name for name in options if name not in TAKEN), None)
+    if other is not None:
+        raise SettingsError(f"{option(other)} goes with a TARGET; {replay.path} says itself what was run, and --set "
+                            "KEY=VALUE changes a part of it")
+    content = copy.deepcopy(replay.about.settings)
+    content |= {name: str(options[name]) for name in ("name", "out") if name in options}
+    _set(content, options.get("set", ()))
+    settings = check_settings(content, str(replay.path))
+    return narrowed(settings, part, rename="name" not in options)
+
+
+def _set(content: dict[str, Any], texts: Sequence[str]) -> None:
+    """Put values in the place of those that were recorded, each given as `key.key=value`."""
+    for text in texts:
+        place, equals, value = text.partition("=")
+        *keys, last = place.split(".")
+        inner: Any = content
+        for key in keys:
+            inner = inner.get(key) if isinstance(inner, dict) else None
+        if not equals or not last or not isinstance(inner, dict):
+            raise SettingsError(f"--set {text!r}: expected KEY=VALUE with the key of a setting, as in --set "
+                                "benchmark.path=FOLDER")
+        inner[last] = read_value(value, f"--set {text!r}")
