@@ -5,7 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from agents import catalogue
+from strategies.catalogue import REASONING
+
 BENCH = Path(__file__).parent.parent / "bench"
+WEIGHTS = (entry := catalogue.entry_named("smollm2-135m")) and catalogue.find(entry)
 
 
 def test_overhead_sets_ragbed_beside_its_peers():
@@ -35,3 +41,14 @@ def test_the_raw_data_is_where_it_is_said_to_be():
     bare = {name: value for name, value in os.environ.items() if name != "RAGBED_DATA"}
     done = subprocess.run(asked, capture_output=True, text=True, timeout=120, env=bare)
     assert (done.returncode, done.stderr) == (1, "name the folder of the raw data with --data or RAGBED_DATA\n")
+
+
+@pytest.mark.skipif(not WEIGHTS, reason="the local model is not here; run: ragbed models pull smollm2-135m")
+def test_strategies_after_the_first_have_only_what_follows_the_shared_prefix_computed():
+    done = subprocess.run([sys.executable, BENCH / "prefix.py", "--chunks", "1", "--max-tokens", "4", "--json"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    first, *others = json.loads(done.stdout)
+    assert (first["strategy"], first["calls"], first["computed"]) == ("direct", 1, first["sent"])
+    assert [row["strategy"] for row in others] == list(REASONING)[1:]
+    assert all(0 < row["computed"] <= row["after"] < row["sent"] for row in others)
