@@ -17,6 +17,7 @@ from experiments.cells import Cell
 from experiments.question import Gold, Question
 from experiments.record import Result, StoredPassage, Verdict
 from experiments.scheme import ANSWERS, Scheme
+from experiments.statistics.clusters import clusters
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
 
@@ -278,11 +279,12 @@ def test_fifteen_cells_of_a_thousand_questions_take_less_than_a_second():
     made = [result(one, name, evidence=() if one.condition == "closed-book" else evidence, gold_total=2, cited=(1,),
                    scores={"unified": float((place + at) % 3 == 0)})
             for at, one in enumerate(cells) for place, name in enumerate(questions)]
-    figures_of(cells[:3], made[:10], questions, ANSWERS, "corrected", 0)  # numpy and scipy are there then
+    grouped = clusters(questions.values()).of
+    figures_of(cells[:3], made[:10], questions, ANSWERS, "corrected", grouped, 0)  # numpy and scipy are there then
     took = []
     for _ in range(2):
         before = time.process_time()
-        found = figures_of(cells, made, questions, ANSWERS, "corrected", 0)
+        found = figures_of(cells, made, questions, ANSWERS, "corrected", grouped, 0)
         took.append(time.process_time() - before)
     assert min(took) < 1.0
     assert len(found["attribution"]["cells"]) == len(found["tradeoff"]) + 5 == 15

@@ -19,12 +19,11 @@ from experiments.metrics.scored import Scoring
 from experiments.question import Question
 from experiments.record import Result
 from experiments.scheme import Scheme
-from experiments.statistics.clusters import clusters
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The share of a question's gold that was in view, for averaging."""
+    """The recall of all that was shown, for averaging."""
 
     scores: Mapping[str, float | None]
     answerable: bool = True
@@ -32,14 +31,14 @@ class _Found:
 
 
 def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
-               scoring: Scoring, seed: int) -> dict[str, Any]:
+               scoring: Scoring, grouped: Grouped, seed: int) -> dict[str, Any]:
     """The summary's `attribution` and `tradeoff`.
 
     Args:
         results: of these cells, with their scores; their traces are not needed.
+        grouped: by question, its cluster.
     """
     cases = cases_of(cells, results, questions, scheme, scoring)
-    grouped = clusters(questions.values()).of
     return {"attribution": attribution_of(cells, cases, questions, scheme, grouped, seed),
             "tradeoff": tradeoff_of(cells, cases, grouped)}
 
@@ -74,6 +73,6 @@ def _row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> 
 
 
 def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
-    rows = [_Found({"gold_found": case.found / case.gold}) for case in cases.values() if case.gold]
+    rows = [_Found({"recall": case.found / case.gold}) for case in cases.values() if case.gold]
     together = [grouped.get(question, question) for question in cases]
-    return aggregate(rows, seed=seed, clusters=together)["gold_found"] if rows else share({}, grouped)
+    return aggregate(rows, seed=seed, clusters=together)["recall"] if rows else share({}, grouped)

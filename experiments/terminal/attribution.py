@@ -1,6 +1,7 @@
 """`ragbed attribute` at work, and the table of causes that a run ends with."""
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from experiments.terminal.tables import Table
 _GAP = 2  # between columns
 _LABEL = 40  # characters of a cell's name that a table of causes has room for
 _NUMBER = 6
+_HEADER = 12  # characters of a line of a cause's title
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def _cause_tables(said: Mapping[str, Any], names: Mapping[str, str]) -> Iterator
     used = 0
     for one in _occurring(said):
         column = [percent(row["causes"][one["name"]]) for row in said["cells"]]
-        title = one["title"].replace(" ", "\n")
+        title = textwrap.fill(one["title"], _HEADER)
         width = max(map(len, [*title.split("\n"), *column])) + _GAP
         if block and used + width > room:
             yield _table(said, names, block)
