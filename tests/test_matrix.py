@@ -334,3 +334,14 @@ def test_the_schema_has_what_a_file_may_say(ragbed):
     assert keys["benchmark"]["anyOf"][1]["type"] == "array"
     assert set(schema["$defs"]["Excluded"]["properties"]) >= {"benchmark", "models", "model", "retriever", "seed"}
     assert "never averaged" in schema["description"]
+
+
+def test_a_plan_counts_the_pairs_that_the_run_will_compare(serve, town, ragbed):
+    server = serve(town.reply)
+    config = town.config(server.url, conditions=["given", "closed-book"], reasoning=["direct", "plan_and_solve"],
+                         perturbations=["none", "shuffle"], seed=[1, 2])
+    plan = json.loads(ragbed("run", config, "--dry-run", "--json")[1])
+    made = run(ragbed, config)
+    summary = json.loads((town.run / "summary.json").read_text())
+    assert len(made["cells"]) == len(plan["cells"]) == 8  # per strategy: plain, two seeds of shuffle, closed-book
+    assert plan["detectable"]["pairs"] == len(summary["comparisons"]["pairs"])

@@ -44,6 +44,12 @@ def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
                          "factor."] if len(shown) > 1 else [])]}
 
 
+def planned_pairs(rows: Sequence[Mapping[str, Any]]) -> int:
+    """How many pairs of these cells a run will compare, as far as that is known before it."""
+    variants = variants_of(rows, {})
+    return len(_bounded(list(pairs_by_factor(variants)), variants))
+
+
 def _bounded(pairs: Sequence[_Pair], variants: Sequence[Variant]) -> list[_Pair]:
     """Where there are too many, those with a cell of which the factor has its first value; where that is too many,
     those with the first cell."""
@@ -61,7 +67,8 @@ def _bounded(pairs: Sequence[_Pair], variants: Sequence[Variant]) -> list[_Pair]
 def _row(pair: _Pair, found: Comparison) -> dict[str, Any]:
     factor, first, second = pair
     return {"factor": factor, "first": first.row["id"], "second": second.row["id"], "before": found.first,
-            "after": found.second, **{name: getattr(found, name) for name in _KEPT}}
+            "after": found.second, "before_low": found.first_low, "before_high": found.first_high,
+            "after_low": found.second_low, "after_high": found.second_high, **{name: getattr(found, name) for name in _KEPT}}
 
 
 def _on_replicates(variants: Sequence[Variant]) -> list[str]:

@@ -10,6 +10,7 @@ from agents.models import without_opening
 from agents.replies import Pricer
 from experiments.budget import foreseen
 from experiments.cells import Cell, labels
+from experiments.comparing.every import planned_pairs
 from experiments.evidence.resources import Resources
 from experiments.judges import ModelJudge
 from experiments.manifest import identities, questions_hash, what_differs
@@ -51,14 +52,15 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     identities(settings, {})
     planner = _Planner(settings, Resources(benchmark, settings.seed, outset.exemplars))
     plans = [planner.plan(cell) for cell in cells]
-    names = labels([{"id": cell.id, **asdict(cell)} for cell in cells])
+    summary = [{"id": cell.id, **asdict(cell)} for cell in cells]
+    names = labels(summary)
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
     total = sum((plan.bounds for plan in plans), Bounds())
     return {"run": str(settings.folder), "questions": len(benchmark.questions), "cells": rows,
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
-            "detectable": _detectable(benchmark, len(cells)),
+            "detectable": _detectable(benchmark, planned_pairs(summary)),
             "notes": list(_notes(settings, benchmark, planner, plans))}
 
 
@@ -130,15 +132,18 @@ def _figures(bounds: Bounds, least: float | None, most: float | None) -> dict[st
             "too_long": round(bounds.too_long)}
 
 
-def _detectable(benchmark: Benchmark, cells: int) -> dict[str, Any]:
-    """The smallest difference in the main figure that so many questions detect: of one pair of cells, and of all."""
+def _detectable(benchmark: Benchmark, pairs: int) -> dict[str, Any]:
+    """The smallest difference in the main figure that so many questions detect: of one pair of cells, and of all.
+
+    Args:
+        pairs: that the run's summary will compare.
+    """
     metric = benchmark.scheme.columns[0].split(" / ")[0]
     answerable = sum(question.answerable for question in benchmark.questions)
     counts = answerable, len(benchmark.questions) - answerable
-    pairs = max(1, cells * (cells - 1) // 2)
     return {"metric": metric, "pairs": pairs, "assumed": assumed(metric),
             "of_one_pair": planned(metric, *counts),
-            "of_all_pairs": planned(metric, *counts, comparisons=pairs)}
+            "of_all_pairs": planned(metric, *counts, comparisons=max(1, pairs))}
 
 
 def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,

@@ -16,7 +16,7 @@ def show_plan(plan: Mapping[str, Any]) -> None:
                 [*rows, ["all", *_row(plan["total"], bool(too_long))]],
                 title=f"{plan['run']}: {len(rows)} cells of {plan['questions']:,} questions")
     _show_judge(plan["judge"])
-    say(_detectable(plan["detectable"], len(rows)))
+    say(_detectable(plan["detectable"]))
     for text in plan["notes"]:
         note(text)
 
@@ -59,13 +59,13 @@ def _span(bounds: Mapping[str, int]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _detectable(found: Mapping[str, Any], cells: int) -> str:
+def _detectable(found: Mapping[str, Any]) -> str:
     one, every = found["of_one_pair"], found["of_all_pairs"]
     if one is None:
         return f"So few questions can detect no difference in {found['metric']} between two cells."
     said = (f"The smallest difference in {found['metric']} that so many questions detect, four times out of five, "
             f"where {found['assumed']}: {one:.3f} between two cells")
-    if cells < 3:
+    if found["pairs"] < 2:
         return said + "."
-    return said + (f", corrected for all {found['pairs']} pairs " +
+    return said + (f", corrected for all {found['pairs']} pairs that differ in one factor " +
                    ("none." if every is None else f"{every:.3f}."))
