@@ -16,12 +16,8 @@ from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing, Verdict
 from experiments.report import ReportInput, write_report
 from experiments.report.answers import linked
-from experiments.report.cells import table
-from experiments.report.page import for_script
-from experiments.report.plot import apart, plot
 from experiments.report.store import TextStore
 from experiments.report.text import bounded, pieces, visible
-from experiments.report.verdicts import verdicts
 from strategies.types import Failure, Usage
 
 HOSTILE = ('</script><script>alert(1)</script><img src=x onerror="alert(2)"></div></details></main><!-- '
@@ -125,10 +121,6 @@ def test_invisible_characters_are_written_out(page: BeautifulSoup) -> None:
     assert visible("가나\tb\n\u200d") == "가나\tb\n\u200d"
 
 
-def test_json_for_scripts_cannot_end_them() -> None:
-    assert for_script({"a": "</script><!--&"}) == '{"a":"\\u003c/script\\u003e\\u003c!--\\u0026"}'
-
-
 def test_a_bounded_text_says_how_much_is_left_out() -> None:
     assert (bounded("x" * 10, 4).text, bounded("x" * 10, 4).left_out) == ("xxxx", 6)
 
@@ -182,25 +174,6 @@ def test_the_summary_names_judge_interval_n_outcomes_and_notes(page: BeautifulSo
     assert NOTE in page.header.text
 
 
-def test_intervals_are_said_to_overlap_or_not_and_nothing_more() -> None:
-    said = verdicts(table([cell("a", 0.1, 0.5), cell("b", 0.2, 0.8), cell("c", -0.4, 0.0)]), [])[0]
-    assert said == ("Highest mean unified (lexical): b, 0.50 (95 % interval 0.20 to 0.80, n = 12). Its interval "
-                    "overlaps that of a and does not overlap that of c. Overlap of intervals is no "
-                    "test: ragbed compare makes a paired one, corrected for the number of comparisons.")
-    none = {"metrics": {"unified": {"mean": 1.0, "low": None, "high": None, "n": 12}}}
-    assert verdicts(table([cell("a"), cell("b", **none)]), [])[0].endswith("There is no interval to compare it by.")
-
-
-def test_the_sentences_on_failures_and_cost_say_what_holds() -> None:
-    cells = [cell("a"), cell("b")]
-    said = verdicts(table(cells), [])
-    assert said[1:] == ["4 of 24 answers, one for each question in each cell, failed (error 4). "
-                        "They stay in every mean."]
-    published = table([{**one, "scoring": "as-published"} for one in cells])
-    assert "n is smaller there" in verdicts(published, [])[1]
-    assert "stay in every mean" not in " ".join(verdicts(published, []))
-
-
 @pytest.mark.parametrize(("scoring", "words"), [
     ("corrected", "Every question counts, whatever its outcome."),
     ("as-published", "As published, an answer without text counts in no published metric.")])
@@ -213,17 +186,6 @@ def test_every_form_of_citation_is_linked_and_nothing_else() -> None:
     html = linked(bounded("a [ 1 ] b [1;2] c [1-2] d [3,] e [12345]", 100), {1: "p1", 2: "p2"})
     assert html.count('<a class="cite"') == 5
     assert html.endswith("d [3,] e [12345]")
-
-
-def test_points_of_like_cost_are_moved_apart_and_others_stay() -> None:
-    assert apart([100.0, 1000.0, 100.0], gap=0.02) == [90.0, 1000.0, 110.0]
-
-
-def test_the_plot_has_a_point_with_its_interval_for_each_cell() -> None:
-    drawn = json.loads(plot(table([cell("<b>x</b>"), cell("y")])) or "")
-    assert drawn["data"][0]["name"] == "1  &lt;b&gt;x&lt;/b&gt;"
-    assert drawn["data"][0]["error_y"]["array"] == pytest.approx([0.2])
-    assert plot(table([cell("x", metrics={})])) is None
 
 
 def test_a_run_without_cells_or_questions_still_gives_a_page(tmp_path: Path) -> None:

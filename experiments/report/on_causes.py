@@ -12,15 +12,17 @@ _NAMED = 3
 
 
 def on_causes(table: Table, why: Causes | None) -> list[str]:
-    """The causes of the best cell's wrong answers, and of those of the cell that has most."""
+    """Of the wrong answers of the best cell, and of the best one that searches, or else of the one with most of them."""
     if why is None:
         return []
-    best = {cell.id for cell in leaders(table)[:1]}
-    worst = max(why.bars, key=lambda bar: bar.wrong, default=None)
-    chosen = [bar for bar in why.bars if bar.cell.id in best or bar is worst]
+    bars = {bar.cell.id: bar for bar in why.bars}
     if not any(bar.wrong for bar in why.bars):
         return ["No answer is known to be wrong."]
-    return [_of(bar) for bar in chosen if bar.wrong]
+    shown = [cell for cell in table.cells if cell.factors.get("condition") != "closed-book"]
+    searched = [cell for cell in shown if cell.factors.get("condition") == "retrieved"]
+    worst = max((cell for cell in shown if cell.id in bars), key=lambda cell: bars[cell.id].wrong, default=None)
+    chosen = [*leaders(table)[:1], *(leaders(table, searched)[:1] or [cell for cell in [worst] if cell])]
+    return [_of(bars[name]) for name in dict.fromkeys(cell.id for cell in chosen) if name in bars and bars[name].wrong]
 
 
 def _of(bar: Bar) -> str:
