@@ -14,7 +14,8 @@ _FORM = "expected dollars=N, tokens=N or seconds=N; none in place of a number li
 class Budget(BaseModel):
     """What a run may spend. When it is spent no further question begins, those under way end, and the run stops; the
     same command with a larger budget continues it. So a budget is passed by at most what the questions under way
-    still ask for: as many as `concurrency` says, of every model. A replay spends nothing and has no budget.
+    still ask for: as many as `concurrency` says, of every model. A replay spends nothing and has no budget. Where a
+    file of settings names several benchmarks, each is a run, with this budget of its own.
 
     Attributes:
         dollars: in US dollars, for all calls that the run's journal holds, the judge's and those of earlier sittings
@@ -78,4 +79,6 @@ def shown(name: str, amount: float) -> str:
     """An amount of a budget's part, in words."""
     if name == "dollars":
         return f"${amount:.2g}" if 0 < amount < 0.01 else f"${amount:,.4f}".removesuffix("00")
-    return f"{amount:,.0f} {name}" if amount == round(amount) or amount >= 100 else f"{amount:,.1f} {name}"
+    if amount == round(amount) or amount >= 100:
+        return f"{amount:,.0f} {name}"
+    return f"{amount:.1f} {name}" if amount >= 1 else f"{amount:.2g} {name}"

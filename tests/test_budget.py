@@ -112,6 +112,17 @@ def test_the_finished_calls_of_a_question_given_up_are_not_made_again(serve, tow
     assert len(made) - len(set(made)) == 1  # the one under way
 
 
+def test_the_building_of_an_index_counts_among_the_seconds(serve, town, ragbed):
+    pages = town.folder / "pages"
+    pages.mkdir()
+    (pages / "oslo.txt").write_text("Oslo")
+    own = town.own({"question": "Where?"}) | {"corpus": str(pages)}
+    server = serve(town.reply)
+    path = town.config(server.url, benchmark=own, conditions="retrieved", budget={"seconds": 0.001})
+    stopped(ragbed, path, says=["0.001 seconds is spent", "0 of 1 records"])
+    assert server.requests == []
+
+
 def test_a_replay_spends_nothing(serve, town, ragbed):
     server = serve(town.reply)
     assert ragbed("run", town.config(server.url))[0] == 0

@@ -3,6 +3,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 
@@ -120,6 +123,31 @@ def test_a_run_in_which_every_question_failed_ends_with_status_1(serve, town, ra
     status, out, err = ragbed("run", path, "--json")
     assert (status, json.loads(out)["cells"][0]["outcomes"]["error"]) == (1, 6)
     assert "6 failed with http_400" in err
+
+
+@pytest.mark.parametrize(("sent", "status", "said"), [(signal.SIGINT, 130, "interrupted"),
+                                                      (signal.SIGTERM, 143, "terminated")])
+def test_a_run_that_is_told_to_stop_waits_for_no_reply_and_the_same_command_continues_it(
+        serve, town, ragbed, sent, status, said):
+    hanging = [True]
+    server = serve(lambda body: {"text": town.reply(body), "delay": 60 if hanging and len(server.requests) > 3 else 0})
+    path = town.config(server.url, calls={"calls": {"seconds": 90}})
+    child = subprocess.Popen([sys.executable, "-m", "experiments.cli", "run", str(path)], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True)
+    while len(server.requests) < 6 or len(town.hashes()) < 3:
+        assert child.poll() is None
+        time.sleep(0.005)
+    told = time.monotonic()
+    child.send_signal(sent)
+    _, err = child.communicate(timeout=20)
+    assert time.monotonic() - told < 5  # a fraction of a second on an idle machine
+    assert (child.returncode, "Traceback" in err) == (status, False)
+    assert err.splitlines()[-1] == f"{said}; what was answered is kept, and the same command continues"
+    assert not (town.run / "summary.json").exists()
+    assert len(town.hashes()) == 3
+    hanging.clear()
+    assert ragbed("run", path)[0] == 0
+    assert len(server.requests) == 6 + 3
 
 
 def test_retry_after_is_honoured(serve, town, ragbed):
