@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from agents.asked import Asked
 from agents.playback import Means, Playback
@@ -107,7 +108,7 @@ def _play(cell: Cell, tasks: Tasks, question: Question, rng: random.Random) -> A
     return play.answer()
 
 
-def _unused(*_: object) -> None:
+def _unused(*_: Any) -> Any:
     raise AssertionError("nothing is searched or asked here")
 
 

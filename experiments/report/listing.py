@@ -49,9 +49,9 @@ class Listing:
             place: where it stands in the list.
         """
         answers = [self._answer(question, records.get(cell.id)) for cell in self._cells]
-        text = visible(question.text[:LINE])
+        text = visible(question.text[:LINE]) + "…" * (len(question.text) > LINE)
         self._rows.append((place, {
-            "id": question.id, "ids": visible(question.id[:ID]), "texts": f"{text}…" if len(question.text) > LINE else text,
+            "id": question.id, "ids": visible(question.id[:ID]), "texts": text,
             "answerable": int(question.answerable), "items": item,
             "tags": [self._tags(visible(f"{name}: {value}"[:TAG])) for name, values in question.tags.items()
                      for value in values],

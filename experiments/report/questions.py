@@ -1,4 +1,4 @@
-"""The question browser as data: an index of all questions, and for each an item that the page's script opens when asked."""
+"""The question browser as data: an index of all questions, and an item of each, which is opened when asked for."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,6 +71,7 @@ class _Items:
 
     def __init__(self, view: ReportInput, cells: Sequence[Cell]) -> None:
         self.metrics = Words()
+        self._numbers: dict[tuple[str, str | None], int] = {}
         self._cells = cells
         self._questions, self._traces = Blocks("questions"), Blocks("traces")
         self._texts = Texts(view.text)
@@ -111,8 +112,13 @@ class _Items:
     def _scores(self, result: Result, cell: Cell) -> list[list[float | int | None]]:
         """The numbers of the metrics, and their values."""
         judge = result.verdict.judge if result.verdict else cell.judge
-        return [[self.metrics(column(name, judge)) for name in result.scores],
+        return [[self._metric(name, judge) for name in result.scores],
                 [None if value is None else round(value, 4) for value in result.scores.values()]]
+
+    def _metric(self, name: str, judge: str | None) -> int:
+        if (name, judge) not in self._numbers:
+            self._numbers[name, judge] = self.metrics(column(name, judge))
+        return self._numbers[name, judge]
 
     def _trace(self, result: Result) -> int | None:
         if not result.trace and not result.subs:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import lru_cache
 
 from experiments.report.store import Packed, packed_within
 from experiments.report.text import bounded
@@ -13,7 +13,6 @@ _LEAST = 80  # characters from which a passage in a prompt is worth a reference
 Piece = str | int | dict[str, int]
 
 
-@dataclass(slots=True)
 class Texts:
     """Numbers texts in the order in which they are first named.
 
@@ -21,10 +20,11 @@ class Texts:
         text: content by hash.
     """
 
-    text: Callable[[str], str]
-    _evidence: dict[str, int] = field(default_factory=dict)
-    _prompts: dict[str, int] = field(default_factory=dict)
-    _shown: list[tuple[str, ...]] = field(default_factory=list)
+    def __init__(self, text: Callable[[str], str]) -> None:
+        self._text = lru_cache(maxsize=256)(text)  # the prompts of one question show the same passages
+        self._evidence: dict[str, int] = {}
+        self._prompts: dict[str, int] = {}
+        self._shown: list[tuple[str, ...]] = []
 
     def evidence(self, key: str) -> int:
         """The number of a passage's content."""
@@ -43,7 +43,7 @@ class Texts:
 
     def packed_evidence(self, budget: int) -> Packed:
         """Each passage as its pieces."""
-        return packed_within("evidence", len(self._evidence), (_literal(self.text(key)) for key in self._evidence),
+        return packed_within("evidence", len(self._evidence), (_literal(self._text(key)) for key in self._evidence),
                              budget)
 
     def packed_prompts(self, budget: int) -> Packed:
@@ -52,13 +52,13 @@ class Texts:
 
     def _parts(self) -> Iterator[list[Piece]]:
         for key, shown in zip(self._prompts, self._shown, strict=True):
-            yield self._pieces(self.text(key), shown)
+            yield self._pieces(self._text(key), shown)
 
     def _pieces(self, text: str, shown: Sequence[str]) -> list[Piece]:
         pieces: list[Piece] = []
         at = 0
         for key in shown:
-            content = self.text(key)
+            content = self._text(key)
             found = text.find(content, at) if _LEAST <= len(content) <= LONGEST else -1
             if found >= 0:
                 pieces += [*_literal(text[at:found]), self.evidence(key)]

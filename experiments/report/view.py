@@ -19,7 +19,8 @@ class ReportInput:
         records: ordered by question, then cell; read once.
         text: content by hash: prompt parts and chunk contents.
         rights: the metrics whose score of 1 means that an answer is right; of a question the first that applies.
-        causes: from the results of all records, the name of each one's cause, by its cell's id and then by its question's.
+        causes: from the results of all records, the name of each one's cause, by its cell's id and then by its
+            question's.
     """
 
     name: str

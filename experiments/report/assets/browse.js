@@ -21,7 +21,7 @@ function choices() {
     ["answerable", "Answerable", answerable ? [["yes", "yes"], ["no", "no"]] : []],
     ["agree", "Cells", several ? Object.entries(AGREE).map(([key, [called]]) => [key, called]) : []],
     ["right", "Right in", several ? cells : []], ["wrong", "Wrong in", several ? cells : []],
-  ].filter(([, , options]) => options.length > 1 || (options.length === 1 && ["tag"].includes(options[0])));
+  ].filter(([, , options]) => options.length > 1);
 }
 
 const MOST_TAGS = 200;
@@ -61,6 +61,7 @@ async function apply() {
   const holding = await searchFor(state.text);
   if (mine !== turn) return;
   shownQuestions = fitting(state, holding);
+  refillAll();
   showList();
   showCounts(holding);
   told.textContent = `${count(shownQuestions.length)} of ${plural(index.ids.length, "question")}`;
@@ -92,7 +93,6 @@ function setState(changed) {
 function takeForm() {
   setState(Object.fromEntries(new FormData(form)));
   limit = PAGE;
-  refillAll();
   return apply();
 }
 
@@ -126,13 +126,10 @@ function reveal(question) {
 
 // What the address says, at the start and where a link changes it.
 async function takeAddress() {
-  if (!isState() && location.hash !== "#questions" && state.open === "" && turn) return;
-  const before = JSON.stringify(state);
+  if (turn && !isState()) return;
   state = isState() ? readState() : { ...NOTHING };
-  if (turn && JSON.stringify(state) === before) return;
   fillForm();
   limit = PAGE;
-  refillAll();
   await apply();
   if (onlyRow() >= 0) reveal(onlyRow());
   else if (isState()) document.getElementById("questions").scrollIntoView();
@@ -148,7 +145,6 @@ document.getElementById("clear").addEventListener("click", () => {
   form.reset();
   setState({ ...NOTHING, open: state.open, side: state.side });
   fillForm();
-  refillAll();
   apply();
   form.elements.text.focus();
 });

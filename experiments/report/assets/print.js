@@ -1,7 +1,7 @@
 // On paper nothing can be opened: the first questions that fit are printed open, more as lines.
 const PRINT_OPEN = 30;
 const PRINT_LINES = 400;
-let opened_for_print = [];
+let openedForPrint = [];
 
 // What is printed has to be there before the browser asks for it.
 async function prepareToPrint() {
@@ -16,8 +16,8 @@ function printing() {
   limit = Math.max(limit, PRINT_LINES);
   showList();
   const first = shownQuestions.slice(0, PRINT_OPEN).filter((question) => questionIsHere(question));
-  opened_for_print = first.filter((question) => !rowOf(question).open);
-  for (const question of opened_for_print) {
+  openedForPrint = first.filter((question) => !rowOf(question).open);
+  for (const question of openedForPrint) {
     const row = rowOf(question);
     if (row.childElementCount === 1) row.append(bodyOf(question));
     row.open = true;
@@ -29,8 +29,8 @@ function printing() {
 
 addEventListener("beforeprint", () => index && printing());
 addEventListener("afterprint", () => {
-  for (const question of opened_for_print) rowOf(question).open = false;
-  opened_for_print = [];
+  for (const question of openedForPrint) rowOf(question).open = false;
+  openedForPrint = [];
 });
 
 // Last, for it uses what all files before it define.

@@ -5,6 +5,8 @@ function readState() {
   const given = new URLSearchParams(location.hash.slice(PREFIX.length));
   const state = { ...NOTHING };
   for (const name of Object.keys(NOTHING)) state[name] = given.get(name) ?? "";
+  for (const name of [...OF_ANSWERS, "tag"]) if (!index.words[name].includes(state[name])) state[name] = "";
+  if (!["yes", "no"].includes(state.answerable)) state.answerable = "";
   const cells = new Set(index.cells.map((cell) => String(cell.number)));
   for (const name of ["cell", "right", "wrong"]) if (!cells.has(state[name])) state[name] = "";
   for (const [name, known] of [["agree", AGREE], ["order", ORDERS]]) if (!Object.hasOwn(known, state[name])) state[name] = "";
