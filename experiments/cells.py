@@ -122,7 +122,7 @@ def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the rows of a summary are called: by the factors that tell them apart, and the cell's id where those agree."""
+    """What the rows of a summary are called: by the factors that tell them apart, and the cell's id where they agree."""
     factors = telling(rows)
     named = [called(row, factors) or f"no {factors[0]}" for row in rows]
     counts = Counter(named)
@@ -153,6 +153,8 @@ class _Maker:
         named = {one.name: one for one in retrievers_of(settings)}
         self._retrievers = {name: named[name] for name in dict.fromkeys(one.retriever for one in self._combinations)}
         self._shows = next((one.condition for one in self._combinations if one.condition != "closed-book"), None)
+        self._shown = {show: shown_of(show, settings.sub_answers, benchmark)
+                       for show in dict.fromkeys(one.show for one in self._combinations)}
         self._seeded = len({one.seed for one in self._combinations}) > 1
 
     def cells(self) -> Iterator[Cell]:
@@ -171,7 +173,7 @@ class _Maker:
             one.model, one.retrieval if searched else None, found, one.reasoning,
             "closed-book" if condition == "closed-book" else one.rules, condition,
             None if change == Perturbation() else str(change),
-            shown_of(one.show, self._settings.sub_answers, benchmark),
+            self._shown[one.show],
             one.format if found and has_index(self._retrievers[one.retriever], benchmark) else None,
             self._settings.benchmark.kind, one.repeat, one.seed if seeded else None)
 
