@@ -122,7 +122,7 @@ def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the rows of a summary are called: by the factors that tell them apart, and the cell's id where they agree."""
+    """What the rows of a summary are called: by the factors that tell them apart, with the id where these agree."""
     factors = telling(rows)
     named = [called(row, factors) or f"no {factors[0]}" for row in rows]
     counts = Counter(named)
