@@ -8,7 +8,6 @@ from hypothesis import strategies as some
 from agents.types import OUTCOMES
 from experiments.attribution import BY_NAME, CAUSES, cause_of, causes_of, figures_of
 from experiments.attribution.case import Case
-from experiments.attribution.siblings import siblings_of
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.mdbench import Mdbench
 from experiments.benchmarks.mrceval import Mrceval
@@ -123,66 +122,11 @@ def test_every_cause_can_be_explained():
     assert all(one.definition.endswith(".") for one in CAUSES)
 
 
-# --- siblings ---
-
 def cell(condition="given", **changes):
     return Cell(**{"model": "m", "retrieval": None, "retriever": None, "reasoning": "direct", "rules": "grounded",
                    "condition": condition, "perturbation": None, "show": "question", "format": None, "benchmark": "b",
                    "repeat": 0, "seed": None, **changes})
 
-
-def related(cells, one):
-    found = siblings_of(cells)[one.id]
-    return found.closed_book, found.evidence, found.fewer
-
-
-def test_siblings_agree_in_everything_but_what_is_shown():
-    one, gold, closed = cell(), cell("evidence"), cell("closed-book", rules="closed-book")
-    others = [cell(kind, **changes) for kind in ("evidence", "closed-book") for changes in (
-        {"repeat": 1}, {"model": "n"}, {"reasoning": "chain_of_thought"}, {"show": "sub_questions"})]
-    found = cell("retrieved", retrieval="once", retriever="r", format="html")
-    cells = [one, *others, gold, closed, found]
-    assert related(cells, one) == (closed.id, gold.id, ())
-    assert related(cells, found) == (closed.id, gold.id, ())
-    assert related([one, *others], one) == (None, None, ())
-    assert related([one, cell("evidence", rules="reading")], one) == (None, None, ())
-
-
-def test_the_gold_alone_is_the_evidence_without_what_is_added_or_dropped():
-    one = cell()
-    for change in ("negatives@2", "drop_gold", "table", "negatives@2+shuffle"):
-        assert related([one, cell("evidence", perturbation=change)], one)[1] is None
-    shuffled, plain = cell("evidence", perturbation="shuffle"), cell("evidence")
-    assert related([one, shuffled], one)[1] == shuffled.id
-    assert related([one, shuffled, plain], one)[1] == plain.id
-    assert related([plain, shuffled], shuffled)[1] is None  # the gold in another order is no less of it
-
-
-def test_of_several_the_one_in_the_same_format_is_taken():
-    html, plain = (cell("evidence", retriever="r", format=name) for name in ("html", "plain"))
-    for name, gold in (("html", html), ("plain", plain)):
-        one = cell("retrieved", retrieval="once", retriever="r", format=name)
-        assert related([html, plain, one], one)[1] == gold.id
-
-
-def test_fewer_negatives_are_undisturbed():
-    none, two, five = cell(), cell(perturbation="negatives@2"), cell(perturbation="negatives@5")
-    mixed, full = cell(perturbation="shuffle+negatives@5"), cell("full")
-    cells = [none, two, five, mixed, full]
-    assert related(cells, five)[2] == (none.id, two.id)
-    assert related(cells, two)[2] == (none.id,)
-    assert related(cells, none)[2] == related(cells, mixed)[2] == ()
-
-
-def test_seeds_are_matched_where_both_cells_draw_something():
-    gold = [cell("evidence", reasoning="r", seed=seed) for seed in (1, 2)]
-    one = cell(reasoning="r", seed=2, perturbation="shuffle")
-    assert related([*gold, one], one)[1] == gold[1].id
-    drawn, plain = cell(perturbation="shuffle", seed=1), cell("evidence")
-    assert related([drawn, plain], drawn)[1] == plain.id
-
-
-# --- from records ---
 
 def result(of, question="q", **changes):
     return Result(**{"cell": of.id, "question": question, "answerable": True, "outcome": "answered", "text": "x",
@@ -268,6 +212,18 @@ def test_where_numbers_are_not_shown_no_citation_is_due():
     for change, name in ((None, "citation_only"), ("separators_off", "right")):
         one = cell(perturbation=change)
         assert told([result(one, evidence=(passage(1, 0),), scores={"unified": 1.0})], [one]) == {one.id: name}
+
+
+def test_of_the_retrieval_misses_it_is_told_how_many_were_refused():
+    one, missing = cell(), {"gold_total": 2, "evidence": (passage(1, 0),)}
+    made = [result(one, "q0", **missing, scores={"unified": 0.0}),
+            result(one, "q1", **missing, scores={"unified": -1.0}, outcome="refused", refused=True),
+            result(one, "q2", evidence=(passage(1, 0),), scores={"unified": -1.0}, outcome="refused", refused=True)]
+    questions = {f"q{place}": QUESTION for place in range(3)}
+    row, = figures_of([one], made, questions, ANSWERS, "corrected", {}, 0)["attribution"]["cells"]
+    assert (row["abstained"]["mean"], row["abstained"]["n"]) == (0.5, 2)
+    assert (row["gold_whole"]["mean"], row["gold_found"]["mean"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert {name for name, share in row["causes"].items() if share["mean"]} == {"retrieval_miss", "wrong_refusal"}
 
 
 def test_fifteen_cells_of_a_thousand_questions_take_less_than_a_second():

@@ -49,7 +49,7 @@ def attribution_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, 
 
     Of each cell, beside the shares of the causes: `known`, the share of its right answers that are right closed-book
     too; `gold_whole`, the share of the answerable questions with named gold that had all of it in view; `gold_found`,
-    the mean share of it that was.
+    the mean share of it that was; `abstained`, the share of the retrieval misses that were refused.
     """
     if scheme.right is None:
         return None
@@ -69,7 +69,9 @@ def _row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> 
             "causes": {one.name: share_among([cause is one for cause in causes], together) for one in CAUSES},
             "known": share(known, grouped),
             "gold_whole": share({question: case.in_view for question, case in named.items()}, grouped),
-            "gold_found": _found(named, grouped, seed)}
+            "gold_found": _found(named, grouped, seed),
+            "abstained": share({question: case.refused for question, case in cases.items()
+                                if cause_of(case).name == "retrieval_miss"}, grouped)}
 
 
 def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:

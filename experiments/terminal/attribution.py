@@ -88,8 +88,9 @@ def _read(path: Path, cell: str | None) -> _Run:
 def _show(run: _Run) -> None:
     show_causes(run.said, run.names)
     say("")
-    print_table(["cell", "right closed-book too, of the right", "whole gold in view", "gold in view, mean"],
-                [[row["name"], *(percent(row[name]) for name in ("known", "gold_whole", "gold_found"))]
+    print_table(["cell", "of the right, right closed-book too", "all gold in view", "gold in view, mean",
+                 "of the retrieval misses, refused"],
+                [[row["name"], *(percent(row[name]) for name in ("known", "gold_whole", "gold_found", "abstained"))]
                  for row in run.said["cells"]], title="What was known, and what was in view: % [95 %]")
     if run.said["joint"]:
         say("")

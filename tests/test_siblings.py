@@ -1,0 +1,60 @@
+"""Which cells of a run tell the causes of another: those that differ in what was shown alone."""
+from experiments.attribution.siblings import siblings_of
+from experiments.cells import Cell
+
+
+def cell(condition="given", **changes):
+    return Cell(**{"model": "m", "retrieval": None, "retriever": None, "reasoning": "direct", "rules": "grounded",
+                   "condition": condition, "perturbation": None, "show": "question", "format": None, "benchmark": "b",
+                   "repeat": 0, "seed": None, **changes})
+
+
+def related(cells, one):
+    found = siblings_of(cells)[one.id]
+    return found.closed_book, found.evidence, found.fewer
+
+
+def test_siblings_agree_in_everything_but_what_is_shown():
+    one, gold, closed = cell(), cell("evidence"), cell("closed-book", rules="closed-book")
+    others = [cell(kind, **changes) for kind in ("evidence", "closed-book") for changes in (
+        {"repeat": 1}, {"model": "n"}, {"reasoning": "chain_of_thought"}, {"show": "sub_questions"})]
+    found = cell("retrieved", retrieval="once", retriever="r", format="html")
+    cells = [one, *others, gold, closed, found]
+    assert related(cells, one) == (closed.id, gold.id, ())
+    assert related(cells, found) == (closed.id, gold.id, ())
+    assert related([one, *others], one) == (None, None, ())
+    assert related([one, cell("evidence", rules="reading")], one) == (None, None, ())
+
+
+def test_the_gold_alone_is_the_evidence_without_what_is_added_or_dropped():
+    one = cell()
+    for change in ("negatives@2", "drop_gold", "table", "negatives@2+shuffle"):
+        assert related([one, cell("evidence", perturbation=change)], one)[1] is None
+    shuffled, plain = cell("evidence", perturbation="shuffle"), cell("evidence")
+    assert related([one, shuffled], one)[1] == shuffled.id
+    assert related([one, shuffled, plain], one)[1] == plain.id
+    assert related([plain, shuffled], shuffled)[1] is None  # the gold in another order is no less of it
+
+
+def test_of_several_the_one_in_the_same_format_is_taken():
+    html, plain = (cell("evidence", retriever="r", format=name) for name in ("html", "plain"))
+    for name, gold in (("html", html), ("plain", plain)):
+        one = cell("retrieved", retrieval="once", retriever="r", format=name)
+        assert related([html, plain, one], one)[1] == gold.id
+
+
+def test_fewer_negatives_are_undisturbed():
+    none, two, five = cell(), cell(perturbation="negatives@2"), cell(perturbation="negatives@5")
+    mixed, full = cell(perturbation="shuffle+negatives@5"), cell("full")
+    cells = [none, two, five, mixed, full]
+    assert related(cells, five)[2] == (none.id, two.id)
+    assert related(cells, two)[2] == (none.id,)
+    assert related(cells, none)[2] == related(cells, mixed)[2] == ()
+
+
+def test_seeds_are_matched_where_both_cells_draw_something():
+    gold = [cell("evidence", reasoning="r", seed=seed) for seed in (1, 2)]
+    one = cell(reasoning="r", seed=2, perturbation="shuffle")
+    assert related([*gold, one], one)[1] == gold[1].id
+    drawn, plain = cell(perturbation="shuffle", seed=1), cell("evidence")
+    assert related([drawn, plain], drawn)[1] == plain.id
