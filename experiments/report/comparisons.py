@@ -43,14 +43,14 @@ class Pair:
     def beyond(self, cell: Cell) -> float | None:
         """By how much the cell is above the other one; None where there is no figure."""
         found = self.tested.difference
-        return found if found is None or self.second.id == cell.id else -found
+        return found if found is None or self.second.id == cell.id else 0.0 - found
 
     def bounds(self, cell: Cell) -> tuple[float, float] | None:
         """The interval of `beyond`."""
         low, high = self.tested.low, self.tested.high
         if low is None or high is None:
             return None
-        return (low, high) if self.second.id == cell.id else (-high, -low)
+        return (low, high) if self.second.id == cell.id else (0.0 - high, 0.0 - low)
 
 
 @dataclass(frozen=True, slots=True)

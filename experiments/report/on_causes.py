@@ -12,7 +12,7 @@ _NAMED = 3
 
 
 def on_causes(table: Table, why: Causes | None) -> list[str]:
-    """Of the wrong answers of the best cell, and of the best one that searches, or else of the one with most of them."""
+    """Of the wrong answers of the best cell, and of the best that searches, or else of the one with most of them."""
     if why is None:
         return []
     bars = {bar.cell.id: bar for bar in why.bars}

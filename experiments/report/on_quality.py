@@ -78,6 +78,8 @@ def _against(best: Cell, tested: Comparisons | None) -> str:
         return f", and is really better than {other}." if beaten else f", but cannot be told apart from {other}."
     if beaten == whole:
         return f", and is really better than each of the {whole} cells that it was tested against."
+    if whole == 1:
+        return f", but is not really better than {found.others(found.above)[0].label}."
     if not beaten:
         return f", but is not really better than any of the {whole} cells that it was tested against."
     level = "the other" if len(found.level) == 1 else f"the other {len(found.level)}"

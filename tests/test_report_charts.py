@@ -1,0 +1,293 @@
+"""The report's charts and tables: what they draw, out of which part of the summary, and what stands beside them."""
+import pytest
+from bs4 import BeautifulSoup
+
+from experiments.metrics.aggregate import share_of
+from experiments.report import ReportInput, write_report
+from experiments.report.axes import around_zero, cost_axis, quality_axis
+from experiments.report.cells import table
+from experiments.report.cost import cost_of
+from experiments.report.grid import crossed, grids
+from experiments.report.plot import plot
+from experiments.report.scatter import apart
+from experiments.report.tradeoff import tradeoff
+
+HOSTILE = '<img src=x onerror="alert(1)">'
+CONDITIONS = ("retrieved", "evidence", "closed-book")
+
+
+def cell(reasoning, condition="retrieved", mean=0.5, tokens=1000, **fields):
+    searched = condition == "retrieved"
+    figure = {"mean": mean, "low": max(mean - 0.1, 0.0), "high": min(mean + 0.1, 1.0), "n": 50}
+    return {"id": f"{reasoning}/{condition}", "model": "m", "reasoning": reasoning, "condition": condition,
+            "rules": "closed-book" if condition == "closed-book" else "grounded", "perturbation": None,
+            "retrieval": "once" if searched else None, "retriever": "dense" if searched else None, "repeat": 0,
+            "judge": None, "scoring": "corrected", "n": 50, "outcomes": {"answered": 45, "refused": 5},
+            "metrics": {"em": figure}, "usage": {"prompt_tokens": 50 * tokens, "completion_tokens": 0, "calls": 50,
+                                                 "price": None}, **fields}
+
+
+def pair(first, second, difference=-0.1, p=0.2, **fields):
+    return {"factor": "reasoning", "first": first, "second": second, "n": 50, "clusters": 50, "unpaired": 0,
+            "before": 0.5, "after": 0.5 + difference, "difference": difference, "low": difference - 0.1,
+            "high": difference + 0.1, "gained": 9, "lost": 4, "test": "McNemar", "p": p, "p_holm": p, "odds": 2.25,
+            "dz": None, "smallest": 0.2, **fields}
+
+
+def level(name, mean, effect, **fields):
+    return {"level": name, "mean": mean, "low": mean - 0.1, "high": mean + 0.1, "effect": effect,
+            "effect_low": effect - 0.05, "effect_high": effect + 0.05, "n": 100, **fields}
+
+
+CELLS = [cell(reasoning, condition, 0.2 * at + 0.1 * step, 100 * (at + 1) * (step + 1))
+         for at, condition in enumerate(CONDITIONS) for step, reasoning in enumerate(("direct", HOSTILE))]
+CAUSES = [{"name": "right", "title": "right", "definition": "It is right."},
+          {"name": "retrieval_miss", "title": "retrieval miss", "definition": "Not in view."},
+          {"name": "format", "title": "format", "definition": HOSTILE}]
+SUMMARY = {
+    "columns": ["em"], "cells": CELLS, "notes": [], "views": [], "published": [],
+    "comparisons": {"metric": "em", "notes": ["p (Holm) is corrected for 2 comparisons."], "pairs": [
+        pair("direct/retrieved", f"{HOSTILE}/retrieved"),
+        pair("direct/evidence", f"{HOSTILE}/evidence", 0.3, p=0.001, unpaired=2)]},
+    "effects": {"metric": "em", "notes": ["A note."], "factors": [
+        {"factor": "reasoning", "p": 0.2, "p_holm": 0.2, "levels": [level("direct", 0.4, -0.02), level(HOSTILE, 0.45, 0.02)]},
+        {"factor": "condition", "p": 1e-6, "p_holm": 3e-6, "levels": [level("evidence", 0.7, 0.3)]}],
+        "interactions": [{"factors": ["reasoning", "condition"], "p": 0.3, "p_holm": 0.3, "cells": [
+            {"levels": ["direct", None], **{name: value for name, value in level("", 0.5, 0.0).items() if name != "level"}}]}]},
+    "attribution": {"causes": CAUSES, "notes": [], "cells": [
+        {"cell": one["id"], "n": 50, "causes": {"right": share_of(20, 50), "retrieval_miss": share_of(30, 50),
+                                                 "format": share_of(0, 50)}} for one in CELLS]},
+    "tradeoff": [{"cell": one["id"], "answered": share_of(40, 50), "risk": share_of(10, 40)} for one in CELLS]}
+
+
+def page(folder, summary):
+    path = folder / "report.html"
+    write_report(ReportInput("r", summary, {}, [], {}.__getitem__), path)
+    return BeautifulSoup(path.read_bytes(), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return page(tmp_path_factory.mktemp("report"), SUMMARY)
+
+
+def words(tag):
+    return " ".join(tag.get_text(" ").split())
+
+
+def test_the_sections_are_linked_in_order(report):
+    links = report.select("nav[aria-label=Sections] a")
+    assert [words(link) for link in links] == ["Summary", "Cost and quality", "Reasoning × condition", "Causes", "Refusals",
+                                               "All figures", "Comparisons", "Questions"]
+    assert all(report.select_one(link["href"]) for link in links)
+
+
+def test_hostile_names_make_no_element_in_any_chart(report):
+    assert report.find_all("img") == []
+    assert all(not name.startswith("on") and name != "style" for tag in report.find_all() for name in tag.attrs)
+
+
+def test_every_link_leads_into_the_page(report):
+    targets = [link["href"] for link in report.select("a[href]")]
+    assert all(target.startswith("#questions?") or report.select_one(target) for target in targets)
+
+
+def test_an_older_summary_has_fewer_sections(tmp_path):
+    older = {name: value for name, value in SUMMARY.items()
+             if name not in ("comparisons", "effects", "attribution", "tradeoff")}
+    made = page(tmp_path, older)
+    assert [words(link) for link in made.select("nav[aria-label=Sections] a")] == [
+        "Summary", "Cost and quality", "Reasoning × condition", "All figures", "Questions"]
+    nothing = dict.fromkeys(("comparisons", "effects", "attribution", "tradeoff"))
+    assert page(tmp_path, SUMMARY | nothing).select("#causes, #refusals, #comparisons, .effects") == []
+
+
+def test_a_run_without_cells_gives_a_page(tmp_path):
+    made = page(tmp_path, {"cells": []})
+    assert words(made.select_one(".headline")) == "The run has no cells."
+    assert "nothing to plot" in words(made.select_one("#plot"))
+
+
+def test_cells_without_any_figure_are_not_plotted(tmp_path):
+    made = page(tmp_path, {"columns": ["em"], "cells": [CELLS[0] | {"metrics": {"em": {"mean": None, "n": 0}}}]})
+    assert words(made.select_one(".headline")) == "No exact match could be computed."
+    assert made.select_one("#plot svg") is None
+
+
+def test_points_have_intervals_words_and_a_row_of_the_table(report):
+    spots = report.select("#plot a.spot")
+    assert [spot["href"] for spot in spots] == [f"#cell-{number}" for number in range(1, 7)]
+    assert spots[2]["aria-label"] == "direct · evidence; exact match 0.20 [0.10, 0.30], 50 questions; 200 tokens per question"
+    assert [words(line) for line in spots[2].select(".tip text")] == spots[2]["aria-label"].split("; ")
+    assert len(report.select("#plot .behind")) == 6
+
+
+def test_the_front_is_drawn_and_named_in_legend_and_table(report):
+    made = table(CELLS, ["em"])
+    chart = plot(made, cost_of(made.cells))
+    assert [spot.cell.number for spot in chart.spots if spot.front] == [1, 3, 5, 6]
+    assert len(report.select("#plot line.front")) == 2 * 4
+    assert [item.a["href"] for item in report.select("#plot .points li") if "on the front" in words(item)] == [
+        "#cell-1", "#cell-3", "#cell-5", "#cell-6"]
+    assert [row["id"] for row in report.select("table.cells tbody tr") if "on the Pareto front" in words(row)] == [
+        "cell-1", "cell-3", "cell-5", "cell-6"]
+
+
+def test_colours_and_shapes_stand_for_the_two_factors(report):
+    keys = [words(line) for line in report.select("#plot p.keys")]
+    assert keys == [f"reasoning direct {HOSTILE}", "condition retrieved evidence closed-book"]
+    assert [spot["class"] for spot in report.select("#plot a.spot")] == [["spot", "c1"], ["spot", "c2"]] * 3
+
+
+def test_points_of_like_cost_are_moved_apart_and_others_stay():
+    assert apart([10.0, 100.0, 10.0], gap=0.02) == [9.0, 100.0, 11.0]
+
+
+@pytest.mark.parametrize(("values", "ticks"), [
+    ([0.0, 0.0], ["0.00", "0.20", "0.40", "0.60", "0.80", "1.00"]), ([0.0, 0.05], ["0.00", "0.01", "0.02", "0.03", "0.04", "0.05"]),
+    ([0.8, 0.9], ["0.80", "0.82", "0.84", "0.86", "0.88", "0.90"]), ([0.3, 0.9], ["0.00", "0.20", "0.40", "0.60", "0.80"]),
+    ([], ["0.00", "0.20", "0.40", "0.60", "0.80", "1.00"]), ([1.0], ["0.00", "0.20", "0.40", "0.60", "0.80", "1.00"])])
+def test_the_axis_of_a_share_fits_and_stays_within_its_bounds(values, ticks):
+    axis = quality_axis(values)
+    assert [tick.text for tick in axis.ticks] == ticks
+    assert axis.low >= 0
+    assert axis.high <= 1
+
+
+def test_a_metric_below_zero_has_an_axis_that_reaches_there():
+    axis = quality_axis([-0.3, 0.5], least=-0.5)
+    assert (axis.low <= -0.3, axis.low >= -0.5, "0.00" in [tick.text for tick in axis.ticks]) == (True, True, True)
+
+
+def test_costs_far_apart_stand_on_a_logarithmic_axis():
+    near, far = (cost_axis(values, lambda value: f"{value:,.0f}") for values in ([100, 1000], [100, 10_000]))
+    assert (near.logarithmic, near.low, near.ticks[0].text) == (False, 0.0, "0")
+    assert (far.logarithmic, far.at(1000)) == (True, pytest.approx(50, abs=0.1))
+    assert [tick.text for tick in far.ticks] == ["100", "200", "500", "1,000", "2,000", "5,000", "10,000"]
+
+
+def test_an_axis_around_zero_has_zero_in_its_middle():
+    assert around_zero([-0.2, 0.5, None]).at(0) == 50
+    assert [tick.text for tick in around_zero([]).ticks] == ["-1.00", "-0.50", "0", "+0.50", "+1.00"]
+
+
+def test_the_grid_crosses_two_factors_with_shades_and_links(report):
+    grid = report.select_one("table.grid")
+    assert [words(head) for head in grid.select("thead th")] == ["reasoning", *CONDITIONS]
+    squares = grid.select("tbody td")
+    assert [square["class"] for square in squares] == [["shade-0"], ["shade-4"], ["shade-8"], ["shade-2"], ["shade-6"], ["shade-10"]]
+    assert words(squares[-1]) == "0.50 highest [0.40, 0.60]"
+    assert squares[1].a["href"] == "#questions?cell=3"
+
+
+def test_a_combination_that_was_not_run_is_named(tmp_path):
+    made = page(tmp_path, SUMMARY | {"cells": CELLS[:-1]})
+    assert words(made.select("table.grid td")[-1]) == "no cell"
+
+
+def test_without_reasoning_and_condition_the_two_largest_factors_are_crossed():
+    cells = [cell("direct", model=model, perturbation=change, id=f"{model}{change}")
+             for model in "ab" for change in (None, "shuffle", "negatives@5")]
+    made = table(cells, ["em"])
+    assert crossed(made) == ("perturbation", "model")
+    assert [row[0] for row in grids(made).grids[0].rows] == ["none", "shuffle", "negatives@5"]
+
+
+def test_a_third_factor_makes_a_grid_for_each_of_its_levels():
+    cells = [one | {"id": one["id"] + model, "model": model} for model in "ab" for one in CELLS]
+    assert [grid.rest for grid in grids(table(cells, ["em"])).grids] == ["a", "b"]
+    assert grids(table(CELLS[:2], ["em"])) is None
+
+
+def test_what_follows_from_the_condition_does_not_tell_cells_apart():
+    made = table(CELLS, ["em"])
+    assert made.varying == ("reasoning", "condition")
+    assert made.cells[0].label == "direct · retrieved"
+
+
+def test_effects_have_means_intervals_and_words(report):
+    rows = report.select_one("table.effects").select("tbody tr")
+    assert [words(row) for row in rows] == [
+        "reasoning no effect seen, p 0.200, p (Holm) 0.200", "direct 0.40 [0.30, 0.50] -0.02 [-0.07, +0.03]",
+        f"{HOSTILE} 0.45 [0.35, 0.55] +0.02 [-0.03, +0.07]", "condition a real effect, p <0.001, p (Holm) <0.001",
+        "evidence 0.70 [0.60, 0.80] +0.30 [+0.25, +0.35]"]
+    assert ["apart" in drawn["class"] for drawn in report.select("#factors div > .scroll table.effects .drawn svg")][:3] == [
+        False, False, True]
+    assert words(report.select_one("#factors summary")) == "Interactions: reasoning × condition not seen (p (Holm) 0.300)"
+
+
+def test_a_bar_has_a_part_for_each_cause_that_leads_to_its_questions(report):
+    bars = report.select("#causes svg.stack")
+    assert len(bars) == 6
+    first, second = bars[0].select("a")
+    assert (first["href"], second["href"]) == ("#questions?cell=1&cause=right", "#questions?cell=1&cause=retrieval_miss")
+    assert second["aria-label"] == "direct · retrieved: retrieval miss, 30 of 50"
+    assert (second.rect["x"], second.rect["width"], words(second.select_one("text"))) == ("40.0%", "60.0%", "60 %")
+
+
+def test_causes_have_a_legend_a_table_and_definitions(report):
+    assert [words(item) for item in report.select("#causes .keys li")] == ["right", "retrieval miss"]
+    assert report.select_one("#k-retrieval_miss rect")["class"] == ["k-orange"]
+    row = report.select("#causes table tbody tr")[0]
+    assert words(row) == "1 direct · retrieved 50 0.40 [0.28, 0.54] 0.60 [0.46, 0.72]"
+    assert [words(item) for item in report.select("#causes .defined div")] == [
+        "right It is right.", "retrieval miss Not in view.", f"format {HOSTILE}"]
+
+
+def test_refusals_are_drawn_with_both_intervals_and_the_good_corner(report):
+    spot = report.select("#refusals a.spot")[0]
+    assert spot["aria-label"] == "direct · retrieved; answers 80 % of 50; wrong in 25 % of 40 answered"
+    assert len(report.select_one("#refusals .behind").select("line.whisker")) == 2
+    assert "better" in words(report.select_one("#refusals .corner"))
+    assert words(report.select("#refusals tbody tr")[0]) == "1 direct · retrieved 80 [67, 89] n 50 25 [14, 40] n 40"
+
+
+def test_a_run_that_refuses_nothing_has_the_shares_alone(tmp_path):
+    stored = [{"cell": CELLS[0]["id"], "answered": share_of(50, 50), "risk": share_of(10, 50)}]
+    assert tradeoff(stored, table(CELLS)).chart is None
+    section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
+    assert "No cell refused anything" in words(section)
+    assert "open" in section.details.attrs
+
+
+def test_comparisons_have_the_real_ones_first_in_words(report):
+    heads = [words(head) for head in report.select("#comparisons thead th")]
+    assert heads == ["what changes", "so", "difference", "difference drawn", "p (Holm)", "p", "before", "after", "up", "down",
+                     "effect size", "n", "test"]
+    rows = [words(row) for row in report.select("#comparisons tbody tr")]
+    assert rows == [
+        f"direct → {HOSTILE} evidence, cells 3 → 4 real: higher +0.30 [+0.20, +0.40] 0.001 0.001 0.50 0.80 9 4 odds "
+        f"2.25 50 2 left out McNemar",
+        f"direct → {HOSTILE} retrieved, cells 1 → 2 cannot be told apart it would take 0.20 -0.10 [-0.20, +0.00] "
+        f"0.200 0.200 0.50 0.40 9 4 odds 2.25 50 McNemar"]
+
+
+def test_many_comparisons_are_folded(tmp_path):
+    many = [pair("direct/retrieved", f"{HOSTILE}/retrieved", p=0.01 if at < 3 else 0.5) for at in range(40)]
+    section = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": many, "notes": []}}).select_one("#comparisons")
+    shown, folded = section.select("table")
+    assert (len(shown.select("tbody tr")), len(folded.select("tbody tr"))) == (12, 28)
+    assert words(section.summary) == "28 more comparisons, none of them real"
+
+
+@pytest.mark.parametrize(("fields", "said"), [
+    ({"gained": 0, "lost": 0, "difference": 0.0, "low": None, "high": None}, "the same score on 50 questions"),
+    ({"n": 0, "difference": None, "low": None, "high": None}, "nothing to compare: no question of both cells has it"),
+    ({"smallest": None}, "cannot be told apart too few questions for any difference")])
+def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
+    one = pair("direct/retrieved", f"{HOSTILE}/retrieved") | fields
+    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": [one], "notes": []}})
+    assert words(made.select_one("#comparisons .said")) == said
+
+
+def test_metrics_are_defined_and_shares_of_one_question_are_counts(tmp_path):
+    shares = {name: {"mean": mean, "low": 0.0, "high": 1.0, "n": 50}
+              for name, mean in (("correct", 0.5), ("partial", 0.2), ("wrong", 0.3))}
+    made = page(tmp_path, {"columns": ["correct / partial / wrong"],
+                           "cells": [cell("direct", metrics=shares, judge="http://host:8000/v1#gpt-4o")]})
+    heads = [words(head) for head in made.select("table.cells thead th")]
+    assert heads[:3] == ["Cell", "correct by gpt-4o", "correct / partially correct / wrong by gpt-4o"]
+    assert words(made.select_one('[data-label^="correct /"]')) == "25 / 10 / 15 n 50"
+    assert "http://host:8000/v1#gpt-4o" in words(made.select_one(".shared"))
+    assert "partially correct partial share graded Partially Correct; over answerable questions" in [
+        words(item) for item in made.select("#figures .defined div")]

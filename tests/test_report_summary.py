@@ -1,0 +1,227 @@
+"""The sentences at the top of the report: they claim what the paired tests show, and no more."""
+from __future__ import annotations
+
+import pytest
+
+from experiments.report.causes import causes
+from experiments.report.cells import Cell, Figure, Table, table
+from experiments.report.comparisons import comparisons
+from experiments.report.cost import cost_of, front
+from experiments.report.effects import effects
+from experiments.report.entrants import entrants
+from experiments.report.verdicts import verdicts
+from experiments.report.words import fraction, listed, metric_words, money, percent, plural, short_name
+
+
+def cell(reasoning, mean=0.5, condition="given", tokens=1000, **fields):
+    figure = {"mean": mean, "low": None if mean is None else mean - 0.1, "high": None if mean is None else mean + 0.1,
+              "n": 100}
+    return {"id": f"{reasoning}/{condition}", "model": "m", "reasoning": reasoning, "rules": "grounded",
+            "condition": condition, "repeat": 0, "seed": None, "judge": "http://host/v1#gpt-4o", "scoring": "corrected",
+            "n": 100, "outcomes": {"answered": 100}, "metrics": {"unified": figure},
+            "usage": {"prompt_tokens": 100 * tokens, "completion_tokens": 0, "calls": 100, "price": None}, **fields}
+
+
+def pair(first, second, difference, p=0.5, factor="reasoning", **fields):
+    """Of the second cell against the first."""
+    return {"factor": factor, "first": first, "second": second, "n": 100, "clusters": 100, "unpaired": 0, "before": 0.5,
+            "after": 0.5 + difference, "difference": difference, "low": difference - 0.1, "high": difference + 0.1,
+            "gained": 9, "lost": 4, "test": "permutation", "p": p, "p_holm": p, "odds": None, "dz": 0.2,
+            "smallest": 0.15, **fields}
+
+
+def said(cells, *pairs, results=(), **more):
+    """The sentences by what they are about; without pairs the summary has no comparisons."""
+    made = table(cells, ["unified"])
+    whole = entrants(made)
+    tested = comparisons({"metric": "unified", "pairs": list(pairs), "notes": []} if pairs else None, whole)
+    found = verdicts(whole, list(results), cost_of(whole.cells), tested, effects(more.get("effects")),
+                     causes(more.get("attribution"), made))
+    return {verdict.about: " ".join(verdict.lines) for verdict in found}
+
+
+THREE = [cell("direct", 0.5), cell("draft", 0.6), cell("plan", 0.7)]
+
+
+def test_the_first_sentence_says_how_far_the_best_cell_is_better():
+    some = said(THREE, pair("direct/given", "plan/given", 0.2, p=0.01), pair("draft/given", "plan/given", 0.1))
+    assert some[""] == ("plan has the highest unified score (gpt-4o), 0.70 [0.60, 0.80]: really better than 1 of the "
+                        "2 cells that it was tested against, not to be told apart from the other.")
+    both = said(THREE, pair("direct/given", "plan/given", 0.2, p=0.01), pair("plan/given", "draft/given", -0.1, p=0.02))
+    assert both[""].endswith("and is really better than each of the 2 cells that it was tested against.")
+    none = said(THREE, pair("direct/given", "plan/given", 0.2), pair("plan/given", "draft/given", -0.1))
+    assert none[""].endswith("but is not really better than any of the 2 cells that it was tested against.")
+
+
+def test_two_cells_are_named():
+    two = THREE[1:]
+    assert said(two, pair("draft/given", "plan/given", 0.1, p=0.01))[""].endswith(", and is really better than draft.")
+    assert said(two, pair("draft/given", "plan/given", 0.1))[""].endswith(", but cannot be told apart from draft.")
+
+
+def test_what_it_beats_has_differences_seen_from_the_best_cell():
+    found = said(THREE, pair("direct/given", "plan/given", 0.2, p=0.01), pair("plan/given", "draft/given", -0.1))
+    assert found["What it beats"] == (
+        "It is better than direct (+0.20 [+0.10, +0.30]). It cannot be told apart from draft (+0.10 [+0.00, +0.20]). "
+        "To be found with a probability of 80 %, a difference would have had to be about 0.15.")
+    assert found["All comparisons"] == (
+        "1 of 2 paired differences between cells is real. A difference is real where a paired test over the same "
+        "questions has p < 0.05 after Holm's correction for all 2.")
+
+
+def test_cells_that_differ_in_more_than_one_factor_are_said_to_be_untested():
+    cells = [cell("direct", 0.5), cell("plan", 0.7), cell("direct", 0.4, "full")]
+    found = said(cells, pair("direct/given", "plan/given", 0.2, p=0.01),
+                 pair("direct/given", "direct/full", -0.1, factor="condition"))
+    assert found["What it beats"].endswith(
+        "1 further cell was not tested against it, differing in more than one factor.")
+
+
+def test_too_few_questions_are_said_to_show_nothing():
+    found = said(THREE[1:], pair("draft/given", "plan/given", 0.1, smallest=None))
+    assert found["What it beats"].endswith("So few questions could show no difference.")
+
+
+def test_a_cell_that_is_better_over_shared_questions_alone_is_not_hidden():
+    found = said(THREE[1:], pair("plan/given", "draft/given", 0.1, p=0.01, unpaired=30))
+    assert found[""].endswith(", but is not really better than draft.")
+    assert found["What it beats"] == "Over the questions that both have, draft (-0.10 [-0.20, +0.00]) is better."
+
+
+@pytest.mark.parametrize(("cells", "first"), [
+    ([], None),
+    ([cell("direct", None)], "No unified score (gpt-4o) could be computed."),
+    ([cell("direct", 0.0)], "direct: unified score (gpt-4o) 0.00 [-0.10, 0.10], over 100 questions. There is no "
+                            "second cell to compare it with."),
+    ([cell("direct", 0.0), cell("plan", 0.0)], "All 2 cells have the same unified score (gpt-4o), 0.00: none is best."),
+    ([cell("direct", 0.5), cell("plan", 0.5), cell("draft", 0.4)],
+     "direct and plan share the highest unified score (gpt-4o), 0.50."),
+    (THREE, "plan has the highest unified score (gpt-4o), 0.70 [0.60, 0.80]. Whether that is a real difference was not "
+            "tested: ragbed compare does."),
+    ([cell("direct", 0.5), cell("plan", 0.7, judge="lexical")],
+     "The cells have different judges, so that their unified score does not compare."),
+])
+def test_the_first_sentence_of_ties_and_of_runs_with_little_to_say(cells, first):
+    assert said(cells).get("") == first
+
+
+def test_a_tie_without_any_real_difference_says_so():
+    found = said([cell("direct", 0.5), cell("plan", 0.5), cell("draft", 0.4)], pair("draft/given", "plan/given", 0.1))
+    assert found[""].endswith("0.50. No cell can be told apart from another.")
+
+
+def test_each_condition_has_its_best_strategy():
+    cells = [cell("direct", 0.5), cell("plan", 0.7), cell("direct", 0.3, "full"), cell("plan", 0.2, "full")]
+    found = said(cells, pair("direct/given", "plan/given", 0.2, p=0.01), pair("direct/full", "plan/full", -0.1),
+                 pair("plan/given", "plan/full", -0.5, p=0.001, factor="condition"))
+    assert found["Best of each"] == ("condition given: plan, 0.70, really better than direct. condition full: "
+                                     "direct, 0.30, not to be told apart from plan.")
+
+
+def test_factors_that_matter_are_told_from_those_of_which_nothing_is_seen():
+    def factor(name, p):
+        levels = [{"level": level, "mean": mean, "low": 0, "high": 1, "effect": 0.1, "effect_low": 0,
+                   "effect_high": 0.2, "n": 9}
+                  for level, mean in (("a", 0.4), ("b", 0.6), ("c", 0.5))]
+        return {"factor": name, "p": p, "p_holm": p, "levels": levels}
+    joint = {"factors": ["model", "reasoning"], "p": 0.01, "p_holm": 0.02, "cells": []}
+    found = said(THREE, effects={"metric": "em", "factors": [factor("model", 0.01), factor("reasoning", 0.3)],
+                                 "interactions": [joint], "notes": []})
+    assert found["Factors"] == ("The model matters (p (Holm) 0.010): mean exact match is 0.60 for b and 0.40 for a. "
+                                "No effect of reasoning is seen over the mean of the rest. How much model matters "
+                                "depends on reasoning (p (Holm) 0.020).")
+
+
+def test_the_cost_of_what_cannot_be_told_apart_is_said():
+    cells = [cell("direct", 0.5, tokens=300), cell("draft", 0.6, tokens=400), cell("plan", 0.7, tokens=1200)]
+    found = said(cells, pair("direct/given", "plan/given", 0.2, p=0.01), pair("draft/given", "plan/given", 0.1))
+    assert found["Cost"] == (
+        "draft cannot be told apart from plan and takes a third of its tokens: 400 against 1,200 tokens per "
+        "question. The dearest, plan, takes 4.0 times as much as the cheapest, direct: 1,200 against 300 tokens per "
+        "question. On the Pareto front, where no other cell has a higher mean for as little: direct, draft and plan.")
+    assert "Cost" not in said(THREE)
+
+
+def test_prices_are_the_cost_where_all_are_known_and_none_is_zero():
+    def priced(*prices):
+        usage = {"prompt_tokens": 100, "completion_tokens": 0, "calls": 1}
+        return cost_of(table([cell(f"r{at}", usage=usage | {"price": price}) for at, price in enumerate(prices)]).cells)
+    assert (priced(1.0, 0.5).priced, priced(1.0, 0.0).priced, priced(1.0, None).priced) == (True, False, False)
+    assert [priced(1.0, 0.5).full(value) for value in priced(1.0, 0.5).of.values()] == [
+        "$0.01 per question", "$0.005 per question"]
+
+
+def test_the_front_holds_what_nothing_beats_at_both():
+    cells = [cell("a", 0.5, tokens=100), cell("b", 0.4, tokens=200), cell("c", 0.6, tokens=300),
+             cell("d", 0.6, tokens=400), cell("e", 0.5, tokens=100), cell("f", None, tokens=1)]
+    made = table(cells, ["unified"])
+    assert [one.label for one in front(made, cost_of(made.cells))] == ["a", "e", "c"]
+
+
+def test_the_causes_of_the_best_cell_and_of_the_best_that_searches():
+    cells = [cell("direct", 0.5, "retrieved"), cell("direct", 0.7, "evidence"), cell("direct", 0.1, "closed-book")]
+
+    def row(name, **shares):
+        return {"cell": name, "n": 100, "causes": {
+            cause: {"mean": share, "low": 0.0, "high": 1.0, "n": 100} for cause, share in shares.items()}}
+    names = ("right", "memory", "retrieval_miss", "reasoning_error", "not_known", "not_scored")
+    attribution = {"causes": [{"name": name, "title": name.replace("_", " "), "definition": "d"} for name in names],
+                   "notes": [],
+                   "cells": [row("direct/retrieved", right=0.3, memory=0.2, retrieval_miss=0.35, reasoning_error=0.15),
+                             row("direct/evidence", right=0.7, reasoning_error=0.2, not_scored=0.1),
+                             row("direct/closed-book", right=0.1, not_known=0.9)]}
+    found = said(cells, attribution=attribution)
+    assert found["Causes"] == ("Of 20 wrong answers of evidence: reasoning error 100 %. Of 50 wrong answers of "
+                               "retrieved: retrieval miss 70 % and reasoning error 30 %.")
+    right = {"causes": attribution["causes"], "cells": [row("direct/evidence", right=1.0)], "notes": []}
+    assert said(cells, attribution=right)["Causes"] == "No answer is known to be wrong."
+
+
+def test_failures_say_whether_they_stay_in_the_means():
+    cells = [cell("direct", outcomes={"answered": 97, "error": 2, "too_long": 1}), cell("plan")]
+    assert said(cells)["Failures"] == "3 of 200 answers failed: 1 too long and 2 error. They stay in every mean."
+    assert said([cell("plan")])["Failures"] == "None of 100 answers failed."
+    published = said([one | {"scoring": "as-published"} for one in cells])["Failures"]
+    assert "n is smaller there" in published
+    assert "stay in every mean" not in published
+
+
+def test_repeats_stand_together_under_the_first_of_them():
+    cells = [cell("direct", mean, id=f"direct{at}", repeat=at, price=None) for at, mean in enumerate((0.5, 0.6))]
+    cells += [cell("plan", mean, id=f"plan{at}", repeat=at) for at, mean in enumerate((0.8, 0.7))]
+    found = said(cells, pair("direct0", "plan0", 0.2, p=0.01))
+    assert found[""] == ("plan (2 repeats) has the highest unified score (gpt-4o), 0.75, and is really better than "
+                         "direct (2 repeats).")
+    together = entrants(table(cells, ["unified"])).cells
+    assert [(one.id, one.n, one.prompt_tokens) for one in together] == [
+        ("direct0", 200, 200_000), ("plan0", 200, 200_000)]
+    assert together[0].of("unified") == ("unified (gpt-4o)", Figure(0.55, None, None, 100))
+
+
+def test_a_run_without_repeats_is_as_it_is():
+    made = table(THREE)
+    assert entrants(made) is made
+    assert isinstance(made, Table)
+    assert all(isinstance(one, Cell) for one in made.cells)
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("em", "exact match"), ("recall@5", "recall@5"), ("ndcg@10", "nDCG@10"),
+    ("sub_em@2", "sub-question 2: exact match"), ("accuracy", "accuracy"), ("my_own", "my own")])
+def test_metrics_have_names_for_people(name, words):
+    assert metric_words(name) == words
+
+
+@pytest.mark.parametrize(("model", "name"), [
+    ("http://host:80/v1#gpt-4o", "gpt-4o"), ("openai:gpt-4o", "gpt-4o"), ("gguf:models/a.gguf", "a"),
+    ("lexical", "lexical"), ("http://host/v1#", "http://host/v1#"), ("openai:", "openai:")])
+def test_a_judge_has_a_short_name(model, name):
+    assert short_name(model) == name
+
+
+def test_numbers_in_words():
+    assert [plural(count, "cell") for count in (0, 1, 1200)] == ["0 cells", "1 cell", "1,200 cells"]
+    assert [percent(share) for share in (0, 0.001, 0.336, 0.999, 1)] == ["0 %", "<1 %", "34 %", ">99 %", "100 %"]
+    assert [fraction(share) for share in (0.5, 0.34, 0.28, 0.76)] == ["half", "a third", "28 %", "76 %"]
+    assert [money(sum_) for sum_ in (0, 0.00123, 0.5, 1234.5)] == ["$0", "$0.0012", "$0.5", "$1,234.50"]
+    assert listed(["a", "b", "c", "d"], 3) == "a, b and 2 more"
