@@ -14,6 +14,7 @@ from experiments.commands.attribute import attribute
 from experiments.commands.compare import compare
 from experiments.commands.convert import convert
 from experiments.commands.demo import demo
+from experiments.commands.effects import effects
 from experiments.commands.export import export
 from experiments.commands.index import index
 from experiments.commands.judge import judge
@@ -39,8 +40,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, judge, rescore, compare, attribute, convert, report, show, verify,
-                export, schema):
+for command in (demo, index, search, ask, run, judge, rescore, compare, effects, attribute, convert, report, show,
+                verify, export, schema):
     app.command()(command)
 app.command("list")(list_)
 models.command("pull")(pull)

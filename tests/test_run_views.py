@@ -75,9 +75,9 @@ def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():
         "unified (lexical)")
 
 
-def test_a_heat_map_is_shown_without_its_intervals():
+def test_a_heat_map_is_shown_as_counts():
     _, (_, rows) = view_table(view([["a", "c", 9, share_of(1, 4), None]], shaded=True), "lexical")
-    assert rows == [["a", "9", "0.25", "-"]]
+    assert rows == [["a", "9", "1 of 4", "-"]]
 
 
 def test_the_papers_tables_are_named():

@@ -59,22 +59,24 @@ def covers(interval, truth):
 def test_intervals_of_means_cover_at_their_rate(n):
     rng = np.random.default_rng(n)
     truth = np.subtract(*reversed(f1s(rng, 1_000_000, 0.1))).mean()
-    covered = [covers(bootstrap(pairs("f1", *f1s(rng, n, 0.1)), seed, 1000)[0], truth) for seed in range(TIMES)]
+    covered = [covers(bootstrap(pairs("f1", *f1s(rng, n, 0.1)), seed, 1000).difference, truth) for seed in range(TIMES)]
     assert 0.925 <= np.mean(covered) <= 0.975
 
 
 def test_intervals_of_two_splits_cover_at_their_rate():
     rng = np.random.default_rng(2)
-    covered = [covers(bootstrap(pairs("unified", *unified(rng, 0.2)), seed, 1000)[0], 0.2) for seed in range(TIMES)]
+    covered = [covers(bootstrap(pairs("unified", *unified(rng, 0.2)), seed, 1000).difference, 0.2)
+               for seed in range(TIMES)]
     assert 0.925 <= np.mean(covered) <= 0.975
 
 
 def test_intervals_by_document_cover_where_those_by_question_would_not():
     rng = np.random.default_rng(3)
     drawn = [clustered(rng, 0.1) for _ in range(TIMES)]
-    by_document = [covers(bootstrap(pairs("f1", first, second, clusters=of), 0, 1000)[0], 0.1)
+    by_document = [covers(bootstrap(pairs("f1", first, second, clusters=of), 0, 1000).difference, 0.1)
                    for first, second, of in drawn]
-    by_question = [covers(bootstrap(pairs("f1", first, second), 0, 1000)[0], 0.1) for first, second, _ in drawn[:100]]
+    by_question = [covers(bootstrap(pairs("f1", first, second), 0, 1000).difference, 0.1)
+                   for first, second, _ in drawn[:100]]
     assert 0.925 <= np.mean(by_document) <= 0.975
     assert np.mean(by_question) < 0.85
 

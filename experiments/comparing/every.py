@@ -68,7 +68,8 @@ def _row(pair: _Pair, found: Comparison) -> dict[str, Any]:
     factor, first, second = pair
     return {"factor": factor, "first": first.row["id"], "second": second.row["id"], "before": found.first,
             "after": found.second, "before_low": found.first_low, "before_high": found.first_high,
-            "after_low": found.second_low, "after_high": found.second_high, **{name: getattr(found, name) for name in _KEPT}}
+            "after_low": found.second_low, "after_high": found.second_high,
+            **{name: getattr(found, name) for name in _KEPT}}
 
 
 def _on_replicates(variants: Sequence[Variant]) -> list[str]:

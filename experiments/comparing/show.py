@@ -16,7 +16,7 @@ from experiments.comparing.gate import Gate
 from experiments.comparing.gates_as_tests import Passed, write_gates
 from experiments.comparing.side import read_side
 from experiments.comparing.steps import partings_of, show_steps, steps_json
-from experiments.comparing.words import difference, effect, probability, verdict
+from experiments.comparing.words import difference, effect, figure, probability, verdict
 from experiments.metrics import shown_name
 from experiments.terminal.display import note, print_json, print_table, say
 
@@ -113,21 +113,19 @@ def _table(findings: Findings, found: Sequence[Finding]) -> tuple[list[str], lis
     """The baseline has a column where cells have several, or one of another name in the other run."""
     lonely = any(one.comparison.unpaired for one in found)
     named = findings.first is not findings.second and any(one.match.cell != one.match.baseline for one in found)
-    header = ["cell", *(["baseline"] if named else []), "n", *(["unpaired"] if lonely else []), "baseline's", "cell's",
-              "difference [95 %]", "up", "down", "effect", "test", "p", "p (Holm)"]
+    header = ["cell", *(["baseline"] if named else []), "n", *(["unpaired"] if lonely else []), "baseline's [95 %]",
+              "cell's [95 %]", "difference [95 %]", "up", "down", "effect", "test", "p", "p (Holm)"]
     return header, [_row(one, named, lonely) for one in found]
 
 
 def _row(one: Finding, named: bool, lonely: bool) -> list[str]:
     made = one.comparison
-    figures = [_figure(made.first), _figure(made.second), difference(made), _count(made.gained), _count(made.lost)]
+    figures = [figure(made.first, made.first_low, made.first_high),
+               figure(made.second, made.second_low, made.second_high), difference(made), _count(made.gained),
+               _count(made.lost)]
     return [one.match.cell, *([one.match.baseline] if named else []), str(made.n),
             *([str(made.unpaired)] if lonely else []), *figures, effect(made), made.test, probability(made.p),
             probability(made.p_holm)]
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
 
 
 def _count(value: int | None) -> str:

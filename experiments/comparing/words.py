@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from experiments.statistics import Comparison
 
+UNKNOWN = "[no interval]"  # as where a figure is infinite in some resample
+
 
 def verdict(comparison: Comparison) -> str:
     """Whether there is a difference, and what could have been found where there is none."""
@@ -31,10 +33,15 @@ def _questions(n: int) -> str:
 
 def difference(comparison: Comparison) -> str:
     """The difference with its interval."""
-    if comparison.difference is None:
+    return figure(comparison.difference, comparison.low, comparison.high, "+.2f")
+
+
+def figure(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:
+    """A figure with its interval; one that has none says so."""
+    if value is None:
         return "-"
-    interval = "" if comparison.low is None else f" [{comparison.low:+.2f}, {comparison.high:+.2f}]"
-    return f"{comparison.difference:+.2f}{interval}"
+    interval = UNKNOWN if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
+    return f"{value:{form}} {interval}"
 
 
 def probability(p: float | None) -> str:

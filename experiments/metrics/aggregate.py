@@ -94,16 +94,26 @@ def _estimate(made: Sample, name: str, point: Derived, spread: Floats, corners: 
     mean, n = float(point.values[0]), sum(made.sizes[point.basis])
     if not math.isfinite(mean):
         return Estimate(mean=None, low=None, high=None, n=n)
+    return estimate(mean, interval(made, name, point.basis, mean, spread, corners), n)
+
+
+def interval(made: Sample, name: str, basis: str, mean: float, spread: Floats, corners: Floats) -> Interval:
+    """The interval of a metric's figure; see `aggregate`.
+
+    Args:
+        basis: the name whose questions it is over.
+        spread: the figure in every resample; `corners`, that of `Sample.corners`.
+    """
     known = METRICS.get(family_of(name))
     if known is not None and known.share:
-        return estimate(mean, wilson(mean, made.worth(name)), n)
-    interval = percentiles(spread, made.units(point.basis))
-    return estimate(mean, within(range_of(name), widened(mean, interval, corners, made.together)), n)
+        return wilson(mean, made.worth(name))
+    found = percentiles(spread, made.units(basis))
+    return within(range_of(name), widened(mean, found, corners, made.together))
 
 
-def estimate(mean: float, interval: Interval, n: int) -> Estimate:
+def estimate(mean: float, bounds: Interval, n: int) -> Estimate:
     """A mean as it is kept. Without bounds where the interval has no width: it says nothing then."""
-    low, high = interval
+    low, high = bounds
     if low is None or high is None or low >= high:
         return Estimate(mean=round(mean, _DIGITS), low=None, high=None, n=n)
     return Estimate(mean=round(mean, _DIGITS), low=round(low, _DIGITS), high=round(high, _DIGITS), n=n)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from experiments.metrics.bounds import NO_INTERVAL, Interval
-from experiments.statistics.intervals import bootstraps, of_shares
+from experiments.statistics.intervals import Drawn, bootstraps, of_shares, of_sides
 from experiments.statistics.pairs import Pairs
 from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
 from experiments.statistics.testing import holm, mcnemar, permutations
@@ -23,8 +23,8 @@ class Comparison:
     Attributes:
         n: pairs; `clusters` of them that are independent: fewer where questions share documents.
         unpaired: questions that the metric applies to in one cell alone.
-        first, second: the metric over the pairs; `difference` is the second less the first, `low` and `high` its 95 %
-            interval.
+        first, second: the metric over the pairs, with their 95 % intervals; `difference` is the second less the
+            first, `low` and `high` its interval.
         gained, lost: pairs whose score is higher in the second cell, and lower; None for a metric of sets.
         p: of the test; `p_holm` after Holm's correction over all that are shown together.
         odds: gained / lost, for scores of 0 and 1, where any is lost.
@@ -49,6 +49,10 @@ class Comparison:
     odds: float | None
     dz: float | None
     smallest: float | None
+    first_low: float | None = None
+    first_high: float | None = None
+    second_low: float | None = None
+    second_high: float | None = None
 
     @property
     def real(self) -> bool:
@@ -76,6 +80,7 @@ class _Found(NamedTuple):
     interval: Interval = NO_INTERVAL
     p: float | None = None
     smallest: float | None = None
+    sides: tuple[Interval, Interval] = (NO_INTERVAL, NO_INTERVAL)
 
 
 def _compared(pairs: Pairs, exact: bool, found: _Found) -> Comparison:
@@ -87,19 +92,20 @@ def _compared(pairs: Pairs, exact: bool, found: _Found) -> Comparison:
         low=_rounded(found.interval.low), high=_rounded(found.interval.high), gained=gained, lost=lost,
         test="McNemar" if exact else "permutation", p=_rounded(found.p), p_holm=None,
         odds=_rounded(gained / lost) if pairs.share and gained is not None and lost else None, dz=_dz(pairs),
-        smallest=_rounded(found.smallest))
+        smallest=_rounded(found.smallest),
+        first_low=_rounded(found.sides[0].low), first_high=_rounded(found.sides[0].high),
+        second_low=_rounded(found.sides[1].low), second_high=_rounded(found.sides[1].high))
 
 
 def _of_shares(pairs: Pairs, comparisons: int) -> _Found:
     gained, lost = pairs.flips()
     return _Found(of_shares(gained, lost, pairs.n), mcnemar(gained, lost),
-                  smallest_share(pairs.n, (gained + lost) / pairs.n, comparisons))
+                  smallest_share(pairs.n, (gained + lost) / pairs.n, comparisons), of_sides(pairs))
 
 
-def _of_figures(pairs: Pairs, drawn: tuple[Interval, float | None], p: float | None, comparisons: int) -> _Found:
-    interval, error = drawn
-    smallest = smallest_by_error(error, len(pairs.units.sums) - 1, comparisons) if error else None
-    return _Found(interval, p, smallest)
+def _of_figures(pairs: Pairs, drawn: Drawn, p: float | None, comparisons: int) -> _Found:
+    smallest = smallest_by_error(drawn.error, len(pairs.units.sums) - 1, comparisons) if drawn.error else None
+    return _Found(drawn.difference, p, smallest, (drawn.first, drawn.second))
 
 
 def _dz(pairs: Pairs) -> float | None:

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics.bounds import NO_INTERVAL, Interval, Z, room, weight, widened, within
+from experiments.metrics.aggregate import interval
+from experiments.metrics.bounds import NO_INTERVAL, Interval, Z, room, weight, widened, wilson, within
 from experiments.metrics.drawing import RESAMPLES, drawn, groups_of, percentiles, together, widening
 from experiments.metrics.sample import range_of
 from experiments.statistics.pairs import Pairs
@@ -16,11 +17,26 @@ if TYPE_CHECKING:
 _NOTHING = 1e-12
 
 
+class Drawn(NamedTuple):
+    """What the bootstrap says of pairs.
+
+    Attributes:
+        difference: the interval of the difference of the two figures, and its standard `error`; None where there
+            is none.
+        first, second: the intervals of the figures themselves.
+    """
+
+    difference: Interval = NO_INTERVAL
+    error: float | None = None
+    first: Interval = NO_INTERVAL
+    second: Interval = NO_INTERVAL
+
+
 def interval_of(pairs: Pairs, seed: int = 0) -> Interval:
     """The interval of the difference of the two figures; without bounds where it has none."""
     if pairs.n and pairs.share and not pairs.clustered:
         return of_shares(*pairs.flips(), pairs.n)
-    return bootstrap(pairs, seed)[0] if pairs.n else NO_INTERVAL
+    return bootstrap(pairs, seed).difference if pairs.n else NO_INTERVAL
 
 
 def of_shares(gained: int, lost: int, n: int) -> Interval:
@@ -37,8 +53,8 @@ def of_shares(gained: int, lost: int, n: int) -> Interval:
     return Interval(max(up - down - half, -1.0), min(up - down + half, 1.0))
 
 
-def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> tuple[Interval, float | None]:
-    """The bootstrap's interval of the difference of the two figures, and its standard error.
+def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Drawn:
+    """The bootstrap of the difference of the two figures, and of both.
 
     Expanded percentiles (`drawing.percentiles`). Pairs are drawn whole, and all over one document together, within the
     answerable and within the unanswerable questions, as for the intervals of the cells; where a document has
@@ -50,8 +66,7 @@ def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> tuple[
     return bootstraps([pairs], seed, resamples)[0]
 
 
-def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0,
-               resamples: int = RESAMPLES) -> list[tuple[Interval, float | None]]:
+def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAMPLES) -> list[Drawn]:
     """`bootstrap` of each; those that are drawn from the same groups share what is drawn, which changes none."""
     import numpy as np
 
@@ -59,31 +74,45 @@ def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0,
     for place, pairs in enumerate(all_pairs):
         groups = tuple(group.tobytes() for group in groups_of(pairs.units.counts))
         alike.setdefault((pairs.units.sums.shape, *groups), []).append(place)
-    found: dict[int, tuple[Interval, float | None]] = {}
+    found: dict[int, Drawn] = {}
     for places in alike.values():
         units = [all_pairs[place].units for place in places]
         sums, counts = drawn(np.stack([one.sums for one in units], axis=2),
                              np.stack([one.counts for one in units], axis=2), np.random.default_rng(seed), resamples)
         for at, place in enumerate(places):
             first, second = all_pairs[place].figures(sums[:, :, at], counts[:, :, at])
-            found[place] = _interval(all_pairs[place], second - first)
+            found[place] = _drawn(all_pairs[place], first, second)
     return [found[place] for place in range(len(all_pairs))]
 
 
-def _interval(pairs: Pairs, spread: Floats) -> tuple[Interval, float | None]:
-    """The interval and the standard error, of the differences in all resamples."""
+def of_sides(pairs: Pairs) -> tuple[Interval, Interval]:
+    """The intervals of both cells' shares over the pairs: Wilson's."""
+    first, second = (wilson(share, pairs.side(side).worth(pairs.metric))
+                     for side, share in enumerate(pairs.observed()))
+    return first, second
+
+
+def _drawn(pairs: Pairs, first: Floats, second: Floats) -> Drawn:
+    """From the two figures in all resamples."""
     import numpy as np
 
+    observed = pairs.observed()
+    sides = [_side(pairs, side, observed[side], figures) for side, figures in enumerate((first, second))]
     units = weight(pairs.units.counts[:, :, 0, 0].sum(axis=1)) if pairs.n else 0.0
+    spread = second - first
     found = percentiles(spread, units)
     if found.low is None or found.high is None:
-        return NO_INTERVAL, None
-    observed = pairs.observed()
+        return Drawn(first=sides[0], second=sides[1])
     low, high = _joined(pairs, observed[1] - observed[0], found)
     finite = spread[~np.isnan(spread)]
     error = float(finite.std(ddof=1)) * widening(units) if units > 1 and len(finite) > 1 else 0.0
     no_width = low is None or high is None or math.isclose(low, high)
-    return (NO_INTERVAL if no_width else Interval(low, high)), error if error > _NOTHING else None
+    return Drawn(NO_INTERVAL if no_width else Interval(low, high), error if error > _NOTHING else None, *sides)
+
+
+def _side(pairs: Pairs, side: int, value: float, spread: Floats) -> Interval:
+    made = pairs.side(side)
+    return interval(made, pairs.metric, pairs.names[0], value, spread, pairs.figure(*made.corners()))
 
 
 def _joined(pairs: Pairs, difference: float, found: Interval) -> Interval:

@@ -11,7 +11,7 @@ from experiments.metrics import GROUPS, METRICS
 from experiments.metrics.aggregate import figures_of
 from experiments.metrics.means import Means, Totals, means_of
 from experiments.metrics.metric import family_of
-from experiments.metrics.sample import Row, names_of, score_of
+from experiments.metrics.sample import Row, Sample, names_of, score_of
 from experiments.metrics.scored import Scoring
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Pairs:
         Args:
             sums: draws by splits by sides by names; `counts` likewise.
         """
-        first, second = (self._figure(sums[:, :, side], counts[:, :, side]) for side in (0, 1))
+        first, second = (self.figure(sums[:, :, side], counts[:, :, side]) for side in (0, 1))
         return first, second
 
     def observed(self) -> tuple[float, float]:
@@ -89,7 +89,16 @@ class Pairs:
         first, second = self.figures(self.units.sums.sum(axis=0)[None], self.units.counts.sum(axis=0)[None])
         return float(first[0]), float(second[0])
 
-    def _figure(self, sums: Floats, counts: Floats) -> Floats:
+    def side(self, side: int) -> Sample:
+        """The scores of one of the cells."""
+        return Sample(self.names, self.units.sums[:, :, side], self.units.counts[:, :, side])
+
+    def figure(self, sums: Floats, counts: Floats) -> Floats:
+        """The metric of one cell for each draw; nan where it has none.
+
+        Args:
+            sums: draws by splits by names; `counts` likewise.
+        """
         import numpy as np
 
         total = self.units.counts.sum(axis=0)[:, 0]

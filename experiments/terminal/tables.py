@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.cells import varying
-from experiments.metrics.catalogue import shown_name
+from experiments.comparing.words import figure
+from experiments.metrics import METRICS, shown_name
+from experiments.metrics.metric import family_of
 from experiments.published import published
 from experiments.terminal.display import price
 
@@ -19,8 +21,8 @@ Table = tuple[list[str], list[list[str]]]
 def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Header and rows: the factors that vary, figures with their 95 % intervals, outcomes, cost.
 
-    Metrics that share a column, joined by ` / `, stand without intervals. How many answers are unjudged has a column
-    where any is.
+    Shares that have a column together, joined by ` / `, stand there as counts. How many answers are unjudged has a
+    column where any is.
 
     Args:
         columns: of the benchmark's scheme.
@@ -102,7 +104,7 @@ def _span(sizes: Sequence[int]) -> str:
 
 def _value(value: Any, shaded: bool) -> str:
     if isinstance(value, Mapping):
-        return _number(value) if shaded else _interval(value)
+        return _counts([value]) if shaded else _interval(value)
     return "-" if value is None else str(value)
 
 
@@ -132,24 +134,32 @@ def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str]
 
 def _figures(metrics: Mapping[str, Any], column: str) -> str:
     names = column.split(" / ")
-    if len(names) == 1:
-        return _interval(metrics.get(column))
-    return " / ".join(_number(metrics.get(name)) for name in names)
+    if len(names) > 1 and all(METRICS[family_of(name)].share for name in names):
+        return _counts([metrics.get(name) for name in names])
+    return " / ".join(_interval(metrics.get(name)) for name in names)
+
+
+def _counts(shares: Sequence[Mapping[str, Any] | None]) -> str:
+    """Shares as the numbers that they are of, such as `1 / 1 / 6 of 8`: several intervals have no room."""
+    sizes = {0 if share is None else share["n"] for share in shares}
+    if len(sizes) == 1:
+        n, = sizes
+        return f"{' / '.join(map(_count, shares))} of {n}" if n else "-"
+    return " / ".join("-" if share is None or not share["n"] else f"{_count(share)} of {share['n']}"
+                      for share in shares)
+
+
+def _count(share: Mapping[str, Any] | None) -> str:
+    return "-" if share is None or share["mean"] is None else str(round(share["mean"] * share["n"]))
 
 
 def _unjudged(cell: Mapping[str, Any]) -> int:
-    metric = cell["metrics"].get("unjudged")
-    return 0 if metric is None or metric["mean"] is None else round(metric["mean"] * metric["n"])
-
-
-def _number(metric: Mapping[str, Any] | None) -> str:
-    return "-" if metric is None or metric["mean"] is None else f"{metric['mean']:.2f}"
+    count = _count(cell["metrics"].get("unjudged"))
+    return int(count) if count != "-" else 0
 
 
 def _interval(metric: Mapping[str, Any] | None) -> str:
-    if metric is None or metric["low"] is None:
-        return _number(metric)
-    return f"{_number(metric)} [{metric['low']:.2f}, {metric['high']:.2f}]"
+    return "-" if metric is None else figure(metric["mean"], metric["low"], metric["high"])
 
 
 def _outcomes(counts: Mapping[str, int]) -> str:

@@ -1,0 +1,87 @@
+"""`ragbed effects` at work: main effects and interactions of a run's factors, as tables."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from documents.errors import RunError, SettingsError
+from experiments.comparing import Side, read_side
+from experiments.comparing.effects import effects
+from experiments.comparing.words import figure, probability
+from experiments.metrics import metric_named, shown_name
+from experiments.statistics import clusters
+from experiments.statistics.power import ALPHA
+from experiments.terminal.display import print_json, print_table, say
+
+_LONGEST = 64  # combinations above which an interaction is not listed
+
+
+def show_effects(path: Path, metric: str | None, json: bool) -> None:
+    """Estimate and show.
+
+    Raises:
+        UserError: there is no finished run, nothing varies in it, or no question of it has the metric.
+    """
+    run = read_side(path)
+    name = metric or run.columns[0].split(" / ")[0]
+    _check(run, name)
+    found = effects(list(run.cells.values()), run.answers, clusters(run.questions.values()), name, run.scoring)
+    if found is None:
+        raise RunError(f"{path}: nothing varies between its cells but repeats and seeds; effects are of runs with "
+                       "several values of a factor")
+    if json:
+        print_json({"run": str(path), "scoring": run.scoring, "judge": run.judge, **found})
+        return
+    title = f"{run.name}: {shown_name(name, run.judge)}, {run.scoring} scoring"
+    if found["factors"]:
+        print_table(["factor", "level", "answers", "mean [95 %]", "effect [95 %]", "p", "p (Holm)"],
+                    _rows(found["factors"]), title=f"{title}: main effects")
+        say("")
+    _show_interactions(title, found["interactions"])
+    for text in found["notes"]:
+        say(text)
+
+
+def _check(run: Side, name: str) -> None:
+    known = metric_named(name)
+    if known.of_set:
+        raise SettingsError(f"{name} is computed of a whole set, and no question has one; effects are of metrics that "
+                            "questions have, such as those that it is made of")
+    if name not in run.metrics:
+        own = dict.fromkeys(one for answers in run.answers.values() for row in answers.values() for one in row.scores)
+        raise SettingsError(f"{name} is no metric of {run.path}; there are: {', '.join(own)}")
+
+
+def _rows(factors: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The test stands beside the first level."""
+    return [[one["factor"] if first else "", row["level"], *_figures(row), *(_tests(one) if first else ["", ""])]
+            for one in factors for first, row in _marked(one["levels"])]
+
+
+def _show_interactions(title: str, interactions: Sequence[Mapping[str, Any]]) -> None:
+    """A table of those that are real; one line for each of the others."""
+    for one in interactions:
+        named, p = " x ".join(one["factors"]), one["p_holm"]
+        if p is None or p >= ALPHA or len(one["cells"]) > _LONGEST:
+            why = "there are too few questions to test it" if p is None else f"p (Holm) {probability(p)}"
+            say(f"Interaction {named}: {why}; its {len(one['cells'])} combinations are shown with --json.")
+            continue
+        rows = [[*row["levels"], *_figures(row), *(_tests(one) if first else ["", ""])]
+                for first, row in _marked(one["cells"])]
+        print_table([*one["factors"], "answers", "mean [95 %]", "effect [95 %]", "p", "p (Holm)"], rows,
+                    title=f"{title}: interaction {named}")
+        say("")
+
+
+def _marked(rows: Sequence[Mapping[str, Any]]) -> list[tuple[bool, Mapping[str, Any]]]:
+    return [(place == 0, row) for place, row in enumerate(rows)]
+
+
+def _figures(row: Mapping[str, Any]) -> list[str]:
+    return [str(row["n"]), figure(row["mean"], row["low"], row["high"]),
+            figure(row["effect"], row["effect_low"], row["effect_high"], "+.2f")]
+
+
+def _tests(one: Mapping[str, Any]) -> list[str]:
+    return [probability(one["p"]), probability(one["p_holm"])]
