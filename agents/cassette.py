@@ -114,7 +114,9 @@ class _Reading:
     def _taken(self, data: bytes) -> Line:
         self._number += 1
         line = self._parsed(data)
-        if (self.head is None) != isinstance(line, Head) or self.end is not None:
+        if self.head is None and not isinstance(line, Head):
+            raise self._no_cassette()
+        if (self.head is not None and isinstance(line, Head)) or self.end is not None:
             raise self._damaged(f"line {self._number} has no place there")
         if isinstance(line, Head):
             self.head = line

@@ -22,16 +22,28 @@ DATA = Path(__file__).parent / "data"
 ROOT = Path(__file__).parent.parent
 
 
+OFFLINE = """
+import sys
+
+def refuse(event, details):
+    if event in ("socket.connect", "socket.getaddrinfo"):
+        raise SystemExit(f"{event} of {details}")
+
+sys.addaudithook(refuse)
+from experiments.cli import main
+main()
+"""
+
+
 def elsewhere(folder: Path, *args: object) -> subprocess.CompletedProcess[str]:
-    """The command in a folder of its own, with neither models nor caches nor a network's names."""
+    """The command in a folder of its own, with neither models nor caches, ended where it opens a connection."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("RAGBED", "OPENAI", "HF_"))}
     empty = folder / "empty"
     empty.mkdir(exist_ok=True)
     bare |= {"RAGBED_MODELS": str(empty), "RAGBED_CACHE": str(folder / "cache"), "HF_HUB_OFFLINE": "1",
-             "HOME": str(empty), "PYTHONPATH": str(ROOT), "http_proxy": "http://127.0.0.1:9",
-             "https_proxy": "http://127.0.0.1:9"}
-    return subprocess.run([sys.executable, "-m", "experiments.cli", *map(str, args)], cwd=folder, env=bare,
-                          capture_output=True, text=True)
+             "HOME": str(empty), "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, "-c", OFFLINE, *map(str, args)], cwd=folder, env=bare, capture_output=True,
+                          text=True)
 
 
 def rows(run: Path) -> list[tuple[str, str, str]]:
@@ -147,3 +159,222 @@ def test_a_benchmark_with_a_corpus_is_made_again_without_the_corpus(serve, town,
     (corpus / "town1.md").write_text("Town 1 has 111 people.")
     server = serve(town.reply)
     taken(town.config(server.url, benchmark={**own(town), "corpus": str(corpus)}, conditions="retrieved"), server)
+
+
+# What does not match is missed, and ends with exit status 1.
+
+@pytest.fixture
+def exported(serve, town, ragbed):
+    """Runs a settings file and exports it; returns the cassette and the server."""
+
+    def export(**settings):
+        server = serve(town.reply)
+        status, _, err = ragbed("run", town.config(server.url, **settings))
+        assert status == 0, err
+        assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
+        return town.folder / "c.gz", server
+
+    return export
+
+
+def test_settings_of_a_target_replay_what_they_have_in_common_with_the_recorded_run(town, ragbed, exported):
+    file, server = exported(reasoning=["direct", "chain_of_draft"])
+    asked = len(server.requests)
+    part = town.config("http://elsewhere.invalid/v1", file="part")  # another host, and one strategy of the two
+    assert ragbed("run", part, "--limit", 3, "--replay", file)[0] == 0
+    town.run = town.folder / "runs" / "part-limit-3"
+    assert len(town.hashes()) == 3
+    other = town.config(server.url, file="other", brief=True)
+    status, out, err = ragbed("run", other, "--replay", file, "--json")
+    assert (status, len(server.requests)) == (1, asked)
+    (cell,) = json.loads(out)["cells"]
+    assert (cell["n"], cell["outcomes"]["error"]) == (6, 6)
+    assert f"6 of the calls and searches are not in {file}" in err
+    assert "6 failed with replay_miss, the first: the journal holds no call" in err
+    assert "the nearest recorded prompt differs from character" in err
+    assert f"`ragbed run {other} --retry` asks them again" in err
+
+
+def test_a_search_that_was_not_recorded_is_missed_whatever_is_there_now(town, ragbed, exported, index):
+    over = {"benchmark": own(town), "conditions": "retrieved"}
+    file, server = exported(**over, retriever={"index": str(index), "k": 2, "name": "found"})
+    asked = len(server.requests)
+    for name, retriever in (("more", {"index": str(index), "k": 3, "name": "found"}),
+                            ("elsewhere", {"index": str(town.folder / "none"), "k": 2, "name": "found"}),
+                            ("unknown", {"index": str(index), "k": 2, "name": "unknown"})):
+        path = town.config(server.url, file=name, **over, retriever=retriever)
+        status, _, err = ragbed("run", path, "--replay", file)
+        missed = name != "unknown"  # another name for the index that was recorded, which is there
+        assert (status, "4 failed with replay_miss" in err) == (int(missed), missed), err
+        assert ("found for 'How many people live in town" in err) == missed
+    assert len(server.requests) == asked
+
+
+def test_a_judge_that_is_missed_counts_too(serve, town, ragbed, exported):
+    file, server = exported()
+    path = town.config(server.url, file="judged", judge=f"{server.url}#judge")
+    status, _, err = ragbed("run", path, "--replay", file)
+    assert status == 1
+    assert f"3 of the calls and searches are not in {file}" in err
+
+
+def test_the_benchmark_may_be_moved_and_has_to_be_the_same(town, ragbed, exported):
+    file, _ = exported()
+    before = (town.run / "summary.json").read_bytes()
+    moved = town.folder / "moved"
+    town.crest.rename(moved)
+    replay = ["run", "--replay", file, "--out", town.folder / "again"]
+    ragbed.refuses(*replay, says=["no such file or folder", f"that is where {file} has them", "--set benchmark.path="])
+    assert ragbed(*replay, "--set", f"benchmark.path={moved}")[0] == 0
+    assert (town.folder / "again" / "town" / "summary.json").read_bytes() == before
+    text = (moved / "refusal.jsonl").read_text()
+    (moved / "refusal.jsonl").write_text(text.replace("How many", "How few"))
+    ragbed.refuses(*replay, "--fresh", "--set", f"benchmark.path={moved}",
+                   says=["the questions at ", "moved are not those that", "c.gz was recorded with"])
+    assert (town.folder / "again" / "town" / "summary.json").read_bytes() == before
+
+
+def test_a_run_of_another_origin_is_refused_and_a_replay_continues(town, ragbed, exported):
+    file, server = exported()
+    before = town.hashes()
+    ragbed.refuses("run", "--replay", file, "--out", town.folder / "runs",
+                   says=["holds a run that is not from", "--name", "--fresh"])
+    assert town.hashes() == before
+    again = ["run", "--replay", file, "--out", town.folder / "again"]
+    for _ in range(2):
+        assert ragbed(*again)[0] == 0
+    assert ragbed("run", town.folder / "again" / "town" / "config.yaml", "--journal", "replay")[0] == 0
+    town.run = town.folder / "again" / "town"
+    assert town.hashes() == before
+    assert len(server.requests) == 6
+    assert ragbed("run", "--replay", file, "--out", town.folder / "runs", "--fresh")[0] == 0
+
+
+def test_what_does_not_go_together_is_one_line(town, ragbed, exported):
+    file, server = exported()
+    ragbed.refuses("run", "--replay", file, "--retry", says=["--replay makes no call"])
+    ragbed.refuses("run", "--replay", file, "--journal", "live", says=["--replay makes no call"])
+    ragbed.refuses("run", "--replay", file, "--model", "openai:x", says=["--model goes with a TARGET"])
+    ragbed.refuses("run", "--replay", file, "--set", "nonsense=1", says=["nonsense"])
+    ragbed.refuses("run", "--replay", file, "--set", "a.b=1", says=["expected KEY=VALUE"])
+    ragbed.refuses("run", says=["TARGET"])
+    ragbed.refuses("cassette", "export", town.folder, says=["holds no run"])
+    ragbed.refuses("cassette", "export", town.run, "--out", town.folder / "town.yaml", says=["no cassette", "--out"])
+    ragbed.refuses("cassette", "export", town.run, "--out", town.folder / "none" / "c.gz", says=["No such file"])
+    (town.run / "summary.json").unlink()
+    ragbed.refuses("cassette", "export", town.run, "--out", file, says=["has not finished"])
+
+
+# The file.
+
+def lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+
+
+def put(file: Path, fields: list, hashed: bool = True) -> None:
+    """Write lines as a cassette, with the hash that they ought to have."""
+    written = [(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)) + "\n" for one in fields]
+    if hashed:
+        end = {**fields[-1], "sha256": hashlib.sha256("".join(written[:-1]).encode()).hexdigest()}
+        written[-1] = json.dumps(end) + "\n"
+    file.write_bytes(gzip.compress("".join(written).encode()))
+
+
+def test_equal_runs_make_equal_bytes_and_the_file_can_be_looked_at(town, ragbed, exported):
+    file, server = exported()
+    one = file.read_bytes()
+    assert ragbed("run", town.config(server.url), "--fresh")[0] == 0
+    assert ragbed("cassette", "export", town.run, "--out", file)[0] == 0
+    assert file.read_bytes() == one
+    head, *rest, end = lines(file)
+    assert (head["cassette"], head["version"], head["run"]["name"]) == ("ragbed", 1, "town")
+    assert "out" not in head["run"]["settings"]
+    assert [next(iter(line)) for line in rest] == ["text"] * (len(rest) - 6) + ["call"] * 6
+    assert end["end"] == {"texts": len(rest) - 6, "calls": 6, "searches": 0}
+    texts = [line["content"] for line in rest if "text" in line]
+    assert len(set(texts)) == len(texts)
+    status, out, _ = ragbed("cassette", "show", file, "--json")
+    held = json.loads(out)
+    assert (status, held["calls"], held["questions"], held["tokens"]["prompt"]) == (0, 6, 6, 4200)
+    assert "6 calls, 0 searches" in ragbed("cassette", "show", file)[1]
+
+
+def test_no_key_is_in_a_cassette(serve, town, ragbed, monkeypatch):
+    monkeypatch.setenv("RAGBED_API_KEY", "sk-canary-0123456789")
+    server = serve(lambda body: {"status": 400, "error": {"message": "no sk-canary-0123456789"}}
+                   if "town 2" in str(body) else "<Answer>sk-canary-0123456789</Answer>")
+    assert ragbed("run", town.config(server.url))[0] == 0
+    assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
+    unpacked = gzip.decompress((town.folder / "c.gz").read_bytes())
+    assert b"[key]" in unpacked
+    assert b"canary" not in unpacked
+
+
+def test_a_file_that_is_cut_or_altered_anywhere_is_one_line(town, ragbed, exported):
+    file, _ = exported()
+    whole = file.read_bytes()
+    for place in (0, 1, 10, len(whole) // 2, len(whole) - 9, len(whole) - 1):
+        file.write_bytes(whole[:place])
+        ragbed.refuses("run", "--replay", file, says=["c.gz", "damaged" if place > 10 else "no cassette"])
+    for place in range(10, len(whole), len(whole) // 25):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1:])
+        with pytest.raises(RunError):
+            Cassette.open(file)
+    file.write_bytes(whole + b"more")
+    ragbed.refuses("cassette", "show", file, says=["damaged"])
+
+
+def test_what_is_no_cassette_is_one_line(town, ragbed, tmp_path):
+    for name, data in (("text", b"not packed"), ("empty", b""), ("other.gz", gzip.compress(b"{}\n")),
+                       ("list.gz", gzip.compress(b"[1]\n")), ("deep.gz", gzip.compress(b"[" * 200_000)),
+                       ("number.gz", gzip.compress(b"9" * 10_000)), ("bytes.gz", gzip.compress(b"\xff\xfe\n"))):
+        (tmp_path / name).write_bytes(data)
+        ragbed.refuses("run", "--replay", tmp_path / name, says=[name, "no cassette"])
+    ragbed.refuses("run", "--replay", tmp_path / "none", says=["none", "No such file"])
+    ragbed.refuses("run", "--replay", tmp_path, says=["Is a directory"])
+
+
+def changes(fields: list[dict]) -> dict[str, list]:
+    """Cassettes whose hash fits, and whose lines do not."""
+    head, *rest, end = fields
+    text = next(place for place, line in enumerate(rest) if "text" in line)
+    call = next(place for place, line in enumerate(rest) if "call" in line)
+
+    def with_line(place, **changed):
+        return [head, *rest[:place], {**rest[place], **changed}, *rest[place + 1:], end]
+
+    return {"not the one of its hash": with_line(text, content="Another."),
+            "is missing": [head, *rest[:text], *rest[text + 1:], end],
+            "either a reply or a failure": with_line(call, reply=None),
+            "reply.usage.prompt_tokens": with_line(call, reply={**rest[call]["reply"], "usage": {"prompt_tokens": "x"}}),
+            "call: String should match": with_line(call, call="../../etc"),
+            "not those that were written": [head, *rest[:-1], end],
+            "has no place there": [head, *rest, end, end],
+            "Extra inputs": with_line(call, more=1),
+            "not readable": [head, "[" * 100_000, end],
+            "cut short": [head, *rest],
+            "newer ragbed, in format 2": [{**head, "version": 2}, *rest, end],
+            "no cassette": [*rest, end],
+            "does not say what its run was": [{**head, "run": {"name": "town"}}, *rest, end]}
+
+
+def test_lines_that_do_not_fit_are_one_line_and_nothing_is_begun(town, ragbed, exported, tmp_path):
+    file, _ = exported()
+    for said, fields in changes(lines(file)).items():
+        put(file, fields, hashed="end" in fields[-1])
+        ragbed.refuses("run", "--replay", file, "--out", tmp_path / "again", says=["c.gz", said])
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_file_that_unpacks_to_more_than_it_says_ends_soon(town, ragbed, exported, monkeypatch):
+    file, _ = exported()
+    fields = lines(file)
+    put(file, [fields[0], " " * (40 << 20), *fields[1:]])
+    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
+    monkeypatch.setattr("agents.cassette.FREE", 1 << 20)
+    content = "x" * 100_000
+    text = json.dumps({"text": hashlib.sha256(f"{len(content)}:{content}".encode()).hexdigest()[:32],
+                       "content": content})
+    put(file, [fields[0], *[text] * 200, *fields[1:]])
+    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
+    assert FREE > 1 << 20

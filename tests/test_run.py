@@ -131,9 +131,10 @@ def test_a_replay_that_misses_a_call_names_the_nearest_prompt(serve, town, ragbe
     with sqlite3.connect(town.run / "records.sqlite") as connection:
         connection.execute("DELETE FROM calls WHERE key = (SELECT min(key) FROM calls)")
     connection.close()
-    status, out, _ = ragbed("run", path, "--journal", "replay", "--json")
+    status, out, err = ragbed("run", path, "--journal", "replay", "--json")
     (cell,) = json.loads(out)["cells"]
-    assert (status, cell["n"], cell["outcomes"]["error"], len(server.requests)) == (0, 6, 1, 6)
+    assert (status, cell["n"], cell["outcomes"]["error"], len(server.requests)) == (1, 6, 1, 6)
+    assert "1 of the calls and searches are not in the journal" in err
     (missed,) = [one["result"]["failure"] for one in town.records() if one["result"]["failure"]]
     assert missed["kind"] == "replay_miss"
     assert "the nearest recorded prompt differs from character" in missed["message"]
