@@ -167,7 +167,7 @@ class ModelClient:
         messages = [{"role": message.role, "content": message.content} for message in action.messages]
         started = 0.0
         while True:
-            if not self._places.may_send(place):
+            while not self._places.may_send(place):
                 clock.stand_still()
                 await self._places.take(place)
                 clock.run()
@@ -252,5 +252,6 @@ def _late(question: float | None, now: float, seconds: float, progress: _Progres
     tries = f" after {progress.attempts} attempts" if progress.attempts > 1 else ""
     last = f"; before that: {progress.last}" if progress.last else ""
     if question is not None and now >= question:
-        raise CallTimeout(f"the question's deadline passed{tries}{last}", "timeout_question", progress.attempts)
+        when = tries if progress.attempts else " before the call was sent"
+        raise CallTimeout(f"the question's deadline passed{when}{last}", "timeout_question", progress.attempts)
     raise CallTimeout(f"no reply within the call's {seconds:g} s{tries}{last}", "timeout_call", progress.attempts)

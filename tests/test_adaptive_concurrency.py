@@ -80,6 +80,23 @@ async def test_places_never_fall_below_one_nor_rise_above_the_ceiling(quick):
     assert places.count == 2
 
 
+async def test_places_that_nobody_used_do_not_count_when_they_are_halved(quick):
+    places = Places(16)
+    for claim in await taken(places, 4):
+        places.refused(claim, None)
+    assert places.count == 2
+
+
+async def test_the_longest_wait_that_was_asked_for_holds_and_one_beyond_what_calls_have_holds_nobody():
+    places = Places(4, longest=60)
+    first, second, third = await taken(places, 3)
+    assert 20 < places.refused(first, 20) <= 21
+    assert 5 < places.refused(second, 5) <= 6
+    assert 19 < places.held <= 21
+    assert 70 < places.refused(third, 70) <= 71
+    assert places.held <= 21
+
+
 async def test_a_refused_call_is_the_next_when_the_time_has_come_and_nobody_is_sent_before():
     places, order = Places(2), []
     first, second = await taken(places, 2)
