@@ -20,6 +20,8 @@ from aiohttp import web
 
 from strategies.reading import REFUSAL
 
+sys.path.append(str(Path(__file__).parent))  # for what several files' tests are made of, such as report_runs
+
 Line = str | dict[str, Any]
 Script = Sequence[Line] | Callable[[dict[str, Any]], Line]
 

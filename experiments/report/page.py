@@ -12,6 +12,7 @@ from experiments.report.cells import table
 from experiments.report.links import to_questions
 from experiments.report.overview import overview
 from experiments.report.questions import browse
+from experiments.report.store import BUDGET
 from experiments.report.text import pieces, visible
 from experiments.report.view import ReportInput
 from retrieval.files import write_atomically
@@ -22,12 +23,17 @@ SCRIPTS = ("unpack.js", "dom.js", "data.js", "search.js", "filter.js", "state.js
 STYLES = ("page.css", "tables.css", "charts.css", "questions.css", "answers.css")
 
 
-def write_report(view: ReportInput, path: Path) -> None:
-    """Write the report to `path`, atomically: a reader sees the old file or the new one, never half."""
-    write_atomically(path, render(view).encode("utf-8", "replace"))
+def write_report(view: ReportInput, path: Path, budget: int = BUDGET) -> None:
+    """Write the report to `path`, atomically: a reader sees the old file or the new one, never half.
+
+    Args:
+        budget: characters of packed texts in the page; what a larger run has beyond them is left out, and said to be:
+            prompts first, then traces, then passages.
+    """
+    write_atomically(path, render(view, budget).encode("utf-8", "replace"))
 
 
-def render(view: ReportInput) -> str:
+def render(view: ReportInput, budget: int = BUDGET) -> str:
     """The whole page. Equal input gives equal bytes."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -35,13 +41,13 @@ def render(view: ReportInput) -> str:
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["pieces"] = pieces
     environment.globals["to_questions"] = to_questions
-    return environment.get_template("page.html.j2").render(_context(view))
+    return environment.get_template("page.html.j2").render(_context(view, budget))
 
 
-def _context(view: ReportInput) -> dict[str, Any]:
+def _context(view: ReportInput, budget: int) -> dict[str, Any]:
     cells = table(view.summary.get("cells") or (), view.summary.get("columns") or ())
     results: list[Result] = []
-    browser = browse(view, cells.cells, results)
+    browser = browse(view, cells.cells, results, budget)
     return {
         **overview(view, cells, results),
         "name": visible(view.name), "run": visible(str(view.summary.get("run") or "")), "browser": browser,
