@@ -172,6 +172,14 @@ def test_where_there_is_no_terminal_progress_is_json_on_stderr(slow):
     assert set(last["failed"]) == {"malformed"}
 
 
+def test_lines_of_json_come_every_so_often(short, ragbed, monkeypatch):
+    monkeypatch.setattr("experiments.terminal.live.PROGRESS_EVERY", 0.1)
+    told = [line["done"] for line in progress(ragbed("run", short)[2])]
+    assert told == sorted(told)
+    assert told[-1] == 6
+    assert 2 <= len(told) <= 8  # what is not new is not told
+
+
 def test_retried_and_rate_limited_calls_are_counted(serve, town, ragbed):
     busy = iter([True, False, True, True])
     server = serve(lambda body: {"status": 429, "headers": {"Retry-After": "0"}} if next(busy, False)
