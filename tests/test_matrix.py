@@ -1,4 +1,4 @@
-"""The matrix of a run: lists, what is excluded and included, seeds, and one file for several benchmarks."""
+"""The matrix of a run: lists, what is excluded and included, and seeds."""
 from __future__ import annotations
 
 import ast
@@ -248,82 +248,6 @@ def test_a_run_that_an_older_ragbed_began_is_continued(serve, town, ragbed):
     run(ragbed, config)
     assert len(server.requests) == 6
     ragbed.refuses("run", town.config(server.url, seed=[0, 1]), says=["other settings: seed was 0, is [0, 1]"])
-
-
-BOTH = ("town-crest", "town-musique")
-
-
-def two(town, url, **fields):
-    """A file that names the town and a few questions of MuSiQue."""
-    musique = {"kind": "musique", "path": str(DATA / "musique" / "musique_ans_v1.0_dev.jsonl")}
-    return town.config(url, benchmark=[{"kind": "crest", "path": str(town.crest)}, musique], **fields)
-
-
-def test_one_file_names_several_benchmarks_each_a_run_of_its_own_as_its_paper_has_it(serve, town, ragbed):
-    server = serve(town.reply)
-    first, second = run(ragbed, two(town, server.url))
-    assert [made["run"] for made in (first, second)] == [str(town.run.parent / name) for name in BOTH]
-    assert [cell["benchmark"] for made in (first, second) for cell in made["cells"]] == ["crest", "musique"]
-    resolved = [yaml.safe_load((town.run.parent / name / "config.yaml").read_text()) for name in BOTH]
-    assert [(one["brief"], one["benchmark"]["kind"]) for one in resolved] == [(False, "crest"), (True, "musique")]
-    asked = len(server.requests)
-    status, _, err = ragbed("run", town.folder / "town.yaml")
-    assert (status, len(server.requests)) == (0, asked)
-    assert "run 2 of 2" in err
-
-
-def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(serve, town, ragbed):
-    server = serve(town.reply)
-    crest = {"kind": "crest", "path": str(town.crest)}
-    for benchmarks, says in (
-            ([crest, {"kind": "musique", "path": str(town.folder / "gone.jsonl")}], ["town-musique", "gone.jsonl"]),
-            ([crest, {"kind": "musique"}], ["town-musique", "path"]), ([crest, "musique"], ["benchmark"]),
-            ([], ["benchmark: an empty list"]),
-            ([crest, {**crest, "filter": {"language": "fi"}}], ["town-crest-2", "language=fi"])):
-        ragbed.refuses("run", town.config(server.url, benchmark=benchmarks), says=says)
-    ragbed.refuses("run", two(town, server.url, exclude={"benchmark": "mdbench", "conditions": "given"}),
-                   says=["exclude.0.benchmark: mdbench is none of the file's; there are: crest, musique"])
-    other = serve(town.reply)
-    run(ragbed, town.config(other.url, benchmark={**crest, "limit": 1}, name="town-crest-2"))
-    ragbed.refuses("run", town.config(server.url, benchmark=[crest, crest]),
-                   says=["town-crest-2", "other settings", "none of the runs was begun"])
-    assert server.requests == []
-    assert [path.parent.name for path in (town.folder / "runs").glob("*/records.sqlite")] == ["town-crest-2"]
-
-
-def test_an_entry_may_be_for_one_of_the_benchmarks(serve, town, ragbed):
-    server = serve(town.reply)
-    first, second = run(ragbed, two(
-        town, server.url, conditions=["given", "closed-book"],
-        exclude={"benchmark": "crest", "condition": "closed-book"},
-        include={"benchmark": "musique", "condition": "evidence"}), "--limit", "2")
-    assert [cell["condition"] for cell in first["cells"]] == ["given"]
-    assert [cell["condition"] for cell in second["cells"]] == ["given", "closed-book", "evidence"]
-    assert [cell["n"] for cell in (*first["cells"], *second["cells"])] == [2, 2, 2, 2]
-    assert first["run"].endswith("town-crest-limit-2")
-
-
-def test_one_run_that_stops_does_not_keep_the_next_from_its_turn(serve, town, ragbed):
-    server = serve(lambda body: {"status": 400} if "in town" in str(body) else "<Answer>x</Answer>")
-    status, out, _ = ragbed("run", two(town, server.url), "--json")
-    assert (status, [len(made["cells"]) for made in json.loads(out)]) == (1, [1, 1])
-    config = two(town, serve(town.reply).url, budget={"tokens": 1}, concurrency=1)
-    status, out, err = ragbed("run", config, "--fresh", "--json")
-    assert (status, json.loads(out)) == (2, [])
-    assert err.count("ragbed: ") == 2
-
-
-def test_a_plan_of_several_benchmarks_is_that_of_each_and_their_sum(serve, town, ragbed):
-    config = two(town, "openai:gpt-4o-mini", models="openai:gpt-4o-mini", judge="openai:gpt-4o")
-    status, out, _ = ragbed("run", config, "--dry-run", "--json")
-    assert status == 0
-    plans = json.loads(out)
-    calls = [plan["total"]["calls"]["most"] for plan in plans]
-    status, out, _ = ragbed("run", config, "--dry-run")
-    lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "2 runs" in lines
-    assert any(line.startswith(f"all {sum(calls)} ") for line in lines)
-    assert not (town.folder / "runs").exists()
 
 
 def test_the_schema_has_what_a_file_may_say(ragbed):
