@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
+from report_runs import Page
 
 from experiments.metrics.aggregate import share_of
 from experiments.question import Question, Step
@@ -15,6 +16,7 @@ from experiments.report.cells import Figure, table
 from strategies.types import Usage
 
 HOSTILE = '<img src=x onerror="alert(1)">\u202e'
+SHOWN = HOSTILE.replace("\u202e", "⟨U+202E⟩")
 
 
 def cell(name: str, metrics: dict[str, float], **fields: Any) -> dict[str, Any]:
@@ -36,23 +38,27 @@ def record(cell: str, question: str, scores: dict[str, float | None], **fields: 
     return Record(result=result, timing=Timing(seconds=1, attempts=1, replayed=0, paid=None, finished=""))
 
 
-def page(folder: Path, summary: dict[str, Any], records: list[Record], *questions: Question) -> BeautifulSoup:
+def written(folder: Path, summary: dict[str, Any], records: list[Record], *questions: Question) -> Path:
     path = folder / "report.html"
     write_report(ReportInput("r", summary, {one.id: one for one in questions}, records, {}.__getitem__), path)
-    return BeautifulSoup(path.read_bytes(), "html.parser")
+    return path
+
+
+def page(folder: Path, summary: dict[str, Any], records: list[Record], *questions: Question) -> BeautifulSoup:
+    return BeautifulSoup(written(folder, summary, records, *questions).read_bytes(), "html.parser")
 
 
 def words(tag: Any) -> str:
     return " ".join(tag.text.split())
 
 
-def spoken(tag: Any) -> str:
-    """The text with a space between its elements."""
-    return " ".join(tag.get_text(" ").split())
+@pytest.fixture
+def detective(detective_file: Path) -> BeautifulSoup:
+    return BeautifulSoup(detective_file.read_bytes(), "html.parser")
 
 
 @pytest.fixture
-def detective(tmp_path: Path) -> BeautifulSoup:
+def detective_file(tmp_path: Path) -> Path:
     view = {"name": "depth", "title": "Heat " + HOSTILE, "header": ["context", "cell", "n", "0-10%", "10-20%"],
             "rows": [["short", "a", 9, share_of(3, 4), None], ["short", "b", 9, share_of(0, 9), share_of(9, 9)]],
             "keys": 2, "notes": ["n counts steps."], "shaded": True}
@@ -63,25 +69,33 @@ def detective(tmp_path: Path) -> BeautifulSoup:
                         steps=(Step("The door was locked " + HOSTILE, 0.25), Step("So it was the butler")))
     verdict = Verdict(judge="lexical", steps=(1,))
     scores = {"accuracy": 1.0, "reasoning_score": 0.5}
-    return page(tmp_path, summary, [record("a", "q", scores, verdict=verdict), record("b", "q", scores)], question)
+    return written(tmp_path, summary, [record("a", "q", scores, verdict=verdict), record("b", "q", scores)], question)
 
 
 def test_the_schemes_columns_come_first_and_the_rest_stands_apart(detective: BeautifulSoup) -> None:
     heads = [words(head) for head in detective.select("table.cells thead th")]
-    assert heads == ["Cell", "accuracy", "reasoning_score (lexical)", "outcomes", "tokens", "calls", "price"]
-    assert [words(head) for head in detective.select(".more thead th")] == ["Cell", "well_formed"]
+    assert heads == ["Cell", "accuracy", "reasoning score by lexical", "outcomes", "tokens", "calls", "price"]
+    assert [words(head) for head in detective.select("#figures .more thead th")] == ["Cell", "well-formed"]
 
 
 def test_the_first_column_is_what_the_sentences_and_the_plot_are_about(detective: BeautifulSoup) -> None:
-    assert words(detective.select_one(".verdicts li")).startswith("Highest mean accuracy: b, 0.60")
-    assert "Mean accuracy with its interval" in detective.select_one("#chart")["aria-label"]
-    assert '"mean accuracy"' in detective.select_one("#figure").string
+    assert words(detective.select_one(".headline")).startswith("b has the highest accuracy, 0.60 [0.50, 0.70]")
+    assert "Mean accuracy with its interval" in detective.select_one("#plot svg")["aria-label"]
+    assert words(detective.select_one("#plot .axis-title")) == "↑ mean accuracy"
 
 
-def test_columns_that_share_a_place_each_have_their_own() -> None:
-    made = table([cell("a", {"wrong": 0.2, "correct": 0.5, "em": 0.1})], ["correct / partial / wrong"])
-    assert made.columns == ("correct (lexical)", "wrong (lexical)")
-    assert (made.more, made.quality) == (("em",), "correct")
+def test_shares_of_one_question_stand_together_after_the_first_of_them() -> None:
+    made = table([cell("a", {"correct": 0.5, "partial": 0.3, "wrong": 0.2, "em": 0.1})], ["correct / partial / wrong"])
+    assert [column.parts for column in made.columns] == [
+        ("correct (lexical)",), ("correct (lexical)", "partial (lexical)", "wrong (lexical)")]
+    assert [column.parts for column in made.more] == [("partial (lexical)",), ("wrong (lexical)",), ("em",)]
+    assert made.cells[0].counts(made.columns[1]) == [2, 1, 1]
+    assert made.quality == "correct"
+
+
+def test_columns_that_share_a_place_and_are_no_shares_each_have_their_own() -> None:
+    made = table([cell("a", {"em": 0.2, "f1": 0.5})], ["em / f1"])
+    assert [(column.title, column.joined) for column in made.columns] == [("exact match", False), ("token F1", False)]
 
 
 @pytest.mark.parametrize(("column", "low", "high", "marks"), [
@@ -119,33 +133,32 @@ def test_the_runs_rows_stand_beside_them_in_the_papers_unit(detective: Beautiful
     assert [words(row.th) for row in own] == ["1 a", "2 b"]
     assert words(own[0].select_one(".measured")) == (
         "this run, corrected scoring; n: 4; prompt: as published; judge: lexical")
-    assert [words(value) for value in own[0].select("td")[1:5]] == ["100.0 n 1", "50.0 n 1", "70.7 n 1", ""]
+    figures = [value.select_one(".mean") for value in own[0].select("td")[1:5]]
+    assert [figure and words(figure) for figure in figures] == ["100.0", "50.0", "70.7", None]
+    assert all(value.select_one(".interval").text for value in own[0].select("td")[1:4])
 
 
-def test_a_question_shows_its_steps_and_which_of_them_each_answer_holds(detective: BeautifulSoup) -> None:
-    gold = spoken(detective.select_one("#q1 .gold"))
-    assert "A. maid B. butler" in gold
-    assert "25 % in" in gold
-    card = detective.select_one("#q1-c1 .found")
-    assert words(card.summary) == "Reference steps, 1 of 2 found"
-    assert [spoken(item).split(" The ")[0] for item in card.select("li")] == ["not found", "found So it was the butler"]
-    assert detective.select_one("#q1-c2 .found") is None
-    assert detective.select_one("#q1-c1")["data-grade"] == "1 of 2 steps"
+def test_a_question_has_its_steps_and_which_of_them_each_answer_holds(detective_file: Path) -> None:
+    page = Page(detective_file)
+    question = page.question("q")
+    assert question["options"] == [["A", "maid"], ["B", "butler"]]
+    assert question["references"] == [["The door was locked " + SHOWN, "25 % in"], ["So it was the butler", ""]]
+    assert [answer.get("held") for answer in question["answers"]] == [[1], None]
+    assert page.index["words"]["grade"] == ["", "1 of 2 steps"]
 
 
-def test_a_question_shows_its_sub_questions_and_what_was_answered(tmp_path: Path) -> None:
+def test_a_question_has_its_sub_questions_and_what_was_answered(tmp_path: Path) -> None:
     question = Question("q", "When?", ("1970",), answerable=True, sub_questions=("Who?", "When was #1 born?"),
                         sub_answers=("Ada", "1970"))
     subs = (StoredSub(question="Who?", outcome="answered", text="Ada [1]"),
             StoredSub(question="When was Ada born?", outcome="refused"))
     scores = {"em": 0.0, "sub_em@1": 1.0, "sub_em@2": 0.0}
-    made = page(tmp_path, {"columns": ["em"], "cells": [cell("a", {"em": 0.0})]},
-                [record("a", "q", scores, subs=subs)], question)
-    assert "1970" in words(made.select_one("#q1 .gold ol"))
-    asked = made.select_one("#q1-c1 .asked")
-    assert words(asked.summary) == "Sub-questions, 2 asked"
-    assert [spoken(item) for item in asked.select("li")] == [
-        "Who? Ada [1] right", "When was Ada born? refused wrong"]
+    written(tmp_path, {"columns": ["em"], "cells": [cell("a", {"em": 0.0})]}, [record("a", "q", scores, subs=subs)],
+            question)
+    shown = Page(tmp_path / "report.html").question("q")
+    assert shown["subs"] == [["Who?", "Ada"], ["When was #1 born?", "1970"]]
+    assert shown["answers"][0]["asked"] == [
+        ["Who?", "Ada [1]", "answered", True], ["When was Ada born?", "", "refused", False]]
 
 
 @pytest.mark.parametrize(("verdict", "shown"), [
@@ -153,11 +166,37 @@ def test_a_question_shows_its_sub_questions_and_what_was_answered(tmp_path: Path
     (Verdict(judge="m", note="prose"), "unjudged"), (Verdict(judge="m", steps=()), "0 of 0 steps")])
 def test_a_verdict_is_shown_by_its_rubric(tmp_path: Path, verdict: Verdict, shown: str) -> None:
     question = Question("q", "When?", ("1970",), answerable=True)
-    made = page(tmp_path, {"columns": ["em"], "cells": [cell("a", {"em": 0.0})]},
-                [record("a", "q", {}, verdict=verdict)], question)
-    assert made.select_one("#q1-c1")["data-grade"] == shown
+    written(tmp_path, {"columns": ["em"], "cells": [cell("a", {"em": 0.0})]}, [record("a", "q", {}, verdict=verdict)],
+            question)
+    assert shown in Page(tmp_path / "report.html").index["words"]["grade"]
 
 
 def test_a_run_without_views_or_published_tables_has_no_such_sections(tmp_path: Path) -> None:
     made = page(tmp_path, {"cells": [cell("a", {"em": 0.0})]}, [])
     assert made.select("#papers, #breakdowns") == []
+
+
+def test_published_shares_have_their_unit_once_and_the_runs_rows_have_it_too(tmp_path: Path) -> None:
+    summary = {"columns": ["accuracy"], "published": ["crest_3", "crest_4"],
+               "cells": [cell("chain_of_thought", {"unified": 0.4}, rules="grounded", condition="given", exemplars=0)]}
+    question = Question("q", "Who?", ("B",), answerable=True, tags={"language": ("en",)})
+    made = page(tmp_path, summary, [record("chain_of_thought", "q", {"unified": 1.0, "correct": 1.0})], question)
+    mixed, shares = made.select(".paper table")
+    assert words(mixed.caption).endswith("Columns with % are in percent.")
+    assert words(shares.caption).endswith("All figures are in percent.")
+    assert [words(head) for head in mixed.select("thead th")][2:4] == ["English: unified score", "English: correct, %"]
+    assert [words(value) for value in mixed.select_one("tr.published").select("td")[1:3]] == ["0.1756", "10.84"]
+    assert words(mixed.select_one("tr.own").select("td")[2].select_one(".mean")) == "100.0"
+    assert "%" not in shares.tbody.text
+
+
+def test_breakdowns_name_metrics_for_people_and_judges_in_short(tmp_path: Path) -> None:
+    judge = "http://host/v1#gpt-4o"
+    one = {"mean": 1.0, "low": None, "high": None, "n": 1}
+    view = {"name": "gap", "title": "Gap", "header": ["hops", "cell", "n", f"unified ({judge})", "em: original", "no"],
+            "rows": [["2", "a", 3, one, share_of(1, 3), None]], "keys": 2, "notes": [], "shaded": False}
+    made = page(tmp_path, {"columns": ["em"], "cells": [cell("a", {"em": 0.0}, judge=judge)], "views": [view]}, [])
+    heads = [words(head) for head in made.select("#view-1 thead th")]
+    assert heads == ["hops", "cell", "n", "unified score (gpt-4o)", "exact match: original", "no"]
+    assert [words(value) for value in made.select("#view-1 tbody td")] == [
+        "3", "1.00 no interval n 1", "0.33 [0.06, 0.79]", "none"]

@@ -163,7 +163,8 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
     seen = list(dict.fromkeys(name for cell in cells for name in cell.figures))
     wanted = list(columns) or [metric_of(name) for name in seen]
     quality = wanted[0].split(" / ")[0] if wanted else ""
-    first = [column for names in dict.fromkeys([quality, *wanted]) for column in _columns(names.split(" / "), seen)]
+    places = [_columns(names.split(" / "), seen) for names in (quality, *wanted)]
+    first = dict.fromkeys(column for place in places for column in place)
     alone = {column.parts[0] for column in first if not column.joined}
     return Table(cells, tuple(first), tuple(_column([name]) for name in seen if name not in alone), quality, shared,
                  tuple(telling(stored)) if len(stored) > 1 else ())
