@@ -126,6 +126,7 @@ def test_the_tables_fit_and_say_what_was_meant(run, ragbed):
     assert "Why: % of the questions [95 %], right by unified" in out
     assert "wrong refusal" in out
     assert "retrieval miss" not in out.split("What was known")[0]
+    assert "`distracted` may be chance in 1 of 1 cells that have it" in out  # three lost, none gained: p is 0.5
     assert "1 of 30 answers are partially correct: they count as wrong here, each with its cause." in out
     status, out, _ = ragbed("attribute", run, "--cause", "distracted", "--cell", "given")
     assert status == 0

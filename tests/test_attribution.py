@@ -72,7 +72,8 @@ def test_whether_retrieval_failed_or_reasoning():
     assert cause(found=1, evidence=False) == "retrieval_miss"
     assert cause(evidence=True) == "distracted"
     assert cause(evidence=None, undisturbed=True) == "distracted"
-    assert cause(evidence=False, undisturbed=True) == "distracted"
+    assert cause(evidence=True, undisturbed=False) == "distracted"
+    assert cause(evidence=False, undisturbed=True) == "reasoning_error"
     assert cause(evidence=False) == "reasoning_error"
     assert cause(evidence=False, undisturbed=False) == "reasoning_error"
     assert cause(gold_alone=True) == "reasoning_error"
@@ -224,6 +225,22 @@ def test_of_the_retrieval_misses_it_is_told_how_many_were_refused():
     assert (row["abstained"]["mean"], row["abstained"]["n"]) == (0.5, 2)
     assert (row["gold_whole"]["mean"], row["gold_found"]["mean"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
     assert {name for name, share in row["causes"].items() if share["mean"]} == {"retrieval_miss", "wrong_refusal"}
+
+
+def test_a_model_that_guesses_looks_distracted_and_the_run_says_that_it_may_be_chance():
+    cells, evidence = [cell(), cell("evidence")], (passage(1, 0),)
+    questions = {f"q{place}": QUESTION for place in range(100)}
+
+    def notes(scores):
+        made = [result(one, f"q{place}", evidence=evidence, cited=(1,), scores={"unified": float(scores(place, at))})
+                for at, one in enumerate(cells) for place in range(100)]
+        said = figures_of(cells, made, questions, ANSWERS, "corrected", {}, 0)["attribution"]
+        return said["cells"][0]["causes"]["distracted"]["mean"], [note for note in said["notes"] if "chance" in note]
+
+    share, said = notes(lambda place, at: place // 2 % 2 if at else place % 2)
+    assert (share, len(said)) == (0.25, 1)
+    share, said = notes(lambda place, at: at or place % 2)
+    assert (share, said) == (0.5, [])
 
 
 def test_fifteen_cells_of_a_thousand_questions_take_less_than_a_second():

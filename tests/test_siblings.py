@@ -11,7 +11,7 @@ def cell(condition="given", **changes):
 
 def related(cells, one):
     found = siblings_of(cells)[one.id]
-    return found.closed_book, found.evidence, found.fewer
+    return found.closed_book, found.evidence, found.undisturbed
 
 
 def test_siblings_agree_in_everything_but_what_is_shown():
@@ -20,10 +20,10 @@ def test_siblings_agree_in_everything_but_what_is_shown():
         {"repeat": 1}, {"model": "n"}, {"reasoning": "chain_of_thought"}, {"show": "sub_questions"})]
     found = cell("retrieved", retrieval="once", retriever="r", format="html")
     cells = [one, *others, gold, closed, found]
-    assert related(cells, one) == (closed.id, gold.id, ())
-    assert related(cells, found) == (closed.id, gold.id, ())
-    assert related([one, *others], one) == (None, None, ())
-    assert related([one, cell("evidence", rules="reading")], one) == (None, None, ())
+    assert related(cells, one) == (closed.id, gold.id, None)
+    assert related(cells, found) == (closed.id, gold.id, None)
+    assert related([one, *others], one) == (None, None, None)
+    assert related([one, cell("evidence", rules="reading")], one) == (None, None, None)
 
 
 def test_the_gold_alone_is_the_evidence_without_what_is_added_or_dropped():
@@ -47,9 +47,10 @@ def test_fewer_negatives_are_undisturbed():
     none, two, five = cell(), cell(perturbation="negatives@2"), cell(perturbation="negatives@5")
     mixed, full = cell(perturbation="shuffle+negatives@5"), cell("full")
     cells = [none, two, five, mixed, full]
-    assert related(cells, five)[2] == (none.id, two.id)
-    assert related(cells, two)[2] == (none.id,)
-    assert related(cells, none)[2] == related(cells, mixed)[2] == ()
+    assert related(cells, five)[2] == none.id
+    assert related(cells[1:], five)[2] == two.id
+    assert related(cells, two)[2] == none.id
+    assert related(cells, none)[2] == related(cells, mixed)[2] is None
 
 
 def test_seeds_are_matched_where_both_cells_draw_something():

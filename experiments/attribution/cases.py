@@ -79,10 +79,9 @@ def _joined(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case
         return case
     known = _told(siblings.closed_book, question, alone)
     evidence = _told(siblings.evidence, question, alone, whole=True)
-    fewer = [_told(cell, question, alone) for cell in siblings.fewer]
-    if known is None and evidence is None and not fewer:
+    undisturbed = _told(siblings.undisturbed, question, alone)
+    if known is None and evidence is None and undisturbed is None:
         return case
-    undisturbed = True if True in fewer else False if False in fewer else None
     return replace(case, known=known, evidence=evidence, undisturbed=undisturbed)
 
 

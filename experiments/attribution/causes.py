@@ -68,9 +68,9 @@ CAUSES: tuple[Cause, ...] = (
           "Refused although all of the gold was in view.",
           lambda case: case.refused),
     Cause("distracted", "distracted",
-          "Wrong with all of the gold in view, and right over the gold alone (`evidence`), or over the same evidence "
-          "with fewer added negatives.",
-          lambda case: bool(case.evidence or case.undisturbed)),
+          "Wrong with all of the gold in view, and right over the gold alone (`evidence`); where that is not known, "
+          "right over the same evidence with fewer added negatives.",
+          lambda case: bool(case.undisturbed if case.evidence is None else case.evidence)),
     Cause("reasoning_error", "reasoning error",
           "Wrong with all of the gold in view, and wrong over the gold alone too.",
           lambda case: case.gold_alone or case.evidence is False),

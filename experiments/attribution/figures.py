@@ -10,7 +10,7 @@ from experiments.attribution.case import Case
 from experiments.attribution.cases import Cases, cases_of
 from experiments.attribution.causes import CAUSES, cause_of
 from experiments.attribution.joint import joint_of
-from experiments.attribution.notes import notes_of
+from experiments.attribution.notes import notes_of, on_chance
 from experiments.attribution.shares import Grouped, share
 from experiments.attribution.tradeoff import tradeoff_of
 from experiments.cells import Cell
@@ -53,11 +53,12 @@ def attribution_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, 
     """
     if scheme.right is None:
         return None
+    joint = joint_of(cells, cases, grouped, seed)
     return {"metric": scheme.right,
             "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in CAUSES],
             "cells": [_row(cell, cases[cell.id], grouped, seed) for cell in cells],
-            "joint": joint_of(cells, cases, grouped, seed),
-            "notes": notes_of(cells, cases, questions)}
+            "joint": joint,
+            "notes": [*notes_of(cells, cases, questions), *on_chance(cases, joint)]}
 
 
 def _row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> dict[str, Any]:

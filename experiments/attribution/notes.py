@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from experiments.attribution.case import Case
 from experiments.attribution.cases import Cases
 from experiments.attribution.causes import cause_of
 from experiments.cells import Cell
 from experiments.question import Question
+from experiments.statistics.power import ALPHA
 
 
 def notes_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> list[str]:
@@ -52,3 +54,16 @@ def _on_coarse(every: Sequence[Case]) -> Iterator[str]:
     if coarse:
         yield (f"For {coarse} of the {found} answers with gold in view it was matched by document or page alone: a "
                "passage counts as gold there whether or not it states the answer.")
+
+
+def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
+    """That a model which is right now and then, whatever it is shown, looks distracted.
+
+    Args:
+        joint: rows of `experiments.attribution.joint`.
+    """
+    told = [row for row in joint if any(cause_of(case).name == "distracted" for case in cases[row["cell"]].values())]
+    chance = sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told)
+    return [f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "
+            "alone: questions that are right over the gold alone only are not clearly more there than those that are "
+            "right in the cell only (`ragbed attribute` shows the pairs)."] if chance else []

@@ -15,17 +15,17 @@ _SHOWN = frozenset({"condition", "retrieval", "retriever", "format", "perturbati
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
-    """Ids of cells; None and empty where the run has none.
+    """Ids of cells; None where the run has none.
 
     Attributes:
         closed_book: without documents; under rules of its own.
         evidence: over the gold alone; of a cell that is so itself, none.
-        fewer: over the same evidence with fewer added negatives.
+        undisturbed: over the same evidence with fewer added negatives, the fewest that there are.
     """
 
     closed_book: str | None = None
     evidence: str | None = None
-    fewer: tuple[str, ...] = ()
+    undisturbed: str | None = None
 
 
 def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:
@@ -39,7 +39,7 @@ def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:
             alone[_asked(cell)].append(cell)
     return {cell.id: Siblings(_nearest(cell, closed[_asked(cell, rules=False)]),
                               None if gold_alone(cell) else _nearest(cell, alone[_asked(cell)]),
-                              tuple(other.id for other in cells if _has_fewer(other, cell)))
+                              _undisturbed(cell, cells))
             for cell in cells}
 
 
@@ -68,6 +68,12 @@ def _nearest(cell: Cell, others: Sequence[Cell]) -> str | None:
 def _agrees(other: Cell, cell: Cell) -> bool:
     """Whether the seeds are one, or one of the cells draws nothing."""
     return other.seed is None or cell.seed in (None, other.seed)
+
+
+def _undisturbed(cell: Cell, cells: Sequence[Cell]) -> str | None:
+    fewer = (other for other in cells if _has_fewer(other, cell))
+    found = min(fewer, key=lambda other: other.change.negatives, default=None)
+    return None if found is None else found.id
 
 
 def _has_fewer(other: Cell, cell: Cell) -> bool:
