@@ -65,6 +65,24 @@ def test_a_run_of_format_1_opens_with_all_that_it_holds(old):
     folder.close()
 
 
+def test_a_run_of_format_1_continues_and_is_replayed_and_exported(old, town, ragbed, monkeypatch):
+    monkeypatch.chdir(town.folder)
+    town.run = Path("runs", "town-limit-3")
+    shutil.copytree(old, town.run)
+    before = (town.hashes(), json.loads((town.run / "summary.json").read_text())["results"])
+    with contextlib.closing(sqlite3.connect(town.run / "records.sqlite")) as connection:
+        connection.execute("DELETE FROM records WHERE question = 'non_refusal-2'")
+        connection.commit()
+    for options in ([], ["--journal", "replay"]):
+        status, _, err = ragbed("run", town.run / "config.yaml", *options)
+        assert status == 0, err
+        assert "0 calls sent" in err
+        assert (town.hashes(), json.loads((town.run / "summary.json").read_text())["results"]) == before
+    assert stamp(town.run) == VERSION
+    assert ragbed("cassette", "export", town.run, "--out", "c.gz")[0] == 0
+    assert ragbed("run", "--replay", "c.gz", "--out", "again")[0] == 0
+
+
 def test_the_commands_that_read_a_run_read_it(old, ragbed):
     for command in (["report", old], ["rescore", old, "--json"], ["show", old, "#2", "--json"]):
         status, _, err = ragbed(*command)
