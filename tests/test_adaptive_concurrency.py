@@ -116,7 +116,7 @@ async def test_a_refused_call_is_the_next_when_the_time_has_come_and_nobody_is_s
     assert places.waiting == 4
     await asyncio.gather(*tasks)
     assert [name for name, _ in order] == ["refused", "later 0", "later 1", "later 2"]
-    assert all(0.3 <= when < 1 for _, when in order)
+    assert all(when >= 0.3 for _, when in order)
 
 
 async def test_a_place_given_to_a_call_that_is_cancelled_at_that_moment_goes_to_the_next():
@@ -257,7 +257,8 @@ async def test_a_wait_longer_than_any_call_has_fails_each_call_by_itself_and_at_
     begun = time.monotonic()
     async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(seconds=60))) as model:
         ends = await asyncio.gather(*(model.complete(ASK, max_tokens=9) for _ in range(30)), return_exceptions=True)
-    assert {str(end) for end in ends} == {f"{server.url}#m: HTTP 429; the server asks for 3600 s more; 60 s were left"}
+    said = f"{server.url}#m: HTTP 429; the server asks for 3600 s more; "
+    assert [end for end in ends if not str(end).startswith(said)] == []
     assert len(server.requests) == 30
     assert time.monotonic() - begun < 20
 
@@ -266,13 +267,19 @@ async def test_a_wait_longer_than_any_call_has_fails_each_call_by_itself_and_at_
     {"status": 429}, {"status": 529}, {"status": 503, "headers": {"Retry-After": "0"}},
     {"status": 503, "error": {"message": "Please try again", "type": "overloaded_error"}},
     {"status": 503, "error": {"message": "The engine is currently overloaded", "type": "server_error"}}])
-async def test_refusals_for_the_number_of_calls_use_up_time_and_no_attempts(serve, quick, line):
-    server = serve(lambda _: line)
-    with pytest.raises(CallError) as caught:
-        async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(seconds=1, attempts=1))) as model:
+async def test_refusals_for_the_number_of_calls_use_up_no_attempts(serve, quick, line):
+    server = serve([line] * 4 + ["Paris"])
+    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(attempts=1))) as model:
+        done = await model.complete(ASK, max_tokens=9)
+        assert (done.reply.text, done.attempts, model.rate_limited, model.places) == ("Paris", 5, 4, 2)
+
+
+async def test_refusals_for_the_number_of_calls_end_when_there_is_no_time_for_another(serve, quick):
+    server = serve(lambda _: {"status": 429, "headers": {"Retry-After": "2"}})
+    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(seconds=3.5))) as model:
+        with pytest.raises(CallError, match=r"HTTP 429; the server asks for 2 s more; \d s were left") as caught:
             await model.complete(ASK, max_tokens=9)
-    assert caught.value.attempts == len(server.requests) > 2
-    assert f"HTTP {line['status']}" in str(caught.value)
+    assert (caught.value.kind, caught.value.attempts, len(server.requests)) == ("http_429", 2, 2)
 
 
 async def test_a_server_out_of_order_uses_up_attempts_and_keeps_its_places(serve, quick):
