@@ -253,3 +253,20 @@ class Town:
 @pytest.fixture
 def town(tmp_path: Path) -> Town:
     return Town(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A Chromium; without one the test is skipped."""
+    from chromium import launched
+
+    with launched() as started:
+        yield started
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens an address in the browser, and makes sure that the page stays by itself."""
+    from chromium import visiting
+
+    yield from visiting(browser)

@@ -83,6 +83,48 @@ def cell(name, **fields):
             "usage": {"prompt_tokens": 12000, "completion_tokens": 600, "calls": 12, "price": None}, **fields}
 
 
+def shop():
+    """Three cells over six questions, whose filters can be counted by hand.
+
+                    1 direct       2 draft        3 plan
+        capital     right          wrong          right
+        author      wrong          right          (no record)
+        year        refused        error          wrong
+        moon        right refusal  wrong          right refusal     unanswerable
+        river       right          right          right
+        peak        partly         malformed      wrong
+    """
+    run = Run("direct", "draft", "plan")
+    place, person = {"type": ("place",)}, {"type": ("person",)}
+    run.ask("capital", "Where is the capital?", "Paris", tags=place)
+    run.ask("author", "Who wrote it?", "Ann Lee", tags=person)
+    run.ask("year", "When was it?", "1066")
+    run.ask("moon", "Which moon is blue?", answerable=False, tags=place)
+    run.ask("river", "Which river is longest?", "Nile", tags=place)
+    run.ask("peak", "Which peak is highest?", "Everest", tags=place)
+    gold = run.passage(1, "Paris has been the capital since it was moved from Zanzibar, as all the records say. " * 2,
+                       gold="chunk", source="gold.html")
+    other = run.passage(2, "Lyon is a city on two rivers, of which the larger one is the Rhône, as everyone knows.")
+    run.answer("direct", "capital", "Paris [1]", 1.0, (gold, other), "right", cited=(1,))
+    run.answer("draft", "capital", "Lyon [2] [7]", 0.0, (gold, other), "reasoning_error", cited=(2,),
+               invalid_citations=(7,))
+    run.answer("plan", "capital", "Paris", 1.0, (), "memory")
+    run.answer("direct", "author", "Bob", 0.0, cause="retrieval_miss")
+    run.answer("draft", "author", "Ann Lee", 1.0, cause="right")
+    run.answer("direct", "year", "I cannot answer", 0.0, outcome="refused", refused=True, cause="wrong_refusal")
+    run.answer("draft", "year", "", 0.0, outcome="error", cause="failed")
+    run.answer("plan", "year", "1067", 0.0, cause="reasoning_error")
+    run.answer("direct", "moon", "I cannot answer", 1.0, outcome="refused", refused=True, cause="right")
+    run.answer("draft", "moon", "Luna", 0.0, cause="missing_refusal")
+    run.answer("plan", "moon", "I cannot answer", 1.0, outcome="refused", refused=True, cause="right")
+    for name in ("direct", "draft", "plan"):
+        run.answer(name, "river", "The Nile", 1.0, cause="right")
+    run.answer("direct", "peak", "Mount Everett", 0.5, cause="wrong_in_view")
+    run.answer("draft", "peak", "?", 0.0, outcome="malformed", cause="format")
+    run.answer("plan", "peak", "K2", 0.0, cause="wrong_in_view")
+    return run
+
+
 class Page:
     """A written report as a parser sees it, and what its script would unpack."""
 

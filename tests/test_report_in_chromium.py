@@ -1,213 +1,135 @@
-"""The report in a real browser: it opens offline under its own policy, draws, filters, and stays inert.
-
-Chromium is driven over its DevTools pipe. Nothing is downloaded; without a Chromium these tests are skipped.
-"""
+"""The report in a real Chromium: it opens offline under its own policy, stays inert, and fits phone, paper and dark."""
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
+import pymupdf
 import pytest
+from chromium import CONTRASTS, opened, settle
+from report_runs import Run, shop
 
-from documents.types import digest
 from experiments.metrics.aggregate import share_of
-from experiments.question import Question
-from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing
-from experiments.report import ReportInput, write_report
-from strategies.types import Usage
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe")
 ATTACK = "document.title='PWNED'"
 HOSTILE = (f'</script><script>{ATTACK}</script><img src="http://127.0.0.1:9/x" onerror="{ATTACK}">'
-           "<style>*{display:none}</style>")
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed (Debian: apt-get install chromium)")
-
-
-class Browser:
-    """One Chromium with one page."""
-
-    def __init__(self, profile: Path) -> None:
-        from_us, self._out = os.pipe()
-        self._in, to_us = os.pipe()
-        # Chromium reads from descriptor 3 and writes to 4; the shell moves ours there.
-        shell = ["bash", "-c", f'exec "$@" 3<&{from_us} 4>&{to_us}', "bash"]
-        self._process = subprocess.Popen(
-            [*shell, str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", "about:blank"], pass_fds=(from_us, to_us),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(from_us)
-        os.close(to_us)
-        self._buffer, self._calls, self._session = b"", 0, ""
-        self.events: list[dict[str, Any]] = []
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
-        self._calls += 1
-        to = {"sessionId": self._session} if self._session else {}
-        message = {"id": self._calls, "method": method, "params": params, **to}
-        os.write(self._out, json.dumps(message).encode() + b"\0")
-        while (answer := self._read()).get("id") != self._calls:
-            self.events.append(answer)
-        assert "error" not in answer, answer
-        return answer["result"]
-
-    def _read(self) -> dict[str, Any]:
-        while b"\0" not in self._buffer:
-            data = os.read(self._in, 1 << 16)
-            assert data, "Chromium ended"
-            self._buffer += data
-        line, self._buffer = self._buffer.split(b"\0", 1)
-        return json.loads(line)
-
-    def js(self, expression: str) -> Any:
-        answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def wait(self, condition: str, seconds: float = 20) -> None:
-        end = time.monotonic() + seconds
-        while not self.js(condition):
-            assert time.monotonic() < end, f"never true: {condition}"
-            time.sleep(0.03)
-
-    def open(self, path: Path) -> None:
-        self.call("Page.navigate", url=path.as_uri())
-        self.wait("location.protocol === 'file:' && document.querySelector('#chart .main-svg') !== null")
-
-    def close(self) -> None:
-        self._process.terminate()
-        self._process.wait(20)
-        os.close(self._out)
-        os.close(self._in)
+           f'<a href="javascript:{ATTACK}">x</a><style>*{{display:none}}</style><p style="color:red">'
+           "\u202e\ud800\x00&#x202e;")
 
 
-def written(folder: Path) -> Path:
-    """A report of two cells over two questions, every text of which attacks."""
-    prompt = HOSTILE + "The documents. " * 40
-    texts = {digest(text): text for text in (HOSTILE, prompt)}
-    passage = StoredPassage(number=1, chunk="c", document="d", source=HOSTILE, format="plain", start=0, end=9,
-                            pages=None, text=digest(HOSTILE))
-    step = StoredStep(kind="generate", purpose=HOSTILE, text=HOSTILE, usage=Usage(9, 9, 0, 1),
-                      messages=(StoredMessage(role="user", parts=(digest(prompt),)),))
-    records = [Record(
-        result=Result(cell=cell, question=question, answerable=question == "q1", outcome=outcome,
-                      text=HOSTILE + " [1]", refused=False, refused_as_published=False, cited=(1,),
-                      invalid_citations=(), tagged=True, notes=(HOSTILE,), evidence=(passage,), gold_total=0,
-                      gold_in_view=None, verdict=None, scores={HOSTILE: 1.0}, usage=Usage(), trace=(step,)),
-        timing=Timing(seconds=1, attempts=1, replayed=0, paid=None, finished=""))
-        for question, outcome in (("q1", "answered"), ("q2", "malformed")) for cell in ("a", "b")]
-    cells = [{"id": name, "reasoning": name + HOSTILE, "judge": "lexical", "n": 2,
-              "rules": "grounded", "scoring": "corrected", "layout": HOSTILE,
-              "outcomes": {"answered": 1, "malformed": 1},
-              "metrics": {"unified": {"mean": 0.5, "low": 0.1, "high": 0.9, "n": 2}},
-              "usage": {"prompt_tokens": 18, "completion_tokens": 18, "calls": 2, "price": None}} for name in "ab"]
-    questions = {"q1": Question("q1", "needle " + HOSTILE, (HOSTILE,), answerable=True),
-                 "q2": Question("q2", "hay", (), answerable=False)}
-    heat = {"name": "depth", "title": HOSTILE, "header": [HOSTILE] * 14, "keys": 2, "main": 3, "shaded": True,
-            "notes": [HOSTILE], "rows": [[HOSTILE, name, 9, *[share_of(at, 10) for at in range(11)]] for name in "ab"]}
-    summary = {"run": HOSTILE, "columns": ["unified"], "cells": cells, "notes": [HOSTILE], "views": [heat],
-               "published": ["mrceval_2"]}
-    write_report(ReportInput(HOSTILE, summary, questions, records, texts.__getitem__), folder / "report.html")
-    return folder / "report.html"
+def attack():
+    """Every text of the run attacks; besides it, a text of one long line, and one that runs from right to left."""
+    run = Run("a", "b", "c", "d", "e")
+    for one in run.cells:
+        one["reasoning"] += HOSTILE
+    run.summary.update({"run": HOSTILE, "notes": [HOSTILE], "published": ["mrceval_2"], "views": [
+        {"name": "depth", "title": HOSTILE, "header": [HOSTILE] * 14, "keys": 2, "main": 3, "shaded": True,
+         "notes": [HOSTILE], "rows": [[HOSTILE, "a", 9, *[share_of(at, 10) for at in range(11)]]]}]})
+    line, hebrew = "<b>" + "x" * 1_000_000, "שלום עולם"
+    for id, text in ((HOSTILE, HOSTILE), ("line", line), ("rtl", hebrew), ("&text=<b>#?q=", "odd")):
+        run.ask(id, text, text, options=((HOSTILE, text),), sub_questions=(text,), sub_answers=(text,),
+                tags={HOSTILE: (HOSTILE,)})
+        for name in "ab":
+            passages = [run.passage(1, f"{text} {name}", source=HOSTILE, format="html"),
+                        run.passage(2, f"{name} {text}")]
+            run.answer(name, id, f"{text[:200_000]} [1]", 0.0, passages, HOSTILE, cited=(1, 2), notes=(HOSTILE,))
+    return run
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    started = Browser(tmp_path_factory.mktemp("profile"))
-    try:
-        started.open(written(tmp_path_factory.mktemp("report")))
-        yield started
-    finally:
-        started.close()
+def shop_url(tmp_path_factory):
+    return shop().write(tmp_path_factory.mktemp("shop")).as_uri()
 
 
-def test_the_plot_is_drawn(browser: Browser) -> None:
-    assert browser.js("document.querySelectorAll('#chart .scatterlayer .trace').length") == 2
+@pytest.fixture(scope="module")
+def attack_url(tmp_path_factory):
+    return attack().write(tmp_path_factory.mktemp("attack"), HOSTILE).as_uri()
 
 
-def test_prompts_appear_when_their_details_open(browser: Browser) -> None:
-    browser.js("for (const d of document.querySelectorAll('#q1, #q1-c1 .trace, #q1-c1 .part')) d.open = true")
-    browser.wait("document.querySelector('#q1-c1 .part pre').textContent.endsWith('The documents. ')")
-    assert browser.js("document.querySelector('#q1-c1 .part pre').textContent").startswith("</script><script>")
+def test_the_cells_to_be_set_side_by_side_are_chosen_among_many(visit, attack_url):
+    page = visit(attack_url)
+    row = opened(page, 4)
+    assert row.locator(".card").count() == 2
+    row.locator(".glance input").nth(1).uncheck()
+    row.locator(".glance input").nth(4).check()
+    assert row.locator(".card").evaluate_all("cards => cards.map((card) => card.dataset.cell)") == ["1", "5"]
+    assert page.url.partition("side=")[2].startswith("1%2C5")
 
 
-def test_a_citation_opens_the_passage_that_it_names(browser: Browser) -> None:
-    browser.js("document.querySelector('#q2').open = false; document.querySelector('#q2-p1').open = false")
-    browser.js("document.querySelector('#q2-c2 a.cite').click()")
-    browser.wait("document.querySelector('#q2').open && document.querySelector('#q2-p1').open")
-    assert browser.js("document.activeElement.parentElement.id") == "q2-p1"
+def test_a_phone_needs_no_sideways_scrolling(visit, attack_url):
+    page = visit(attack_url, viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    for number in (1, 2, 3, 4):
+        row = opened(page, number)
+        row.locator(".trace > summary").first.click()
+        row.locator(".steps").first.wait_for()
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    page.locator(".prompt").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-@pytest.mark.parametrize(("field", "value", "left"), [
-    ("text", "NEEDLE", ["q1"]), ("outcome", "malformed", ["q2"]), ("answerable", "no", ["q2"]), ("text", "absent", [])])
-def test_the_filter_leaves_what_fits(browser: Browser, field: str, value: str, left: list[str]) -> None:
-    typed = "document.querySelector('#filter').reset(); const f = document.querySelector('#filter').elements['{}'];" \
-            "f.value = '{}'; f.dispatchEvent(new Event('input', {{bubbles: true}}));"
-    browser.js("{" + typed.format(field, value) + "}")
-    assert browser.js("[...document.querySelectorAll('details.question:not([hidden])')].map(q => q.id)") == left
-    assert browser.js("document.querySelector('#count').textContent") == f"{len(left)} of 2 shown"
+def test_a_long_line_begins_and_can_be_shown_further(visit, attack_url):
+    row = opened(visit(attack_url), 2)
+    passage = row.locator(".passage").nth(1)
+    text = passage.locator(":scope > .text")
+    assert len(text.text_content()) == 6_000
+    passage.locator(".more-text").click()
+    assert len(text.text_content()) == 300_000
+    assert passage.locator(".cut").inner_text() == "700,005 further characters are left out here."
 
 
-def test_a_phone_needs_no_sideways_scrolling(browser: Browser) -> None:
-    browser.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
-    browser.js("for (const paper of document.querySelectorAll('.paper, .more')) paper.open = true")
-    browser.wait("document.documentElement.scrollWidth <= 390")
-    browser.call("Emulation.clearDeviceMetricsOverride")
+def test_hostile_text_is_only_ever_text(visit, attack_url):
+    page = visit(attack_url)
+    settle(page, lambda: page.fill("[name=text]", "<script>"))
+    for number in (1, 4):
+        row = opened(page, number)
+        for details in ("trace", "rest", "scores", "part"):
+            for summary in row.locator(f".{details} > summary").all():
+                summary.click()
+        row.locator(".steps .prompt").first.wait_for()
+    assert page.locator("#questions").locator("img, iframe, style, script, link, b").count() == 0
+    assert page.locator("#questions [href]:not([href^='#'])").count() == 0
+    assert "</script><script>" in page.locator(".question[open] .answer").first.text_content()
+    assert "⟨U+202E⟩⟨U+D800⟩⟨U+0000⟩&#x202e;" in page.locator(".question[open] .passage > .text").first.text_content()
+    page.emulate_media(color_scheme="dark")
 
 
-def test_a_heat_maps_shades_differ_and_its_words_stand_out(browser: Browser) -> None:
-    for scheme in ("dark", "light"):
-        browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        shades = browser.js(SHADES)
-        assert len({shade for shade, _ in shades}) == 11
-        assert min(contrast for _, contrast in shades) >= 4.5
+def test_an_address_may_hold_any_id(visit, attack_url):
+    page = visit(attack_url)
+    opened(page, 4)
+    again = visit(page.url)
+    again.locator('.question[data-question="3"][open] .cards').wait_for()
+    opened(page, 1)
+    again = visit(page.url)
+    again.locator('.question[data-question="0"][open] .cards').wait_for()
 
 
-# Each shade's colour and its contrast to the text on it (WCAG 2), as the browser paints them.
-SHADES = """(() => {
-  const paint = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-  const rgb = (colour) => {
-    paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1);
-    return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const linear = (v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
-  const light = (colour) => {
-    const [r, g, b] = rgb(colour).map((v) => linear(v / 255));
-    return .2126 * r + .7152 * g + .0722 * b;
-  };
-  return [...document.querySelector('.heat tbody tr').querySelectorAll('td[class]')].map((cell) => {
-    const style = getComputedStyle(cell), [a, b] = [light(style.backgroundColor), light(style.color)];
-    return [rgb(style.backgroundColor).join(), (Math.max(a, b) + .05) / (Math.min(a, b) + .05)]; });
-})()"""
+def test_text_from_right_to_left_stays_in_its_place(visit, attack_url):
+    row = opened(visit(attack_url), 3)
+    assert row.locator(".ask").evaluate("ask => getComputedStyle(ask).direction") == "rtl"
+    assert row.locator(".card h4").first.evaluate("head => getComputedStyle(head).direction") == "ltr"
 
 
-def test_printing_opens_the_questions_and_closes_them_again(browser: Browser) -> None:
-    browser.js("document.querySelector('#filter').reset(); document.querySelector('#q1').open = false; applyFilter()")
-    browser.js("dispatchEvent(new Event('beforeprint'))")
-    assert browser.js("document.querySelector('#q1').open") is True
-    browser.js("dispatchEvent(new Event('afterprint'))")
-    assert browser.js("document.querySelector('#q1').open") is False
+def test_paper_holds_what_fits_the_filter_opened(visit, shop_url, tmp_path):
+    page = visit(f"{shop_url}#questions?right=1&wrong=2")
+    page.wait_for_timeout(800)  # what is printed is made ready when nothing else is to do
+    page.pdf(path=tmp_path / "report.pdf")
+    with pymupdf.open(tmp_path / "report.pdf") as document:
+        text = "\n".join(page.get_text() for page in document)
+    assert "2 of 6 questions (right: 1; wrong: 2); all are printed open." in " ".join(text.split())
+    assert [words in text for words in (
+        "Where is the capital?", "moved from Zanzibar", "Which moon is blue?", "Which river is longest?")] == [
+        True, True, True, False]
+    assert page.locator(".question[open]").count() == 0
 
 
-def test_nothing_ran_nothing_was_fetched_and_the_policy_was_never_hit(browser: Browser) -> None:
-    for scheme in ("dark", "light"):
-        browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=200, y=200)
-    assert "PWNED" not in browser.js("document.title").replace(HOSTILE, "")
-    asked = {event["params"]["request"]["url"].split("#")[0] for event in browser.events
-             if event["method"] == "Network.requestWillBeSent"}
-    assert all(url.startswith("file://") and url.endswith("/report.html") for url in asked), asked
-    said = [event for event in browser.events
-            if event["method"] in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")]
-    assert said == []
+def test_without_script_the_figures_are_there_and_one_line_says_what_is_not(visit, shop_url):
+    page = visit(shop_url, java_script_enabled=False)
+    assert page.locator("noscript").inner_text().startswith("JavaScript is off")
+    assert page.locator("table").first.is_visible()
+    assert not page.locator("#filter").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_signs_and_shades_stand_out_from_what_is_behind_them(visit, shop_url, attack_url, scheme):
+    for url, those in ((shop_url, "#list [class^=mark-]"), (attack_url, ".heat tbody td[class]")):
+        page = visit(url, color_scheme=scheme)
+        contrasts = page.locator(those).evaluate_all(CONTRASTS)
+        assert len(contrasts) > 9
+        assert min(contrasts) >= 4.5

@@ -92,14 +92,14 @@ def test_a_passage_that_is_long_beyond_reason_is_cut_with_a_note(page):
 
 
 def test_prompts_are_kept_once_and_name_the_passages_that_they_hold(page):
-    direct, draft = page.items("traces")[:2]
+    direct, draft = (page.items("traces")[answer["trace"]] for answer in page.question("q1")["answers"])
     assert [step["messages"] for step in direct["steps"][1:]] == [[["user", 0, 1]]]
     assert draft["steps"][1]["messages"] == [["user", 2, 3]]
     prompts = page.items("prompts")
     # The table is long enough to be named by its number; what is longer than a page holds stays literal, and is cut.
     assert prompts[2] == ["Documents:\n\n[1]\n", 0, "\n\n"]
     assert prompts[1] == ["Ask direct."]
-    assert prompts[0][1] == 0 and prompts[0][-1] == {"left_out": len(LONG) + 8 - 300_000}
+    assert (prompts[0][1], prompts[0][-1]) == (0, {"left_out": len(LONG) + 8 - 300_000})
 
 
 def test_failures_and_missing_records_are_named(page):

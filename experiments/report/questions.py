@@ -100,7 +100,7 @@ class _Items:
         result, timing = record.result, record.timing
         answer = bounded(result.text, ANSWER)
         return {
-            "text": linked(answer.text), "left_out": answer.left_out, **_judged(result),
+            "text": linked(answer.text), "left_out": answer.left_out or None, **_judged(result),
             "failure": shown(f"{result.failure.kind}: {result.failure.message}", ANSWER) if result.failure else "",
             "notes": [visible(note) for note in result.notes], "no_gold": result.gold_in_view is False,
             "cited": result.cited, "invalid": result.invalid_citations, "evidence": passages.of(result),
@@ -136,5 +136,5 @@ def _judged(result: Result) -> dict[str, Any]:
 
 
 def _filled(item: dict[str, Any]) -> dict[str, Any]:
-    """Without what is empty: the script takes what is not there as such. Zero is a value."""
-    return {name: value for name, value in item.items() if value not in (None, "", (), [], False)}
+    """Without what is empty: the script takes what is not there as such. Zero, as the number of an item, is not."""
+    return {name: value for name, value in item.items() if value or (value == 0 and value is not False)}

@@ -45,7 +45,7 @@ function passageOf(question, place, data, chosen) {
   return el("details", { class: kinds, "data-place": place, open: Boolean(cited.length || passage.gold) },
     el("summary", null, el("span", { class: "mark" }, [...use.numbers].map((shownAs) => `[${shownAs}]`).join(", ")), " ",
       el("bdi", { class: "source-name" }, passage.source), " ", el("span", { class: "n" }, whereOf(passage)), " ",
-      passage.gold ? badge(`gold by ${passage.gold}`, "gold-mark") : null,
+      passage.gold ? [badge(`gold by ${passage.gold}`, "gold-mark"), " "] : null,
       cited.length || by ? el("span", { class: "by" }, "cited by ", cited.map((cell) => chip(cell, chosen)),
         by ? el("span", { class: "n" }, cited.length ? ` and ${by} more` : plural(by, "other cell")) : null) : null),
     contentOfPassage(passage, data));

@@ -1,0 +1,154 @@
+"""The report's question browser in a real Chromium: filters with their counts, addresses, answers side by side."""
+from __future__ import annotations
+
+import pytest
+from chromium import SETTLED, opened, settle, shown
+from report_runs import shop
+
+
+@pytest.fixture(scope="module")
+def shop_url(tmp_path_factory):
+    return shop().write(tmp_path_factory.mktemp("shop")).as_uri()
+
+
+@pytest.fixture(scope="module")
+def open_page(browser, shop_url):
+    page = browser.new_page()
+    page.goto(shop_url)
+    page.wait_for_selector(SETTLED, state="attached")
+    return page
+
+
+@pytest.fixture
+def page(open_page):
+    """A page without a filter, which many tests share."""
+    if open_page.is_enabled("#clear"):
+        settle(open_page, lambda: open_page.click("#clear"))
+    return open_page
+
+
+@pytest.mark.parametrize(("wanted", "left"), [
+    ({"outcome": "error"}, [3]), ({"outcome": "refused"}, [3, 4]), ({"outcome": "malformed"}, [6]),
+    ({"grade": "Correct"}, [1, 2, 5]), ({"grade": "Partially Correct"}, [6]), ({"cause": "right"}, [1, 2, 4, 5]),
+    ({"cause": "right", "cell": "2"}, [2, 5]), ({"cell": "3"}, [1, 3, 4, 5, 6]), ({"tag": "type: person"}, [2]),
+    ({"answerable": "no"}, [4]), ({"agree": "differ"}, [1, 2, 4]), ({"agree": "right"}, [5]),
+    ({"agree": "wrong"}, [3, 6]), ({"right": "1", "wrong": "2"}, [1, 4]), ({"right": "2", "wrong": "1"}, [2]),
+    ({"outcome": "answered", "grade": "Wrong"}, [1, 2, 3, 4, 6]), ({"order": "hardest"}, [3, 6, 2, 1, 4, 5])])
+def test_a_filter_leaves_what_fits(page, wanted, left):
+    for name, value in wanted.items():
+        settle(page, lambda name=name, value=value: page.locator(f"[name={name}]").evaluate(
+            "(box, value) => { box.value = value; box.dispatchEvent(new Event('input', {bubbles: true})); }", value))
+    assert shown(page) == left
+    assert page.inner_text("#count") == f"{len(left)} of 6 questions"
+
+
+@pytest.mark.parametrize(("text", "left"), [
+    ("CAPITAL?", [1]), ("zanzibar", [1]), ("mount everett", [6]), ("nile", [5]), ("type: person", [2]), ("absent", []),
+    ("Lyon [2]", [1]), ("http_500", [3])])
+def test_a_text_is_found_in_questions_answers_and_passages(page, text, left):
+    settle(page, lambda: page.fill("[name=text]", text))
+    assert shown(page) == left
+    assert page.locator("#nothing").is_visible() == (not left)
+
+
+def test_choices_say_how_many_questions_they_would_leave(visit, shop_url):
+    page = visit(shop_url)
+    choices = page.locator("[name=outcome] option").all_inner_texts()
+    assert sorted(choices) == ["answered (6)", "any", "error (1)", "malformed (1)", "missing (1)", "refused (2)"]
+    settle(page, lambda: page.select_option("[name=right]", "1"))
+    assert sorted(page.locator("[name=outcome] option:not([disabled])").all_inner_texts()) == [
+        "answered (3)", "any", "refused (1)"]
+    assert page.locator("[name=wrong] option").all_inner_texts()[1:] == ["1 direct (0)", "2 draft (2)", "3 plan (0)"]
+
+
+def test_an_address_opens_the_same_view(visit, shop_url):
+    page = visit(shop_url)
+    settle(page, lambda: page.fill("[name=text]", "capital"))
+    settle(page, lambda: page.select_option("[name=agree]", "differ"))
+    opened(page, 1)
+    assert page.url.endswith("#questions?text=capital&agree=differ&open=capital")
+    again = visit(page.url)
+    again.locator(".question[open] .cards").wait_for()
+    assert [again.input_value(f"[name={name}]") for name in ("text", "agree")] == ["capital", "differ"]
+    assert shown(again) == [1]
+    assert again.evaluate("document.activeElement.parentElement.dataset.question") == "0"
+
+
+def test_a_link_from_a_chart_sets_the_filter_of_a_page_that_is_open(visit, shop_url):
+    page = visit(shop_url)
+    settle(page, lambda: page.evaluate("location.hash = '#questions?cell=2&cause=failed'"))
+    assert (shown(page), page.input_value("[name=cause]")) == ([3], "failed")
+    settle(page, lambda: page.click("#clear"))
+    assert (shown(page), page.url.partition("#")[2]) == ([1, 2, 3, 4, 5, 6], "questions")
+
+
+def test_a_question_that_does_not_fit_the_filter_of_its_address_is_there_all_the_same(visit, shop_url):
+    page = visit(f"{shop_url}#questions?outcome=error&open=river")
+    assert shown(page) == [5, 3]
+    assert page.inner_text("#count") == "1 of 6 questions"
+
+
+def test_answers_stand_side_by_side_with_what_became_of_them(visit, shop_url):
+    row = opened(visit(shop_url), 1)
+    assert row.locator(".card h4").all_inner_texts() == ["1 direct", "2 draft", "3 plan"]
+    assert row.locator(".card .badges").nth(1).inner_text().split("\n") == [
+        "✗ wrong", "answered", "Wrong", "by lexical", "reasoning error"]
+    assert row.locator(".answer").all_inner_texts() == ["Paris [1]", "Lyon [2] [7]", "Paris"]
+    assert row.locator(".unshown").all_inner_texts() == ["7", "[7] not shown"]
+    missing = opened(visit(shop_url), 2).locator(".card").nth(2)
+    assert "no record of this question" in missing.inner_text()
+
+
+def test_evidence_says_who_cited_it_and_what_is_gold(visit, shop_url):
+    row = opened(visit(shop_url), 1)
+    heads = [" ".join(text.split()) for text in row.locator(".passage > summary").all_inner_texts()]
+    assert heads == ["[1] gold.html plain, pages 3 to 4, characters 1,200 to 1,370 gold by chunk cited by 1",
+                     "[2] pages/2.html plain, pages 3 to 4, characters 1,200 to 1,286 cited by 2"]
+    assert row.locator("mark.gold-text").all_inner_texts() == ["Paris", "Paris"]
+
+
+def test_a_citation_leads_to_the_passage_that_it_names(visit, shop_url):
+    page = visit(shop_url)
+    row = opened(page, 1)
+    row.locator(".passage > summary").nth(1).click()
+    row.locator(".answer .cite").nth(1).click()
+    assert row.locator(".passage").nth(1).evaluate("passage => passage.open")
+    assert page.evaluate("document.activeElement.parentElement.dataset.place") == "1"
+
+
+def test_the_prompt_is_shown_as_it_was_sent(visit, shop_url):
+    row = opened(visit(shop_url), 1)
+    row.locator(".trace > summary").first.click()
+    row.locator(".part > summary").first.click()
+    run = shop()
+    assert row.locator(".part .prompt").first.text_content() == run.prompt(*run.records[0].result.evidence)
+    assert row.locator(".prompt .piece.cited.is-gold").count() == 1
+    assert row.locator(".message .role").all_inner_texts() == ["user", "reply"]
+
+
+def test_it_works_by_keyboard_alone(visit, shop_url):
+    page = visit(shop_url)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # skips to the questions
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.name") == "text"
+    settle(page, lambda: page.keyboard.type("which"))
+    page.locator(".question > summary").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.locator(".question[open] .cards").wait_for()
+    assert page.locator(".question[open]").get_attribute("data-question") == "3"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Next →"
+    page.keyboard.press("Enter")
+    page.locator('.question[data-question="4"] .cards').wait_for()
+    assert page.evaluate("document.activeElement.parentElement.dataset.question") == "4"
+    assert page.locator(".question[open]").count() == 1
+
+
+def test_what_is_left_out_is_said_where_it_would_stand(visit, tmp_path):
+    row = opened(visit(shop().write(tmp_path, budget=1).as_uri()), 1)
+    row.locator(".trace > summary").first.click()
+    row.locator(".trace .cut").first.wait_for()
+    assert row.locator(".passage .cut").first.text_content().startswith("Not in this page")
