@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.metrics import Scored, aggregate, outcomes, score
+from experiments.metrics.aggregate import share_among, share_of
 
 
 @dataclass
@@ -46,8 +47,11 @@ def test_the_published_unified_scores(counts, expected, scoring):
 
 @pytest.mark.parametrize("scoring", ["corrected", "as-published"])
 def test_always_refusing_scores_zero(scoring):
-    assert aggregate(rows_of(0, 0, 40, 40, 30, 30, scoring), scoring)["unified"] == \
-        {"mean": 0.0, "low": None, "high": None, "n": 70}
+    unified = aggregate(rows_of(0, 0, 40, 40, 30, 30, scoring), scoring)["unified"]
+    assert (unified["mean"], unified["n"]) == (0.0, 70)
+    # all 40 are -1, of -1 to 1, and all 30 are 1, of -1 to 1: half of each split's room
+    assert unified["high"] == pytest.approx(1 - 0.025 ** (1 / 40), abs=1e-9)
+    assert unified["low"] == pytest.approx(-(1 - 0.025 ** (1 / 30)), abs=1e-9)
 
 
 def test_citation_f1_is_the_harmonic_mean_of_the_averages():
@@ -57,7 +61,8 @@ def test_citation_f1_is_the_harmonic_mean_of_the_averages():
            Row(True, {"citation_precision": 0.0, "citation_recall": 1.0})]
     assert aggregate(two)["citation_f1"]["mean"] == 0.5
     none = [Row(True, {"citation_precision": 0.0, "citation_recall": 0.0})] * 2
-    assert aggregate(none)["citation_f1"] == {"mean": 0.0, "low": None, "high": None, "n": 2}
+    room = round(1 - 0.025 ** (1 / 2), 10)
+    assert aggregate(none)["citation_f1"] == {"mean": 0.0, "low": 0.0, "high": room, "n": 2}
 
 
 def test_metrics_that_do_not_apply_shrink_n_and_nothing_else():
@@ -67,8 +72,9 @@ def test_metrics_that_do_not_apply_shrink_n_and_nothing_else():
     assert aggregate([]) == {}
 
 
-def test_one_question_has_no_interval():
-    assert aggregate([Row(True, {"em": 1.0})])["em"] == {"mean": 1.0, "low": None, "high": None, "n": 1}
+def test_one_question_has_a_wide_interval():
+    assert aggregate([Row(True, {"em": 1.0})])["em"] == {"mean": 1.0, "low": 0.2065493144, "high": 1.0, "n": 1}
+    assert aggregate([Row(True, {"f1": 0.5})])["f1"] == {"mean": 0.5, "low": 0.0125, "high": 0.9875, "n": 1}
 
 
 def test_with_one_split_only_corrected_takes_it_and_published_halves_it():
@@ -90,13 +96,50 @@ def test_the_interval_of_a_share_is_wilsons(right, n, low, high):
     assert (figure["low"], figure["high"]) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
 
 
-def test_a_sample_without_spread_and_a_split_of_one_question_have_no_bootstrap_interval():
-    same = [Row(True, {"f1": 0.5, "unified": 0.5})] * 4
-    one = [Row(False, {"f1": 0.1, "unified": 1.0}), *(Row(True, {"f1": at / 4, "unified": at / 4}) for at in range(4))]
-    for rows in (same, one):
-        assert [(figure["low"], figure["high"]) for figure in aggregate(rows).values()] == [(None, None)] * 2
-    two = aggregate([*one, Row(False, {"f1": 0.0, "unified": 0.0})])
-    assert two["unified"]["low"] < two["unified"]["mean"] < two["unified"]["high"]
+def test_a_sample_without_spread_has_the_room_that_its_range_leaves():
+    left = 1 - 0.025 ** (1 / 4)  # Clopper and Pearson's upper limit of none of 4 is 0.6023646
+    assert left == pytest.approx(0.6023646, abs=1e-7)
+    figures = aggregate([Row(True, {"f1": 0.25, "unified": 0.25, "invalid_citations": 0.0})] * 4)
+    assert (figures["f1"]["low"], figures["f1"]["high"]) == (pytest.approx(0.25 - left / 4),
+                                                              pytest.approx(0.25 + left * 0.75))
+    assert figures["unified"]["low"] == pytest.approx(0.25 - left * 1.25)
+    # numbers without an upper bound: the Poisson rate that leaves 0 in 4 with a probability of 0.025
+    assert (figures["invalid_citations"]["low"], figures["invalid_citations"]["high"]) == (
+        0.0, pytest.approx(0.9222199, abs=1e-6))
+
+
+def test_a_split_of_one_question_adds_the_room_that_it_leaves():
+    answerable = [Row(True, {"unified": at / 4}) for at in range(5)]
+    alone = aggregate(answerable)["unified"]
+    both = aggregate([*answerable, Row(False, {"unified": 1.0})])["unified"]
+    assert both["mean"] == 0.75
+    below = (((alone["mean"] - alone["low"]) / 2) ** 2 + (0.975 * 2 / 2) ** 2) ** 0.5  # the one is of -1 to 1
+    assert both["low"] == pytest.approx(max(0.75 - below, -1), abs=0.02)
+    assert both["high"] == pytest.approx(0.75 + (alone["high"] - alone["mean"]) / 2, abs=0.02)
+
+
+def test_two_splits_without_a_common_question_each_leave_their_room():
+    one = aggregate([Row(True, {"f1": 0.2}), Row(False, {"f1": 0.9})])["f1"]
+    assert (one["mean"], one["low"], one["high"]) == (0.55, pytest.approx(0.55 - 0.4875 * 0.85**0.5),
+                                                       pytest.approx(0.55 + 0.4875 * 0.65**0.5))
+
+
+def test_questions_of_one_cluster_are_drawn_together():
+    rows = [Row(True, {"f1": at // 5 / 5, "em": float(at % 10 < 5)}) for at in range(30)]
+    apart, together = aggregate(rows), aggregate(rows, clusters=[str(at // 5) for at in range(30)])
+    for name in ("f1", "em"):
+        assert together[name]["mean"] == apart[name]["mean"]
+        assert together[name]["high"] - together[name]["low"] > 1.8 * (apart[name]["high"] - apart[name]["low"])
+    assert aggregate(rows, clusters=[str(at) for at in range(30)]) == apart
+    assert aggregate(rows[::-1], clusters=[f"x{at // 5}" for at in range(29, -1, -1)]) == together
+
+
+def test_a_share_of_clusters_without_spread_is_of_as_many_as_there_are():
+    rows = [Row(True, {"em": 0.0})] * 20
+    assert aggregate(rows, clusters=[str(at // 2) for at in range(20)])["em"]["high"] == \
+        pytest.approx(share_of(0, 10)["high"])
+    assert share_among([False] * 20, [str(at // 2) for at in range(20)])["high"] == share_of(0, 10)["high"]
+    assert share_among([True, False], ["a", "b"]) == share_of(1, 2)
 
 
 def test_equal_rows_give_equal_figures_in_any_order_and_the_seed_matters():
@@ -123,9 +166,9 @@ def test_intervals_hold_numbers_within_the_scores(pairs):
     figure = aggregate(rows, resamples=30).get("unified", {"n": 0})
     values = [value for _, value in pairs if value is not None]
     assert figure["n"] == len(values)
-    if figure.get("low") is not None:
-        assert figure["low"] < figure["high"]
-        assert min(values) - 1e-9 <= figure["low"] <= figure["high"] <= max(values) + 1e-9
+    if values:
+        assert -1 <= figure["low"] < figure["high"] <= 1
+        assert figure["low"] - 1e-9 <= figure["mean"] <= figure["high"] + 1e-9 or len(values) > 2
 
 
 def test_ten_thousand_questions_take_seconds():
@@ -133,5 +176,6 @@ def test_ten_thousand_questions_take_seconds():
                   hits={1: frozenset({0})}, gold_total=2)
     started = time.process_time()
     rows = [Row(at % 2 == 0, score(item)) for at in range(10_000)]
+    aggregate(rows, clusters=[str(at // 3) for at in range(10_000)])
     aggregate(rows)
     assert time.process_time() - started < 10

@@ -104,7 +104,9 @@ def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
     assert rows[0][3:] == [pytest.approx(2.2 / 3), None, pytest.approx(1 / 3), None]
     assert rows[1][4] == pytest.approx((-0.5 + 0.1 + 0.0) / 3)
     assert rows[2][4] == pytest.approx(-0.3)
-    assert view.rows[2][4]["low"] is None  # each question loses 0.3: no spread, no interval
+    left = 1 - 0.025 ** (1 / 3)  # each question loses 0.3: no spread, but the room between -1 and 1
+    assert view.rows[2][4]["low"] == pytest.approx(-0.3 - left * 0.7)
+    assert view.rows[2][4]["high"] == pytest.approx(-0.3 + left * 1.3)
     assert rows[1][5:] == [pytest.approx(1 / 3), 0.0]
 
 

@@ -100,7 +100,9 @@ def sample_of(rows: Sequence[Row], clusters: Sequence[str] | None = None) -> Sam
     split = np.array([not row.answerable for row in rows], dtype=np.intp)
     order = np.lexsort((*table.T[::-1], split))
     table, split = table[order], split[order]
-    units = np.arange(len(rows)) if clusters is None else np.unique(clusters, return_inverse=True)[1][order]
+    units = np.arange(len(rows))
+    if clusters is not None and len(set(clusters)) < len(rows):
+        units = np.unique(clusters, return_inverse=True)[1][order]
     mask = np.isfinite(table)
     sums, counts = (_by_unit(array, units, split) for array in (np.where(mask, table, 0.0), mask.astype(np.float64)))
     if len(sums) < len(rows):

@@ -95,9 +95,11 @@ def fit(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.in
     count = int(clusters.max()) + 1
     size = np.bincount(clusters, weights, count).astype(np.float64)
     means = np.array([np.bincount(clusters, weights * row, count) for row in scores]) / size
-    model = WLS(means.ravel(), np.repeat(design.matrix(), count, axis=0), np.tile(size, len(scores)))
+    matrix = design.matrix()
+    basis = np.linalg.svd(matrix)[2][:design.rank()].T  # of all that the cells determine; the rest is 0
+    model = WLS(means.ravel(), np.repeat(matrix @ basis, count, axis=0), np.tile(size, len(scores)))
     groups = np.tile(np.arange(count), len(scores))
     fitted = model.fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False})
     weighs = weight(size)
     few = weighs / (weighs - 1) if weighs > 1 else 1.0
-    return Fit(np.asarray(fitted.params), np.asarray(fitted.cov_params()) * few, weighs)
+    return Fit(basis @ fitted.params, basis @ fitted.cov_params() @ basis.T * few, weighs)

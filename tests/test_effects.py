@@ -1,0 +1,234 @@
+"""Main effects and interactions: against statsmodels' own regression, by hand, and over simulated scores."""
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.regression.linear_model import OLS
+
+from experiments.comparing.effects import effects
+from experiments.statistics import Clusters
+from experiments.statistics.design import design_of
+
+BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
+        "rules": "grounded", "condition": "given", "perturbation": None, "show": "question", "format": None,
+        "repeat": 0, "seed": None}
+
+
+@dataclass
+class Row:
+    scores: dict
+    answerable: bool = True
+    outcome: str = "answered"
+
+
+def cells(**factors):
+    """The product of the values, the last factor varying fastest."""
+    found = [{}]
+    for name, values in factors.items():
+        found = [{**one, name: value} for one in found for value in values]
+    return rows(*found)
+
+
+def rows(*differing):
+    return [{**BASE, **one, "id": str(place)} for place, one in enumerate(differing)]
+
+
+def effects_of(run, values, metric="f1", clusters=None, answerable=None, scoring="corrected"):
+    """Of cells by questions; None where there is no score."""
+    answers = {row["id"]: {f"q{place:04}": Row({metric: None if value is None else float(value)},
+                                               answerable is None or bool(answerable[place]))
+                           for place, value in enumerate(line)} for row, line in zip(run, values, strict=True)}
+    of = {f"q{place:04}": str(cluster) for place, cluster in enumerate(clusters if clusters is not None else [])}
+    return effects(run, answers, Clusters(of), metric, scoring)
+
+
+def by_name(found):
+    return {**{one["factor"]: one for one in found["factors"]},
+            **{tuple(one["factors"]): one for one in found["interactions"]}}
+
+
+def test_levels_have_their_means_and_effects_by_hand():
+    run = cells(reasoning=["direct", "chain_of_thought"], condition=["given", "full"])
+    found = effects_of(run, [[0.2, 0.4], [0.4, 0.6], [0.6, 0.4], [1.0, 1.0]])  # means 0.3, 0.5, 0.5, 1
+    named = by_name(found)
+    assert [(level["level"], level["mean"], level["effect"], level["n"]) for level in named["reasoning"]["levels"]] == [
+        ("direct", 0.4, -0.175, 4), ("chain_of_thought", 0.75, 0.175, 4)]
+    assert [(level["mean"], level["effect"]) for level in named["condition"]["levels"]] == [(0.4, -0.175),
+                                                                                           (0.75, 0.175)]
+    both = named["reasoning", "condition"]
+    assert [(cell["levels"], cell["mean"], cell["effect"]) for cell in both["cells"]] == [
+        (["direct", "given"], 0.3, 0.075), (["direct", "full"], 0.5, -0.075),
+        (["chain_of_thought", "given"], 0.5, -0.075), (["chain_of_thought", "full"], 1.0, 0.075)]
+
+
+def regression(run, values, clusters):
+    """Statsmodels' own, of every question in every cell, with a dummy for each question."""
+    design = design_of([{name: str(row[name]) for name in ("reasoning", "condition")} for row in run],
+                       ["reasoning", "condition"])
+    count = values.shape[1]
+    asked = np.tile(np.eye(count)[:, 1:], (len(run), 1))
+    table = np.hstack([np.repeat(design.matrix(), count, axis=0), asked - 1 / count])
+    groups = np.unique(np.tile(clusters, len(run)), return_inverse=True)[1]
+    fitted = OLS(values.ravel(), table).fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False},
+                                            use_t=True)
+    return design, fitted, len(set(clusters))
+
+
+@pytest.mark.parametrize("each", [1, 3])
+def test_effects_errors_and_tests_are_those_of_a_regression_with_a_dummy_for_each_question(each):
+    rng = np.random.default_rng(each)
+    run = cells(reasoning=["a", "b", "c"], condition=["given", "full"])
+    values = np.clip(rng.beta(0.6, 0.9, 30) + rng.normal(0, 0.2, (6, 30)), 0, 1)
+    clusters = np.arange(30) // each
+    design, fitted, groups = regression(run, values, clusters)
+    named = by_name(effects_of(run, values, clusters=clusters))
+    for term in (("reasoning",), ("reasoning", "condition")):
+        entry = named[term[0] if len(term) == 1 else term]
+        contrasts = np.pad(design.effects(term), [(0, 0), (0, 29)])
+        tested = fitted.t_test(contrasts)
+        levels = entry["levels"] if len(term) == 1 else entry["cells"]
+        assert [level["effect"] for level in levels] == pytest.approx(tested.effect)
+        errors = [(level["effect_high"] - level["effect_low"]) / 2 for level in levels]
+        wide = (groups / (groups - 1)) ** 0.5 * T975[groups - 1]
+        assert errors == pytest.approx(wide * tested.sd.ravel())
+        wald = float(fitted.wald_test(contrasts[[0, 2]], use_f=False, scalar=True).statistic) * (groups - 1) / groups
+        assert entry["p"] == pytest.approx(stats.f.sf(wald * (groups - 2) / (2 * (groups - 1)), 2, groups - 2))
+
+
+T975 = {29: 2.0452296421, 9: 2.2621571628}
+
+
+def test_two_levels_are_tested_as_a_paired_t_test_does():
+    rng = np.random.default_rng(1)
+    values = rng.uniform(size=(2, 20))
+    found = effects_of(cells(reasoning=["a", "b"]), values)
+    assert found["factors"][0]["p"] == pytest.approx(stats.ttest_rel(*values).pvalue)
+
+
+def test_unified_has_the_tables_means_and_the_room_of_its_splits():
+    values = [[1, 1, -1, 0.5, 0, 1], [0, 1, 0, 0.5, 1, 1]]
+    found = effects_of(cells(reasoning=["a", "b"]), values, "unified", answerable=[1, 1, 1, 1, 0, 0])
+    assert [level["mean"] for level in found["factors"][0]["levels"]] == [(1.5 / 4 + 0.5) / 2, (1.5 / 4 + 1) / 2]
+    one = effects_of(cells(reasoning=["a", "b"]), values, "unified", answerable=[1] * 6, scoring="as-published")
+    assert one["factors"][0]["levels"][0]["mean"] == pytest.approx(2.5 / 6 / 2)
+
+
+def test_repeats_and_seeds_are_no_factors():
+    run = cells(reasoning=["a", "b"], repeat=[0, 1])
+    found = effects_of(run, [[0, 1], [1, 1], [0, 0], [0, 0]])
+    assert [one["factor"] for one in found["factors"]] == ["reasoning"]
+    assert [(level["mean"], level["n"]) for level in found["factors"][0]["levels"]] == [(0.75, 4), (0, 4)]
+    assert effects_of(cells(repeat=[0, 1]), [[0, 1], [1, 1]]) is None
+
+
+def test_scores_without_any_difference_have_a_p_of_1_and_the_room_of_the_range():
+    found = effects_of(cells(reasoning=["a", "b"]), [[1, 1, 1], [1, 1, 1]])
+    left = 1 - 0.025 ** (1 / 3)
+    first, _ = found["factors"][0]["levels"]
+    assert (first["mean"], first["low"], first["high"]) == (1, pytest.approx(1 - left), 1)
+    assert (first["effect_low"], first["effect_high"]) == (pytest.approx(-left), pytest.approx(left))
+    assert found["factors"][0]["p"] == 1.0
+
+
+def test_a_difference_without_any_spread_has_no_p_of_0():
+    found = effects_of(cells(reasoning=["a", "b"]), [[1] * 6, [0] * 6])
+    assert found["factors"][0]["p"] == 2 ** -5
+
+
+def test_without_documents_a_retriever_has_no_effect_and_its_own_is_of_the_other_cells():
+    run = rows({"condition": "closed-book", "rules": "closed-book"},
+               *({"condition": "retrieved", "retrieval": "once", "retriever": name} for name in ("near", "far")))
+    found = effects_of(run, [[0.2, 0.2, 0.3], [0.8, 0.9, 0.8], [0.6, 0.5, 0.5]])
+    named = by_name(found)
+    assert set(named) == {"retriever", "condition"}
+    assert [level["mean"] for level in named["retriever"]["levels"]] == [pytest.approx(2.5 / 3), pytest.approx(1.6 / 3)]
+    assert [level["mean"] for level in named["condition"]["levels"]] == [pytest.approx(0.7 / 3), pytest.approx(4.1 / 6)]
+    assert any("Interactions that the cells cannot tell" in note for note in found["notes"])
+
+
+def test_factors_that_change_together_cannot_be_told_apart():
+    run = [row for row in cells(model=["m", "n"], reasoning=["a", "b"], condition=["given", "full"])
+           if (row["model"], row["reasoning"]) in (("m", "a"), ("n", "b"))]
+    found = effects_of(run, np.arange(12).reshape(4, 3) / 12)
+    assert [one["factor"] for one in found["factors"]] == ["condition"]
+    assert "The cells cannot tell the effects of these factors apart: model, reasoning." in found["notes"]
+
+
+def test_excluded_cells_leave_main_effects_and_drop_the_interaction():
+    run = cells(reasoning=["a", "b", "c"], condition=["given", "full"])[:-1]
+    rng = np.random.default_rng(3)
+    found = effects_of(run, rng.uniform(size=(5, 40)))
+    assert ([one["factor"] for one in found["factors"]], found["interactions"]) == (["reasoning", "condition"], [])
+    assert any("reasoning and condition" in note for note in found["notes"])
+
+
+def test_cells_and_questions_without_the_metric_are_left_out_and_counted():
+    run = cells(reasoning=["a", "b", "c"])
+    found = effects_of(run, [[0, 1, 0.5], [1, 1, None], [None] * 3])
+    assert [level["n"] for level in found["factors"][0]["levels"]] == [2, 2]
+    assert found["notes"][:2] == ["Cells without f1, which are left out: 1.",
+                                  "Questions without f1 in every cell, which are left out: 1."]
+    nothing = effects_of(run, [[None] * 3] * 3)
+    assert (nothing["factors"], nothing["interactions"]) == ([], [])
+
+
+def simulated(rng, difficulty, each, effect=0.0, both=0.0):
+    """Three ways under two conditions over 60 questions; `effect` of the last way, `both` with the last condition."""
+    documents = 60 // each
+    hard = np.repeat(rng.normal(0, difficulty, documents), each)
+    values = np.array([0.5 + hard + np.repeat(rng.normal(0, 0.1 * (each > 1), documents), each)
+                       + rng.normal(0, 0.2, 60) for _ in range(6)])
+    values[4:] += effect
+    values[5] += both
+    return values
+
+
+RUN = cells(reasoning=["a", "b", "c"], condition=["given", "full"])
+
+
+@pytest.mark.parametrize(("difficulty", "each"), [(0.0, 1), (0.4, 1), (0.3, 3)])
+def test_without_an_effect_tests_find_one_as_rarely_as_they_should_and_intervals_cover(difficulty, each):
+    rng = np.random.default_rng(each)
+    made = [by_name(effects_of(RUN, simulated(rng, difficulty, each), clusters=np.arange(60) // each))
+            for _ in range(300)]
+    for name in ("reasoning", "condition", ("reasoning", "condition")):
+        assert 0.02 <= np.mean([one[name]["p"] <= 0.05 for one in made]) <= 0.085
+    levels = [one["reasoning"]["levels"][0] for one in made]
+    assert 0.92 <= np.mean([level["effect_low"] <= 0 <= level["effect_high"] for level in levels]) <= 0.98
+    assert 0.92 <= np.mean([level["low"] <= 0.5 <= level["high"] for level in levels]) <= 0.985
+    assert np.mean([min(one["p_holm"] for one in entry.values()) <= 0.05 for entry in made]) <= 0.085
+
+
+def test_a_true_effect_and_a_true_interaction_are_found_and_told_apart():
+    rng = np.random.default_rng(9)
+    alone = [by_name(effects_of(RUN, simulated(rng, 0.4, 1, effect=0.15))) for _ in range(60)]
+    assert np.mean([one["reasoning"]["p_holm"] < 0.05 for one in alone]) > 0.9
+    assert np.mean([one["reasoning", "condition"]["p_holm"] < 0.05 for one in alone]) <= 0.1
+    both = [by_name(effects_of(RUN, simulated(rng, 0.4, 1, both=0.3))) for _ in range(60)]
+    found = [one["reasoning", "condition"] for one in both]
+    assert np.mean([one["p_holm"] < 0.05 for one in found]) > 0.9
+    effects = [one["cells"][5]["effect"] for one in found]
+    assert np.mean(effects) == pytest.approx(0.3 - 0.15 - 0.1 + 0.05, abs=0.02)
+
+
+def test_the_command_shows_them_and_what_it_cannot_is_one_line(serve, town, ragbed):
+    server = serve(town.reply)
+    path = town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "closed-book"])
+    assert ragbed("run", path)[0] == 0
+    status, out, err = ragbed("effects", town.run, "--metric", "f1")
+    assert (status, err) == (0, "")
+    assert "town: f1, corrected scoring: main effects" in out
+    assert "closed-book" in out
+    found = json.loads(ragbed("effects", town.run, "--json")[1])
+    stored = json.loads((town.run / "summary.json").read_text())
+    assert {name: found[name] for name in stored["effects"]} == stored["effects"]
+    assert [(pair["factor"], pair["n"]) for pair in stored["comparisons"]["pairs"]] == [
+        ("reasoning", 6), ("reasoning", 5), ("condition", 5), ("condition", 5)]
+    ragbed.refuses("effects", town.run, "--metric", "citation_f1", says=["computed of a whole set"])
+    ragbed.refuses("effects", town.run, "--metric", "accuracy", says=["accuracy is no metric of", "unified"])
+    assert ragbed("run", town.config(server.url, name="one"))[0] == 0
+    ragbed.refuses("effects", town.run.parent / "one", says=["nothing varies"])
+    alone = json.loads((town.run.parent / "one" / "summary.json").read_text())
+    assert (alone["comparisons"], alone["effects"]) == (None, None)
