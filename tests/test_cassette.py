@@ -1,8 +1,6 @@
 """Cassettes: a run in one file, made again elsewhere without a model, an index or a network, or refused."""
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 import os
 import shutil
@@ -12,10 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
-from agents.cassette import FREE, Cassette
-from documents.errors import RunError
+from agents.cassette import Cassette
 from retrieval.build import build_index
 
 DATA = Path(__file__).parent / "data"
@@ -117,7 +113,7 @@ def test_the_judge_of_a_run_is_not_asked_again(serve, town, taken):
 
 def test_searches_of_a_pool_are_given_again_without_its_embedder(serve, town, taken):
     server = serve(lambda _: "<Answer>Oslo [1]</Answer>")
-    other, done = taken(town.config(
+    other, _ = taken(town.config(
         server.url, benchmark={"kind": "hotpotqa", "path": str(DATA / "hotpotqa/hotpot_dev_distractor_v1.json")},
         conditions="retrieved", perturbations=["none", "negatives@2"], reasoning=["direct", "chain_of_thought"],
         retriever=[{"k": 4}, {"k": 3, "over": "all", "name": "all@3"}]), server)
@@ -145,8 +141,9 @@ def test_a_run_over_an_index_is_made_again_without_the_index(serve, town, taken,
     copy = Path(shutil.copytree(index, town.folder / "index"))
     server = serve(town.reply)
     other, _ = taken(town.config(
-        server.url, benchmark=own(town), conditions=["retrieved", "evidence", "full"], retriever={"index": str(copy), "k": 2},
-        perturbations=["none", "negatives@2", "gold_at@2", "shuffle"]), server, gone=[copy])
+        server.url, benchmark=own(town), conditions=["retrieved", "evidence", "full"],
+        retriever={"index": str(copy), "k": 2}, perturbations=["none", "negatives@2", "gold_at@2", "shuffle"]),
+        server, gone=[copy])
     results = [json.loads(result) for _, _, result in rows(other / "runs" / "town")]
     sources = {passage["source"] for one in results for passage in one["evidence"]}
     assert sources >= {f"town{number}.md" for number in range(4)}
@@ -210,6 +207,28 @@ def test_a_search_that_was_not_recorded_is_missed_whatever_is_there_now(town, ra
     assert len(server.requests) == asked
 
 
+def test_a_run_from_before_searches_were_kept_is_replayed_with_its_index_once(serve, town, ragbed, index):
+    copy = Path(shutil.copytree(index, town.folder / "index"))
+    path = town.config(serve(town.reply).url, benchmark=own(town), conditions=["retrieved", "evidence"],
+                       retriever={"index": str(copy), "k": 2})
+    assert ragbed("run", path)[0] == 0
+    before = rows(town.run)
+    with sqlite3.connect(town.run / "records.sqlite") as connection:
+        connection.execute("DELETE FROM searches")
+        connection.execute("DELETE FROM pins WHERE name = 'searches'")
+    connection.close()
+    export = ["cassette", "export", town.run, "--out", town.folder / "c.gz"]
+    ragbed.refuses(*export, says=["did not keep what searches find", "--journal replay"])
+    copy.rename(town.folder / "moved")
+    ragbed.refuses("run", path, "--journal", "replay", says=["index", "does not exist"])
+    (town.folder / "moved").rename(copy)
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    shutil.rmtree(copy)
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert rows(town.run) == before
+    assert ragbed(*export)[0] == 0
+
+
 def test_a_judge_that_is_missed_counts_too(serve, town, ragbed, exported):
     file, server = exported()
     path = town.config(server.url, file="judged", judge=f"{server.url}#judge")
@@ -251,7 +270,7 @@ def test_a_run_of_another_origin_is_refused_and_a_replay_continues(town, ragbed,
 
 
 def test_what_does_not_go_together_is_one_line(town, ragbed, exported):
-    file, server = exported()
+    file, _ = exported()
     ragbed.refuses("run", "--replay", file, "--retry", says=["--replay makes no call"])
     ragbed.refuses("run", "--replay", file, "--journal", "live", says=["--replay makes no call"])
     ragbed.refuses("run", "--replay", file, "--model", "openai:x", says=["--model goes with a TARGET"])
@@ -263,118 +282,3 @@ def test_what_does_not_go_together_is_one_line(town, ragbed, exported):
     ragbed.refuses("cassette", "export", town.run, "--out", town.folder / "none" / "c.gz", says=["No such file"])
     (town.run / "summary.json").unlink()
     ragbed.refuses("cassette", "export", town.run, "--out", file, says=["has not finished"])
-
-
-# The file.
-
-def lines(file: Path) -> list[dict]:
-    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
-
-
-def put(file: Path, fields: list, hashed: bool = True) -> None:
-    """Write lines as a cassette, with the hash that they ought to have."""
-    written = [(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)) + "\n" for one in fields]
-    if hashed:
-        end = {**fields[-1], "sha256": hashlib.sha256("".join(written[:-1]).encode()).hexdigest()}
-        written[-1] = json.dumps(end) + "\n"
-    file.write_bytes(gzip.compress("".join(written).encode()))
-
-
-def test_equal_runs_make_equal_bytes_and_the_file_can_be_looked_at(town, ragbed, exported):
-    file, server = exported()
-    one = file.read_bytes()
-    assert ragbed("run", town.config(server.url), "--fresh")[0] == 0
-    assert ragbed("cassette", "export", town.run, "--out", file)[0] == 0
-    assert file.read_bytes() == one
-    head, *rest, end = lines(file)
-    assert (head["cassette"], head["version"], head["run"]["name"]) == ("ragbed", 1, "town")
-    assert "out" not in head["run"]["settings"]
-    assert [next(iter(line)) for line in rest] == ["text"] * (len(rest) - 6) + ["call"] * 6
-    assert end["end"] == {"texts": len(rest) - 6, "calls": 6, "searches": 0}
-    texts = [line["content"] for line in rest if "text" in line]
-    assert len(set(texts)) == len(texts)
-    status, out, _ = ragbed("cassette", "show", file, "--json")
-    held = json.loads(out)
-    assert (status, held["calls"], held["questions"], held["tokens"]["prompt"]) == (0, 6, 6, 4200)
-    assert "6 calls, 0 searches" in ragbed("cassette", "show", file)[1]
-
-
-def test_no_key_is_in_a_cassette(serve, town, ragbed, monkeypatch):
-    monkeypatch.setenv("RAGBED_API_KEY", "sk-canary-0123456789")
-    server = serve(lambda body: {"status": 400, "error": {"message": "no sk-canary-0123456789"}}
-                   if "town 2" in str(body) else "<Answer>sk-canary-0123456789</Answer>")
-    assert ragbed("run", town.config(server.url))[0] == 0
-    assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
-    unpacked = gzip.decompress((town.folder / "c.gz").read_bytes())
-    assert b"[key]" in unpacked
-    assert b"canary" not in unpacked
-
-
-def test_a_file_that_is_cut_or_altered_anywhere_is_one_line(town, ragbed, exported):
-    file, _ = exported()
-    whole = file.read_bytes()
-    for place in (0, 1, 10, len(whole) // 2, len(whole) - 9, len(whole) - 1):
-        file.write_bytes(whole[:place])
-        ragbed.refuses("run", "--replay", file, says=["c.gz", "damaged" if place > 10 else "no cassette"])
-    for place in range(10, len(whole), len(whole) // 25):
-        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1:])
-        with pytest.raises(RunError):
-            Cassette.open(file)
-    file.write_bytes(whole + b"more")
-    ragbed.refuses("cassette", "show", file, says=["damaged"])
-
-
-def test_what_is_no_cassette_is_one_line(town, ragbed, tmp_path):
-    for name, data in (("text", b"not packed"), ("empty", b""), ("other.gz", gzip.compress(b"{}\n")),
-                       ("list.gz", gzip.compress(b"[1]\n")), ("deep.gz", gzip.compress(b"[" * 200_000)),
-                       ("number.gz", gzip.compress(b"9" * 10_000)), ("bytes.gz", gzip.compress(b"\xff\xfe\n"))):
-        (tmp_path / name).write_bytes(data)
-        ragbed.refuses("run", "--replay", tmp_path / name, says=[name, "no cassette"])
-    ragbed.refuses("run", "--replay", tmp_path / "none", says=["none", "No such file"])
-    ragbed.refuses("run", "--replay", tmp_path, says=["Is a directory"])
-
-
-def changes(fields: list[dict]) -> dict[str, list]:
-    """Cassettes whose hash fits, and whose lines do not."""
-    head, *rest, end = fields
-    text = next(place for place, line in enumerate(rest) if "text" in line)
-    call = next(place for place, line in enumerate(rest) if "call" in line)
-
-    def with_line(place, **changed):
-        return [head, *rest[:place], {**rest[place], **changed}, *rest[place + 1:], end]
-
-    return {"not the one of its hash": with_line(text, content="Another."),
-            "is missing": [head, *rest[:text], *rest[text + 1:], end],
-            "either a reply or a failure": with_line(call, reply=None),
-            "reply.usage.prompt_tokens": with_line(call, reply={**rest[call]["reply"], "usage": {"prompt_tokens": "x"}}),
-            "call: String should match": with_line(call, call="../../etc"),
-            "not those that were written": [head, *rest[:-1], end],
-            "has no place there": [head, *rest, end, end],
-            "Extra inputs": with_line(call, more=1),
-            "not readable": [head, "[" * 100_000, end],
-            "cut short": [head, *rest],
-            "newer ragbed, in format 2": [{**head, "version": 2}, *rest, end],
-            "no cassette": [*rest, end],
-            "does not say what its run was": [{**head, "run": {"name": "town"}}, *rest, end]}
-
-
-def test_lines_that_do_not_fit_are_one_line_and_nothing_is_begun(town, ragbed, exported, tmp_path):
-    file, _ = exported()
-    for said, fields in changes(lines(file)).items():
-        put(file, fields, hashed="end" in fields[-1])
-        ragbed.refuses("run", "--replay", file, "--out", tmp_path / "again", says=["c.gz", said])
-    assert not (tmp_path / "again").exists()
-
-
-def test_a_file_that_unpacks_to_more_than_it_says_ends_soon(town, ragbed, exported, monkeypatch):
-    file, _ = exported()
-    fields = lines(file)
-    put(file, [fields[0], " " * (40 << 20), *fields[1:]])
-    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
-    monkeypatch.setattr("agents.cassette.FREE", 1 << 20)
-    content = "x" * 100_000
-    text = json.dumps({"text": hashlib.sha256(f"{len(content)}:{content}".encode()).hexdigest()[:32],
-                       "content": content})
-    put(file, [fields[0], *[text] * 200, *fields[1:]])
-    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
-    assert FREE > 1 << 20

@@ -105,6 +105,17 @@ async def test_a_miss_names_the_nearest_prompt_and_is_no_call(serve, tmp_path):
     database.close()
 
 
+async def test_misses_over_many_long_prompts_read_them_once(serve, tmp_path):
+    server = serve(lambda _: "x")
+    far = [replace(ASK, messages=(Message("user", (f"{number:04d} " * 2000, "Where?")),)) for number in range(300)]
+    await ask(tmp_path / "j", server.url, *far)
+    near = [replace(one, messages=(Message("user", (one.messages[0].parts[0], "Who?")),)) for one in far]
+    begun = time.process_time()
+    missed = await ask(tmp_path / "j", server.url, *near, mode="replay")
+    assert time.process_time() - begun < 3
+    assert all("differs from character 10002: recorded 'ere?', asked 'o?'" in one.outcome.message for one in missed)
+
+
 async def test_equal_calls_at_the_same_moment_are_one(serve, tmp_path):
     server = serve([{"text": "Norway", "delay": 0.1}])
     database = Database(tmp_path / "j", SCHEMA)

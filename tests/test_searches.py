@@ -5,7 +5,12 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from agents.search import Searcher
+import pytest
+
+from agents.database import Database
+from agents.search import Kept, Searcher
+from agents.searches import SCHEMA, Searches
+from documents.errors import ReplayMiss
 from documents.types import Chunk
 from retrieval.types import Hit
 from strategies.types import Search
@@ -37,3 +42,43 @@ async def test_searches_of_many_questions_go_together_and_equal_ones_once():
     asked = [query for queries, k in pages.batches if k == 5 for query in queries]
     assert sorted(asked) == ["a", "b", "c", "d"]
     assert len(pages.batches) <= 3
+
+
+def kept(database: Database, mode: str = "record", of: str = "pages") -> Kept[str]:
+    searches = Searches(lambda document: f"{document}.md")
+    searches.begin(database, mode)
+    return Kept(searches, "the index", lambda query, k: {"of": of, "query": query, "k": k})
+
+
+async def test_what_was_found_is_given_again_without_a_retriever_and_nothing_else_is(tmp_path):
+    database = Database(tmp_path / "d", SCHEMA)
+    first = kept(database)
+    searcher = Searcher(Pages(), 5, first)
+    hits = await searcher.hits("a", 5)
+    searcher.close()
+    again = kept(database, "replay")
+    replay = Searcher(None, 5, again)
+    assert await replay.hits("a", 5) == hits
+    assert again.searches.sources == {"oslo": "oslo.md"}
+    for query, k in (("a", 4), ("b", 5)):
+        with pytest.raises(ReplayMiss, match="the journal holds nothing that the index found for"):
+            await replay.hits(query, k)
+    replay.close()
+    other = Searcher(None, 5, kept(database, "replay", of="other pages"))
+    with pytest.raises(ReplayMiss):
+        await other.hits("a", 5)
+    other.close()
+    database.close()
+
+
+async def test_a_search_that_is_kept_is_not_made_again_but_in_mode_live(tmp_path):
+    database = Database(tmp_path / "d", SCHEMA)
+    for mode, searched in (("record", 1), ("record", 0), ("live", 1)):
+        pages = Pages()
+        searcher = Searcher(pages, 5, kept(database, mode))
+        for _ in range(2):
+            await searcher.hits("a", 5)
+        searcher.close()
+        assert len(pages.batches) == searched
+    assert database.read("SELECT count(*) FROM searches") == [(1,)]
+    database.close()

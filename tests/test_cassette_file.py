@@ -1,0 +1,144 @@
+"""The file of a cassette: equal bytes for equal runs, no secrets, and one line for whatever is not whole."""
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from agents.cassette import Cassette
+from agents.database import Database
+from agents.journal import SCHEMA
+from documents.errors import RunError
+
+
+@pytest.fixture
+def file(serve, town, ragbed):
+    """The cassette of a run."""
+    assert ragbed("run", town.config(serve(town.reply).url))[0] == 0
+    assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
+    return town.folder / "c.gz"
+
+
+def lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+
+
+def put(file: Path, fields: list, hashed: bool = True) -> None:
+    """Write lines as a cassette, with the hash that they ought to have."""
+    written = [(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)) + "\n" for one in fields]
+    if hashed:
+        end = {**fields[-1], "sha256": hashlib.sha256("".join(written[:-1]).encode()).hexdigest()}
+        written[-1] = json.dumps(end) + "\n"
+    file.write_bytes(gzip.compress("".join(written).encode()))
+
+
+def test_equal_runs_make_equal_bytes_and_the_file_can_be_looked_at(town, ragbed, file):
+    one = file.read_bytes()
+    assert ragbed("run", town.folder / "town.yaml", "--fresh")[0] == 0
+    assert ragbed("cassette", "export", town.run, "--out", file)[0] == 0
+    assert file.read_bytes() == one
+    head, *rest, end = lines(file)
+    assert (head["cassette"], head["version"], head["run"]["name"]) == ("ragbed", 1, "town")
+    assert "out" not in head["run"]["settings"]
+    assert [next(iter(line)) for line in rest] == ["text"] * (len(rest) - 6) + ["call"] * 6
+    assert end["end"] == {"texts": len(rest) - 6, "calls": 6, "searches": 0}
+    texts = [line["content"] for line in rest if "text" in line]
+    assert len(set(texts)) == len(texts)
+    status, out, _ = ragbed("cassette", "show", file, "--json")
+    held = json.loads(out)
+    assert (status, held["calls"], held["questions"], held["tokens"]["prompt"]) == (0, 6, 6, 4200)
+    assert "6 calls, 0 searches" in ragbed("cassette", "show", file)[1]
+
+
+def test_no_key_is_in_a_cassette(serve, town, ragbed, monkeypatch):
+    monkeypatch.setenv("RAGBED_API_KEY", "sk-canary-0123456789")
+    server = serve(lambda body: {"status": 400, "error": {"message": "no sk-canary-0123456789"}}
+                   if "town 2" in str(body) else "<Answer>sk-canary-0123456789</Answer>")
+    assert ragbed("run", town.config(server.url))[0] == 0
+    assert ragbed("cassette", "export", town.run, "--out", town.folder / "c.gz")[0] == 0
+    unpacked = gzip.decompress((town.folder / "c.gz").read_bytes())
+    assert b"[key]" in unpacked
+    assert b"canary" not in unpacked
+
+
+def test_a_file_that_is_cut_or_altered_anywhere_is_one_line(ragbed, file):
+    whole = file.read_bytes()
+    for place in (0, 1, 10, len(whole) // 2, len(whole) - 9, len(whole) - 1):
+        file.write_bytes(whole[:place])
+        ragbed.refuses("run", "--replay", file, says=["c.gz", "damaged" if place > 10 else "no cassette"])
+    for place in range(10, len(whole), len(whole) // 25):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1:])
+        with pytest.raises(RunError):
+            Cassette.open(file)
+    file.write_bytes(whole + b"more")
+    ragbed.refuses("cassette", "show", file, says=["damaged"])
+
+
+def test_what_is_no_cassette_is_one_line(ragbed, tmp_path):
+    for name, data in (("text", b"not packed"), ("empty", b""), ("other.gz", gzip.compress(b"{}\n")),
+                       ("list.gz", gzip.compress(b"[1]\n")), ("deep.gz", gzip.compress(b"[" * 200_000)),
+                       ("number.gz", gzip.compress(b"9" * 10_000)), ("bytes.gz", gzip.compress(b"\xff\xfe\n"))):
+        (tmp_path / name).write_bytes(data)
+        ragbed.refuses("run", "--replay", tmp_path / name, says=[name, "no cassette"])
+    ragbed.refuses("run", "--replay", tmp_path / "none", says=["none", "No such file"])
+    ragbed.refuses("run", "--replay", tmp_path, says=["Is a directory"])
+
+
+def changes(fields: list[dict]) -> dict[str, list]:
+    """Cassettes whose hash fits, and whose lines do not."""
+    head, *rest, end = fields
+    text = next(place for place, line in enumerate(rest) if "text" in line)
+    call = next(place for place, line in enumerate(rest) if "call" in line)
+
+    def with_line(place, **changed):
+        return [head, *rest[:place], {**rest[place], **changed}, *rest[place + 1:], end]
+
+    return {"not the one of its hash": with_line(text, content="Another."),
+            "is missing": [head, *rest[:text], *rest[text + 1:], end],
+            "either a reply or a failure": with_line(call, reply=None),
+            "reply.usage.prompt_tokens": with_line(call, reply={"text": "", "usage": {"prompt_tokens": "x"}}),
+            "call: String should match": with_line(call, call="../../etc"),
+            "not those that were written": [head, *rest[:-1], end],
+            "has no place there": [head, *rest, end, end],
+            "Extra inputs": with_line(call, more=1),
+            "not readable": [head, "[" * 100_000, end],
+            "cut short": [head, *rest],
+            "newer ragbed, in format 2": [{**head, "version": 2}, *rest, end],
+            "no cassette": [*rest, end],
+            "does not say what its run was": [{**head, "run": {"name": "town"}}, *rest, end]}
+
+
+def test_lines_that_do_not_fit_are_one_line_and_nothing_is_begun(ragbed, file, tmp_path):
+    for said, fields in changes(lines(file)).items():
+        put(file, fields, hashed="end" in fields[-1])
+        ragbed.refuses("run", "--replay", file, "--out", tmp_path / "again", says=["c.gz", said])
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_file_that_unpacks_to_more_than_it_says_ends_soon(ragbed, file, monkeypatch):
+    fields = lines(file)
+    put(file, [fields[0], " " * (40 << 20), *fields[1:]])
+    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
+    monkeypatch.setattr("agents.cassette.FREE", 1 << 20)
+    content = "x" * 100_000
+    text = json.dumps({"text": hashlib.sha256(f"{len(content)}:{content}".encode()).hexdigest()[:32],
+                       "content": content})
+    put(file, [fields[0], *[text] * 200, *fields[1:]])
+    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
+
+
+def test_what_changes_while_it_is_taken_in_leaves_nothing(file, tmp_path):
+    whole = Cassette.open(file)
+    fields = lines(file)
+    fields[-2]["reply"]["text"] = "Other."
+    put(file, fields)
+    database = Database(tmp_path / "d", SCHEMA)
+    with pytest.raises(RunError, match="changed while it was read"), database.at_once():
+        whole.read_into(database)
+    for table in ("calls", "texts"):
+        assert database.read(f"SELECT count(*) FROM {table}") == [(0,)]
+    assert database.put_text("kept") == database.put_text("kept")
+    database.close()
