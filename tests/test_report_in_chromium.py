@@ -53,15 +53,16 @@ def test_the_cells_to_be_set_side_by_side_are_chosen_among_many(visit, attack_ur
     assert page.url.partition("side=")[2].startswith("1%2C5")
 
 
-def test_a_phone_needs_no_sideways_scrolling(visit, attack_url):
-    page = visit(attack_url, viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_neither_a_phone_nor_a_desk_needs_sideways_scrolling(visit, attack_url, width):
+    page = visit(attack_url, viewport={"width": width, "height": 800}, is_mobile=width < 500)
     for number in (1, 2, 3, 4):
         row = opened(page, number)
         row.locator(".trace > summary").first.click()
         row.locator(".steps").first.wait_for()
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     page.locator(".prompt").first.wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_a_long_line_begins_and_can_be_shown_further(visit, attack_url):

@@ -74,7 +74,7 @@ class Listing:
         rows = [row for _, row in sorted(self._rows, key=lambda row: row[0])]
         of_cells = [causes.get(cell.id, {}) for cell in self._cells]
         numbers = Words("")
-        caused = [numbers(of_cell.get(row["id"], "")) for row in rows for of_cell in of_cells]
+        caused = [numbers(visible(of_cell.get(row["id"], ""))) for row in rows for of_cell in of_cells]
         return {
             "cells": [{"number": cell.number, "label": cell.label} for cell in self._cells],
             "words": {"outcome": list(self._outcomes.known), "grade": list(self._grades.known),

@@ -61,7 +61,7 @@ function glanceOf(question, data, chosen) {
     box.addEventListener("change", () => chooseCell(question, place, box.checked));
     const kind = markAt(question, place);
     return el("tr", { class: chosen.includes(place) ? "chosen" : null },
-      el("th", { scope: "row" }, el("label", null, box, " ", number(cell.number), " ", cell.label)),
+      el("th", { scope: "row" }, el("label", null, box, number(cell.number), el("span", null, cell.label))),
       el("td", { class: "nowrap" }, mark(kind), el("span", { class: "words" }, ` ${MARKS[kind][1]}`)),
       Object.keys(index.causes).length ? el("td", { class: "why" }, wordAt("cause", question, place) === "right" ? "" : causeWords(wordAt("cause", question, place))) : null,
       el("td", { class: "said" }, el("span", { dir: "auto" }, answer ? firstWords(answer) : "")));
