@@ -1,0 +1,101 @@
+"""Which cells of a run are compared with which, and what stands for repeats and seeds."""
+from dataclasses import dataclass
+
+import pytest
+
+from experiments.comparing import every
+from experiments.comparing.every import comparisons
+from experiments.statistics import Clusters
+
+BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
+        "rules": "grounded", "condition": "given", "perturbation": None, "show": "question", "format": None,
+        "repeat": 0, "seed": None}
+CLOSED = {"condition": "closed-book", "rules": "closed-book"}
+
+
+@dataclass
+class Row:
+    scores: dict
+    answerable: bool = True
+    outcome: str = "answered"
+
+
+def compared(*cells, scores=None, metric="f1", clusters=None):
+    """The comparisons of cells by name, each with the same scores where none are given."""
+    run = [{**BASE, **cell, "id": name} for name, cell in cells]
+    scores = scores or {row["id"]: [0.0, 0.5, 1.0] for row in run}
+    answers = {name: {f"q{place}": Row({metric: value}) for place, value in enumerate(values)}
+               for name, values in scores.items()}
+    return comparisons(run, answers, Clusters(clusters or {}), metric, "corrected")
+
+
+def pairs(found):
+    return [(pair["factor"], pair["first"], pair["second"]) for pair in found["pairs"]]
+
+
+def test_cells_that_differ_in_two_factors_are_no_pair():
+    found = compared(("a", {}), ("b", {"reasoning": "cot"}), ("c", {"reasoning": "cot", "model": "n"}))
+    assert pairs(found) == [("model", "b", "c"), ("reasoning", "a", "b")]
+
+
+def test_what_has_no_effect_closed_book_is_no_difference():
+    searched = {"condition": "retrieved", "retrieval": "once"}
+    found = compared(("none", CLOSED), ("near", {**searched, "retriever": "near"}),
+                     ("far", {**searched, "retriever": "far", "perturbation": "shuffle"}),
+                     ("open", {"condition": "given", "rules": "open"}))
+    assert pairs(found) == [("condition", "none", "near"), ("condition", "none", "far"), ("condition", "none", "open")]
+
+
+def test_a_perturbation_is_compared_with_none():
+    found = compared(("plain", {}), ("shuffled", {"perturbation": "shuffle"}),
+                     ("more", {"perturbation": "negatives@5"}))
+    assert pairs(found) == [("perturbation", "plain", "shuffled"), ("perturbation", "plain", "more"),
+                            ("perturbation", "shuffled", "more")]
+
+
+def test_repeats_and_seeds_are_averaged_and_stand_under_the_first_cell():
+    found = compared(("a0", {}), ("b0", {"reasoning": "cot"}), ("a1", {"repeat": 1}),
+                     ("b1", {"reasoning": "cot", "repeat": 1}),
+                     scores={"a0": [0, 1, 1], "a1": [1, 1, 0], "b0": [1, 1, 1], "b1": [1, 1, 0]}, metric="em")
+    pair, = found["pairs"]
+    assert (pair["first"], pair["second"], pair["n"]) == ("a0", "b0", 3)
+    assert (pair["before"], pair["after"]) == (pytest.approx(2 / 3), pytest.approx(2.5 / 3))
+    assert (pair["test"], pair["gained"], pair["lost"]) == ("permutation", 1, 0)
+    assert 0 < pair["before_low"] < pair["before"] < pair["before_high"] < 1
+    assert any("mean over repeats and seeds" in note for note in found["notes"])
+
+
+def test_shares_are_tested_exactly_and_clusters_together():
+    scores = {"a": [0.0] * 8, "b": [1.0] * 8}
+    cells = ("a", {}), ("b", {"reasoning": "cot"})
+    one, = compared(*cells, scores=scores, metric="em")["pairs"]
+    assert (one["test"], one["p"], one["p_holm"], one["clusters"]) == ("McNemar", 2 / 256, 2 / 256, 8)
+    two, = compared(*cells, scores=scores, metric="em", clusters={f"q{n}": str(n // 2) for n in range(8)})["pairs"]
+    assert (two["test"], two["p"], two["clusters"]) == ("permutation", 2 / 16, 4)
+
+
+def test_all_have_an_interval_and_p_is_corrected_over_all():
+    found = compared(*((name, {"reasoning": name}) for name in "abcd"),
+                     scores={name: [0.1 * place + 0.05 * at for at in range(9)] for place, name in enumerate("abcd")})
+    assert len(found["pairs"]) == 6
+    assert all(pair["low"] < pair["difference"] < pair["high"] for pair in found["pairs"])
+    assert {pair["p"] for pair in found["pairs"]} == {2 / 512}
+    assert {pair["p_holm"] for pair in found["pairs"]} == {12 / 512}
+    assert found["notes"][-1].startswith("p (Holm) is corrected for 6 comparisons")
+
+
+def test_one_cell_has_no_comparison_and_cells_without_the_metric_are_counted():
+    assert compared(("a", {})) is None
+    found = compared(("a", {}), ("b", {"reasoning": "cot"}), scores={"a": [1.0, 1.0], "b": [None, None]})
+    assert (found["pairs"], found["notes"]) == ([], ["Pairs of cells of which no question has f1 in both: 1."])
+
+
+def test_of_too_many_pairs_those_against_the_first_are_tested(monkeypatch):
+    cells = [(f"{way}{model}", {"reasoning": way, "model": model}) for way in "abcd" for model in "mno"]
+    assert len(compared(*cells)["pairs"]) == 3 * 6 + 4 * 3
+    monkeypatch.setattr(every, "MOST", 20)
+    found = compared(*cells)
+    assert len(found["pairs"]) == 3 * 3 + 4 * 2
+    assert any("30 pairs of cells differ in one factor" in note for note in found["notes"])
+    monkeypatch.setattr(every, "MOST", 10)
+    assert {pair[1] for pair in pairs(compared(*cells))} == {"am"}
