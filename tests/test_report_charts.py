@@ -9,7 +9,7 @@ from experiments.report.cells import table
 from experiments.report.cost import cost_of
 from experiments.report.grid import crossed, grids
 from experiments.report.plot import plot
-from experiments.report.scatter import apart
+from experiments.report.scatter import apart, beside
 from experiments.report.tradeoff import tradeoff
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -142,7 +142,11 @@ def test_colours_and_shapes_stand_for_the_two_factors(report):
     assert [spot["class"] for spot in report.select("#plot a.spot")] == [["spot", "c1"], ["spot", "c2"]] * 3
 
 
-def test_points_of_like_cost_are_moved_apart_and_others_stay():
+def test_points_that_would_hide_each_other_are_moved_apart_and_others_stay():
+    assert beside([10.0, 50.0, 10.0, 10.5], [20.0, 20.0, 80.0, 24.0]) == [9.25, 50.0, 10.0, 11.25]
+
+
+def test_places_are_moved_as_little_as_keeps_them_apart():
     assert apart([10.0, 100.0, 10.0], gap=0.02) == [9.0, 100.0, 11.0]
 
 

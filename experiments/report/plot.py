@@ -7,7 +7,7 @@ from itertools import pairwise
 from experiments.report.axes import Axis, cost_axis, quality_axis
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.cost import Cost, front
-from experiments.report.scatter import Scatter, Spot, apart, looks
+from experiments.report.scatter import Scatter, Spot, beside, looks
 from experiments.report.words import column_words, interval, metric_words, plural
 
 _LEAST = {"unified": -0.5}  # of metrics that go below 0
@@ -24,10 +24,11 @@ def plot(table: Table, cost: Cost) -> Scatter | None:
                      _LEAST.get(table.quality, 0.0))
     styles, keys = looks(table)
     best = {cell.id for cell in front(table, cost)}
-    places = apart([x.at(cost.of[cell.id]) for cell, _, _ in found])
-    spots = tuple(Spot(cell, styles[cell.id], place, y.down(figure.mean or 0.0), None,
-                       _up(figure, y), _lines(cell, column, figure, cost), cell.id in best)
-                  for (cell, column, figure), place in zip(found, places, strict=True))
+    heights = [y.down(figure.mean or 0.0) for _, _, figure in found]
+    places = beside([x.at(cost.of[cell.id]) for cell, _, _ in found], heights)
+    spots = tuple(Spot(cell, styles[cell.id], place, height, None, _up(figure, y), _lines(cell, column, figure, cost),
+                       cell.id in best)
+                  for (cell, column, figure), place, height in zip(found, places, heights, strict=True))
     title = column_words(table.judges[0]) if len(table.judges) == 1 else \
         f"{metric_words(table.quality)} (judges differ: see the table)"
     return Scatter(spots, x, y, cost.unit + (", logarithmic" if x.logarithmic else ""), f"mean {title}", keys,
