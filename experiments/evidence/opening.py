@@ -51,8 +51,10 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
                 _open_searcher(cell, settings, resources, progress)
             elif cell.retriever is not None:
                 _open_pool(retriever_named(settings, cell.retriever), resources)
-        for searcher in (*resources.searchers.values(), *(pooled.searcher for pooled in resources.pools.values())):
+        for searcher in resources.searchers.values():
             stack.callback(searcher.close)
+        for pooled in resources.pools.values():
+            stack.callback(pooled.searcher.close)
         if mode is not None:
             for pool in {id(one.pool): one.pool for one in resources.pools.values() if one.pool is not None}.values():
                 pool.embed(progress)
