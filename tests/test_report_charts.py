@@ -55,7 +55,9 @@ SUMMARY = {
         {"factor": "condition", "p": 1e-6, "p_holm": 3e-6, "levels": [level("evidence", 0.7, 0.3)]}],
         "interactions": [{"factors": ["reasoning", "condition"], "p": 0.3, "p_holm": 0.3,
                           "cells": [level("", 0.5, 0.0, levels=["direct", "evidence"])]}]},
-    "attribution": {"causes": CAUSES, "notes": [], "cells": [
+    "attribution": {"causes": CAUSES, "notes": ["See `ragbed attribute`."], "joint": [
+        {"cell": "direct/retrieved", "evidence": "direct/evidence", "n": 50, "both": 20, "lost": 12, "gained": 8,
+         "neither": 10, "kept": share_of(20, 32), "mended": share_of(0, 0), "p": 0.5, "p_holm": 0.5}], "cells": [
         {"cell": one["id"], "n": 50, "causes": {"right": share_of(20, 50), "retrieval_miss": share_of(30, 50),
                                                  "format": share_of(0, 50)}} for one in CELLS]},
     "tradeoff": [{"cell": one["id"], "answered": share_of(40, 50), "risk": share_of(10, 40)} for one in CELLS]}
@@ -241,6 +243,12 @@ def test_causes_have_a_legend_a_table_and_definitions(report):
     assert words(row) == "1 direct · retrieved 50 0.40 [0.28, 0.54] 0.60 [0.46, 0.72]"
     assert [words(item) for item in report.select("#causes .defined div")] == [
         "right It is right.", "retrieval miss Not in view.", f"format {HOSTILE}"]
+
+
+def test_what_is_kept_of_the_gold_alone_has_counts_and_the_share_an_interval(report):
+    kept = report.select("#causes table")[1]
+    assert words(kept.select_one("tbody tr")) == "1 direct · retrieved 50 0.62 [0.45, 0.77] n 32 20 12 8 10 0.500"
+    assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed attribute"]
 
 
 def test_refusals_are_drawn_with_both_intervals_and_the_good_corner(report):

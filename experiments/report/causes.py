@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.comparing.words import probability
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.text import visible
 from experiments.report.words import percent
@@ -64,12 +65,29 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A cell beside the one that was shown the gold alone, over the questions that both answer.
+
+    Attributes:
+        counts: right in both, in the other alone, in this one alone, in neither.
+        kept: the share of those right over the gold alone that are right here.
+    """
+
+    cell: Cell
+    n: int
+    counts: tuple[int, int, int, int]
+    kept: Figure
+    p_holm: str
+
+
+@dataclass(frozen=True, slots=True)
 class Causes:
     """All bars; `causes` are those that occur in any, then `others`."""
 
     causes: tuple[Cause, ...]
     others: tuple[Cause, ...]
     bars: tuple[Bar, ...]
+    kept: tuple[Kept, ...]
     notes: tuple[str, ...]
 
 
@@ -82,7 +100,9 @@ def causes(stored: Mapping[str, Any] | None, table: Table) -> Causes | None:
     bars = tuple(_bar(cells[row["cell"]], row, every) for row in stored["cells"] if row["cell"] in cells)
     seen = {part.cause.name for bar in bars for part in bar.parts}
     return Causes(tuple(one for one in every if one.name in seen), tuple(one for one in every if one.name not in seen),
-                  bars, tuple(visible(note) for note in stored.get("notes") or ()))
+                  bars,
+                  tuple(_kept(cells[row["cell"]], row) for row in stored.get("joint") or () if row["cell"] in cells),
+                  tuple(visible(note) for note in stored.get("notes") or ()))
 
 
 def _cause(stored: Mapping[str, Any]) -> Cause:
@@ -90,6 +110,11 @@ def _cause(stored: Mapping[str, Any]) -> Cause:
     colour, hatch = _LOOKS.get(name, ("grey", "solid"))
     return Cause(name, visible(stored["title"]), visible(stored["definition"]), colour, hatch,
                  name not in (*_RIGHT, *_UNTOLD))
+
+
+def _kept(cell: Cell, stored: Mapping[str, Any]) -> Kept:
+    counts = stored["both"], stored["lost"], stored["gained"], stored["neither"]
+    return Kept(cell, stored["n"], counts, Figure.of(stored["kept"]), probability(stored["p_holm"]))
 
 
 def _bar(cell: Cell, stored: Mapping[str, Any], every: list[Cause]) -> Bar:
