@@ -80,6 +80,8 @@ def test_killed_five_times_and_continued_a_run_is_the_one_that_was_never_disturb
             assert not (run / "summary.json").exists()
         assert begun(path, log).wait() == 0
     again = calls(server.requests)
-    assert made(run) == undisturbed
     assert again.keys() == once.keys()
+    summary, hashes = made(run)
+    assert hashes == undisturbed[1]  # first: a summary can only differ alone where the code changed in between
+    assert summary == undisturbed[0]
     assert sum(again.values()) - len(again) <= KILLS * AT_ONCE
