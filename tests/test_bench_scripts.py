@@ -36,8 +36,18 @@ def test_scoring_times_every_record():
         assert taken["both"] >= taken["aggregating"] >= 0
 
 
-def test_the_raw_data_is_where_it_is_said_to_be():
-    asked = [sys.executable, BENCH / "financebench_pages.py"]
+def test_reading_times_a_report_and_a_comparison(data):
+    done = subprocess.run([sys.executable, BENCH / "reading.py", "--data", data, "--questions", "2", "--json"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["records"] == 30
+    assert report["report, MB"] > 0 < report["two runs compared, s"]
+
+
+@pytest.mark.parametrize("script", ["financebench_pages.py", "reading.py"])
+def test_the_raw_data_is_where_it_is_said_to_be(script):
+    asked = [sys.executable, BENCH / script]
     bare = {name: value for name, value in os.environ.items() if name != "RAGBED_DATA"}
     done = subprocess.run(asked, capture_output=True, text=True, timeout=120, env=bare)
     assert (done.returncode, done.stderr) == (1, "name the folder of the raw data with --data or RAGBED_DATA\n")

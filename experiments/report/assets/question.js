@@ -63,7 +63,7 @@ function glanceOf(question, data, chosen) {
     return el("tr", { class: chosen.includes(place) ? "chosen" : null },
       el("th", { scope: "row" }, el("label", null, box, number(cell.number), el("span", null, cell.label))),
       el("td", { class: "nowrap" }, mark(kind), el("span", { class: "words" }, ` ${MARKS[kind][1]}`)),
-      Object.keys(index.causes).length ? el("td", { class: "why" }, wordAt("cause", question, place) === "right" ? "" : causeWords(wordAt("cause", question, place))) : null,
+      index.words.cause.some(Boolean) ? el("td", { class: "why" }, wordAt("cause", question, place) === "right" ? "" : causeWords(wordAt("cause", question, place))) : null,
       el("td", { class: "said" }, el("span", { dir: "auto" }, answer ? firstWords(answer) : "")));
   });
   return el("table", { class: "glance" }, el("caption", null, "Choose the answers that are set side by side."), el("tbody", null, lines));
