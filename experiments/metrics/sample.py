@@ -95,8 +95,10 @@ def sample_of(rows: Sequence[Row], clusters: Sequence[str] | None = None) -> Sam
     import numpy as np
 
     names = names_of(rows)
-    table = np.array([[score_of(row, name) for name in names] for row in rows], dtype=np.float64)
-    table = table.reshape(len(rows), len(names))
+    own = [name for name in names if "&" not in name]  # they come first, and None is nan
+    table = np.array([[row.scores.get(name) for name in own] for row in rows], dtype=np.float64)
+    joint = np.array([[score_of(row, name) for name in names[len(own):]] for row in rows], dtype=np.float64)
+    table = np.hstack([table.reshape(len(rows), len(own)), joint.reshape(len(rows), len(names) - len(own))])
     split = np.array([not row.answerable for row in rows], dtype=np.intp)
     order = np.lexsort((*table.T[::-1], split))
     table, split = table[order], split[order]
@@ -133,6 +135,9 @@ def names_of(rows: Iterable[Row]) -> list[str]:
 
 def score_of(row: Row, name: str) -> float:
     """The row's score by a name of `names_of`; nan where it has none, or lacks another that the name has with it."""
+    if "&" not in name:
+        score = row.scores.get(name)
+        return math.nan if score is None else score
     scores = [row.scores.get(part) for part in name.split("&")]
     return math.nan if None in scores or scores[0] is None else scores[0]
 
