@@ -8,7 +8,7 @@ from experiments.report.axes import Axis, cost_axis, quality_axis
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.cost import Cost, front
 from experiments.report.scatter import Scatter, Spot, beside, looks
-from experiments.report.words import column_words, interval, metric_words, plural
+from experiments.report.words import column_words, cut, interval, metric_words, plural
 
 _LEAST = {"unified": -0.5}  # of metrics that go below 0
 
@@ -42,7 +42,7 @@ def _up(figure: Figure, axis: Axis) -> tuple[float, float] | None:
 
 
 def _lines(cell: Cell, column: str, figure: Figure, cost: Cost) -> tuple[str, ...]:
-    return (cell.label, f"{column_words(column)} {figure.mean or 0.0:.2f} {interval(figure.low, figure.high)}, "
+    return (cut(cell.label), f"{column_words(column)} {figure.mean or 0.0:.2f} {interval(figure.low, figure.high)}, "
             f"{plural(figure.n, 'question')}", cost.full(cost.of[cell.id]))
 
 

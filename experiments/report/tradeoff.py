@@ -8,7 +8,7 @@ from typing import Any
 from experiments.report.axes import Axis, Tick, share_axis
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.scatter import Scatter, Spot, looks
-from experiments.report.words import percent
+from experiments.report.words import cut, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +66,5 @@ def _ends(figure: Figure, at: Callable[[float], float]) -> tuple[float, float] |
 
 def _lines(line: Line) -> tuple[str, ...]:
     answered, risk = line.answered, line.risk
-    return (line.cell.label, f"answers {percent(answered.mean or 0.0)} of {answered.n}",
+    return (cut(line.cell.label), f"answers {percent(answered.mean or 0.0)} of {answered.n}",
             f"wrong in {percent(risk.mean or 0.0)} of {risk.n} answered")

@@ -58,6 +58,11 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
+def cut(name: str, most: int = 48) -> str:
+    """The name, or its beginning where it is longer than a chart has room for."""
+    return name if len(name) <= most else name[:most - 1] + "…"
+
+
 def interval(low: float | None, high: float | None) -> str:
     """`[0.10, 0.50]`; empty where there is none."""
     return "" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
