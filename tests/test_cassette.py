@@ -31,13 +31,13 @@ main()
 """
 
 
-def elsewhere(folder: Path, *args: object) -> subprocess.CompletedProcess[str]:
+def elsewhere(folder: Path, *args: object, **more: str) -> subprocess.CompletedProcess[str]:
     """The command in a folder of its own, with neither models nor caches, ended where it opens a connection."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("RAGBED", "OPENAI", "HF_"))}
     empty = folder / "empty"
     empty.mkdir(exist_ok=True)
     bare |= {"RAGBED_MODELS": str(empty), "RAGBED_CACHE": str(folder / "cache"), "HF_HUB_OFFLINE": "1",
-             "HOME": str(empty), "PYTHONPATH": str(ROOT)}
+             "HOME": str(empty), "PYTHONPATH": str(ROOT)} | more
     return subprocess.run([sys.executable, "-c", OFFLINE, *map(str, args)], cwd=folder, env=bare, capture_output=True,
                           text=True)
 
@@ -251,6 +251,14 @@ def test_the_benchmark_may_be_moved_and_has_to_be_the_same(town, ragbed, exporte
     ragbed.refuses(*replay, "--fresh", "--set", f"benchmark.path={moved}",
                    says=["the questions at ", "moved are not those that", "c.gz was recorded with"])
     assert (town.folder / "again" / "town" / "summary.json").read_bytes() == before
+
+
+def test_a_benchmark_of_the_hub_is_not_fetched_by_a_replay(town, exported):
+    file, _ = exported()
+    done = elsewhere(town.folder, "run", "--replay", file, "--name", "hub", "--set", "benchmark.path=hub:no/such",
+                     HF_HUB_OFFLINE="0")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "hub:no/such: not in the hub's cache and is not fetched by a replay; put the files into" in done.stderr
 
 
 def test_a_run_of_another_origin_is_refused_and_a_replay_continues(town, ragbed, exported):

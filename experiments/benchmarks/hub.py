@@ -1,12 +1,26 @@
 """Benchmarks by name from the Hugging Face hub, through its own cache."""
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks.files import local
 
 _PREFIX = "hub:"
+_ONLY_CACHED = ContextVar("_ONLY_CACHED", default=False)
+
+
+@contextmanager
+def only_cached() -> Iterator[None]:
+    """Inside, nothing is fetched, as with `HF_HUB_OFFLINE=1`: for a replay, which opens no connection."""
+    before = _ONLY_CACHED.set(True)
+    try:
+        yield
+    finally:
+        _ONLY_CACHED.reset(before)
 
 
 def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
@@ -28,11 +42,13 @@ def fetched(path: str, also: tuple[str, ...] = ()) -> Path:
     name, _, revision = path.removeprefix(_PREFIX).partition("@")
     try:
         return Path(snapshot_download(name, repo_type="dataset", revision=revision or None,
-                                      allow_patterns=["*.parquet", "*.jsonl", "*.json", *also]))
+                                      allow_patterns=["*.parquet", "*.jsonl", "*.json", *also],
+                                      local_files_only=_ONLY_CACHED.get()))
     except (OSError, HFValidationError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BenchmarkError(f"{path}: not in the hub's cache and could not be fetched ({reason}); "
-                             "put the files into a folder and give its path") from error
+        why = "is not fetched by a replay" if _ONLY_CACHED.get() else f"could not be fetched ({reason})"
+        raise BenchmarkError(f"{path}: not in the hub's cache and {why}; put the files into a folder and give its "
+                             "path") from error
 
 
 def is_cached(path: str) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from shlex import join
@@ -140,14 +141,16 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
 def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, fresh: bool, json: bool,
                cassette: Replay | None) -> None:
     from documents.errors import BenchmarkError
+    from experiments.benchmarks.hub import only_cached
     from experiments.terminal.carry_out import carry_out
     from experiments.terminal.display import print_json
     from experiments.terminal.in_turn import Put, in_turn
 
     def carry(settings: RunSettings, put: Put) -> None:
         try:
-            carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh, json=json,
-                      retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette)
+            with only_cached() if cassette else nullcontext():
+                carry_out(settings, journal.value, again=retry or journal is not JournalMode.record, fresh=fresh,
+                          json=json, retry=f"`{_again(sys.argv[1:], settings, cassette)}`", put=put, replay=cassette)
         except BenchmarkError as error:
             raise (error if cassette is None else cassette.explained(error, settings)) from error
 
