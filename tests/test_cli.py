@@ -102,7 +102,8 @@ def test_run_prints_the_contract(ragbed, serve, town):
     status, out, _ = ragbed("run", town.config(server.url, reasoning=["direct", "plan_and_solve"]), "--json")
     assert status == 0
     run = json.loads(out)
-    assert set(run) == {"run", "cells", "columns", "views", "attribution", "tradeoff", "published", "notes",
+    assert set(run) == {"run", "cells", "columns", "views", "comparisons", "effects", "attribution", "tradeoff",
+                        "published", "notes",
                         "results"}
     assert run["run"] == str(town.run)
     for cell in run["cells"]:
@@ -260,7 +261,7 @@ try:
     main()
 except SystemExit as end:
     assert not end.code
-heavy = {"torch", "sentence_transformers", "faiss", "pymupdf", "langgraph", "langchain_openai", "openai", "plotly",
+heavy = {"torch", "sentence_transformers", "faiss", "pymupdf", "langgraph", "langchain_openai", "openai",
          "scipy", "numpy", "pyarrow", "lxml", "bs4", "httpx2", "yaml"}
 print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 """
