@@ -62,10 +62,11 @@ def test_the_command_shows_what_differs_and_leaves_the_run_as_it_is(finished, to
     found = json.loads(ragbed("rescore", town.run, "--scoring", "as-published", "--json")[1])
     summary = json.loads(before[1])
     assert [cell["id"] for cell in found["cells"]] == [cell["id"] for cell in summary["cells"]]
-    old, new = (rows[0]["metrics"]["unified"]["mean"] for rows in (summary["cells"], found["cells"]))
-    assert old != new
-    assert {"cell": found["cells"][0]["id"], "name": "direct", "metric": "unified", "before": old,
-            "now": new} in found["changed"]
+    old, new = (rows[0]["metrics"]["unified"] for rows in (summary["cells"], found["cells"]))
+    assert old["mean"] != new["mean"]
+    assert {"cell": found["cells"][0]["id"], "name": "direct", "metric": "unified", "before": old["mean"],
+            "before_low": old["low"], "before_high": old["high"], "now": new["mean"], "now_low": new["low"],
+            "now_high": new["high"]} in found["changed"]
     assert state(town) == before
 
 

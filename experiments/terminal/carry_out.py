@@ -73,7 +73,8 @@ def run_json(folder: RunFolder) -> dict[str, Any]:
     """The figures of a finished run as `ragbed run --json` prints them."""
     summary = folder.summary()
     return {"run": str(folder.path), **{name: summary[name] for name in (
-        "columns", "cells", "views", "attribution", "tradeoff", "published", "notes", "results")}}
+        "columns", "cells", "views", "comparisons", "effects", "attribution", "tradeoff", "published", "notes",
+        "results")}}
 
 
 def _show(folder: RunFolder) -> None:

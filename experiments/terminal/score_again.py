@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cells import labels
+from experiments.comparing.words import figure
 from experiments.metrics.aggregate import aggregate
 from experiments.metrics.scored import Scoring, may_refuse
 from experiments.record import Result
@@ -68,11 +69,15 @@ def _changed(before: Rows, after: Rows) -> list[dict[str, Any]]:
     changed = []
     for name, old, new in zip(labels(after), before, after, strict=True):
         for metric in dict.fromkeys([*old["metrics"], *new["metrics"]]):
-            means = [row["metrics"].get(metric, {}).get("mean") for row in (old, new)]
-            if means[0] != means[1]:
-                changed.append({"cell": new["id"], "name": name, "metric": metric, "before": means[0],
-                                "now": means[1]})
+            was, now = (row["metrics"].get(metric) or {} for row in (old, new))
+            if was.get("mean") != now.get("mean"):
+                changed.append({"cell": new["id"], "name": name, "metric": metric, **_beside("before", was),
+                                **_beside("now", now)})
     return changed
+
+
+def _beside(when: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    return {when: found.get("mean"), f"{when}_low": found.get("low"), f"{when}_high": found.get("high")}
 
 
 def _show_changed(changed: Rows, before: Scoring, now: Scoring) -> None:
@@ -81,9 +86,6 @@ def _show_changed(changed: Rows, before: Scoring, now: Scoring) -> None:
         return
     say("")
     print_table(["cell", "metric", f"in the run ({before})", f"now ({now})"],
-                [[one["name"], one["metric"], _figure(one["before"]), _figure(one["now"])] for one in changed],
+                [[one["name"], one["metric"], *(figure(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f")
+                                                for when in ("before", "now"))] for one in changed],
                 title="What differs")
-
-
-def _figure(mean: float | None) -> str:
-    return "-" if mean is None else f"{mean:.4f}"
