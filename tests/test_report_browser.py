@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 from chromium import SETTLED, opened, settle, shown
-from report_runs import shop
+from report_runs import Run, shop
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +152,16 @@ def test_what_is_left_out_is_said_where_it_would_stand(visit, tmp_path):
     row.locator(".trace > summary").first.click()
     row.locator(".trace .cut").first.wait_for()
     assert row.locator(".passage .cut").first.text_content().startswith("Not in this page")
+
+
+def test_html_is_shown_as_it_reads_and_as_the_model_saw_it(visit, tmp_path):
+    html = ("<h2>Sales &amp; more</h2><table><tr><th>Segment</th><th>2022</th></tr><tr><td>유럽</td><td>1 &lt; 2"
+            "</td></tr></table><script>alert(1)</script><p style='x'>a&#x202e;b</p><!-- gone -->")
+    run = Run("direct")
+    run.ask("q")
+    run.answer("direct", "q", "x [1]", 0.0, (run.passage(1, html, format="html"),), cited=(1,))
+    passage = opened(visit(run.write(tmp_path).as_uri()), 1).locator(".passage")
+    assert passage.locator(":scope > .text").text_content() == (
+        "Sales & more\n\nSegment | 2022\n\n유럽 | 1 < 2\n\na&#x202e;b")
+    passage.locator(".rest > summary").click()
+    assert passage.locator(".rest .text").text_content() == html

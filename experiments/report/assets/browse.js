@@ -24,11 +24,14 @@ function choices() {
   ].filter(([, , options]) => options.length > 1);
 }
 
-const MOST_TAGS = 200;
+const MOST_VALUES = 60;
 
-// Tags with a value for almost every question say nothing of kinds of questions; the text filter finds them.
+// A tag with more values says nothing of kinds of questions; the text filter finds it.
 function tagChoices() {
-  return index.words.tag.length > MOST_TAGS ? [] : index.words.tag.map((tag) => [tag, tag]).sort(([one], [other]) => (one < other ? -1 : 1));
+  const nameOf = (tag) => tag.split(": ")[0];
+  const values = new Map();
+  for (const tag of index.words.tag) values.set(nameOf(tag), (values.get(nameOf(tag)) ?? 0) + 1);
+  return index.words.tag.filter((tag) => values.get(nameOf(tag)) <= MOST_VALUES).sort().map((tag) => [tag, tag]);
 }
 
 function makeForm() {

@@ -74,7 +74,8 @@ const goldNeedle = (words) => (words.length > 2 && words.length < 200 && !/^(yes
 
 const ENTITIES = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0" };
 
-// What a reader sees of HTML: tags gone, cells and blocks apart. It is only ever shown as text.
+// What a reader sees of HTML: tags gone, cells and blocks apart. It is only ever shown as text. The browser's own
+// parser is not asked: it would look at style attributes, which the page's policy refuses with complaints.
 function readable(source) {
   return source.replace(/<(script|style)\b[\s\S]*?<\/\1\s*>|<!--[\s\S]*?-->/gi, "")
     .replace(/<\/t[dh]\s*>\s*(?=<t[dh]\b)/gi, " | ")
