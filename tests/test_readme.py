@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from experiments.cli import app
+from experiments.matrix import combinations_of
 from experiments.settings_file import check_settings
 from strategies.catalogue import REASONING
 
@@ -35,10 +36,18 @@ def test_the_example_settings_are_valid():
     assert settings.reasoning == ["direct", "chain_of_thought", "least_to_most"]
 
 
+def test_the_example_of_a_matrix_leaves_out_and_brings_in():
+    settings = check_settings({"name": "matrix", **yaml.safe_load(block("# matrix.yaml"))}, "README.md")
+    made = combinations_of(settings)
+    assert len(settings.exclude) == len(settings.include) == 1
+    assert len(made) == 2 * (5 * 3 - 1) * 2 * 2 + 2
+
+
 def test_every_command_is_in_the_table():
     commands = {command.name or command.callback.__name__ for command in app.registered_commands}
     shown = set(re.findall(r"^\| `ragbed (\w+)", README, re.MULTILINE))
-    assert commands | {"models"} == shown
+    groups = {group.name for group in app.registered_groups}
+    assert commands | groups == shown
 
 
 @pytest.mark.parametrize("name", REASONING)
