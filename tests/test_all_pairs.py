@@ -1,10 +1,13 @@
 """Which cells of a run are compared with which, and what stands for repeats and seeds."""
+import random
 from dataclasses import dataclass
 
 import pytest
 
 from experiments.comparing import every
+from experiments.comparing.effects import effects
 from experiments.comparing.every import comparisons
+from experiments.metrics import aggregate
 from experiments.statistics import Clusters
 
 BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
@@ -99,3 +102,38 @@ def test_of_too_many_pairs_those_against_the_first_are_tested(monkeypatch):
     assert any("30 pairs of cells differ in one factor" in note for note in found["notes"])
     monkeypatch.setattr(every, "MOST", 10)
     assert {pair[1] for pair in pairs(compared(*cells))} == {"am"}
+
+
+POOL = [{"reasoning": way, "repeat": repeat, **shown} for way in "ab" for repeat in (0, 1)
+        for shown in (CLOSED, {"rules": "open"}, {"perturbation": "shuffle"}, {"condition": "full"})]
+
+
+def random_run(rng):
+    """A few cells of few questions, some of them without a score, some unanswerable, some over one document."""
+    run = [{**BASE, **cell, "id": str(place)} for place, cell in enumerate(rng.sample(POOL, rng.randint(2, 6)))]
+    metric, count = rng.choice(["unified", "f1", "em", "invalid_citations"]), rng.choice([1, 2, 3, 12])
+    value = rng.choice([lambda: 1.0, lambda: float(rng.random() < 0.5), lambda: float(rng.randint(0, 4)) / 4])
+    value = (lambda: float(rng.random() < 0.5)) if metric == "em" else value
+    splits = [rng.random() < 0.7 for _ in range(count)]
+    answers = {row["id"]: {f"q{place}": Row({metric: None if rng.random() < 0.1 else value()}, kind)
+                           for place, kind in enumerate(splits)} for row in run}
+    return run, answers, metric, Clusters({f"q{place}": str(place // rng.choice([1, 2])) for place in range(count)})
+
+
+def test_whatever_the_scores_no_figure_stands_without_an_interval_that_holds_it_and_no_p_is_0():
+    rng = random.Random(1)
+    for _ in range(80):
+        run, answers, metric, of = random_run(rng)
+        cells = [aggregate(list(rows.values()), clusters=[of.of[name] for name in rows], resamples=200)[metric]
+                 for rows in answers.values()]
+        found = effects(run, answers, of, metric)
+        entries = [] if found is None else [*found["factors"], *found["interactions"]]
+        levels = [level for entry in entries for level in entry.get("levels", entry.get("cells"))]
+        made = comparisons(run, answers, of, metric, "corrected")["pairs"]
+        figures = [*((cell["low"], cell["mean"], cell["high"]) for cell in cells if cell["mean"] is not None),
+                   *((level["low"], level["mean"], level["high"]) for level in levels),
+                   *((level["effect_low"], level["effect"], level["effect_high"]) for level in levels),
+                   *((pair["low"], pair["difference"], pair["high"]) for pair in made)]
+        if metric != "invalid_citations":  # whose range has no end
+            assert all(low - 1e-9 <= value <= high + 1e-9 and low < high for low, value, high in figures)
+        assert all(one["p"] is None or 0 < one["p"] <= one["p_holm"] <= 1 for one in [*entries, *made])

@@ -86,7 +86,7 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
 
     Where all n values are c, at most the share `unseen` of the others has other values, which are at least `low` and
     at most `high`: the mean is within [c - unseen (c - low), c + unseen (high - c)]. Of numbers without an upper
-    bound it is Garwood's exact interval of a Poisson rate (1936). n is the number of units, as they weigh.
+    bound it is Garwood's exact interval of a Poisson rate (1936), of their differences the wider half of it. n is the number of units, as they weigh.
 
     Args:
         sums: units by splits by names; `counts` likewise.
@@ -105,7 +105,9 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
     for split, name in np.argwhere((total > 0) & ~apart.any(axis=0)):
         worth = weight(counts[:, split, name])
         value, least, most = float(centre[split, name]), float(low[name]), float(high[name])
-        if math.isinf(most):
+        if math.isinf(least):  # a difference of counts
+            down[split, name] = up[split, name] = max(_of_counts(abs(value), worth))
+        elif math.isinf(most):
             down[split, name], up[split, name] = _of_counts(value, worth)
         elif not math.isnan(least):
             down[split, name], up[split, name] = unseen(worth) * (value - least), unseen(worth) * (most - value)

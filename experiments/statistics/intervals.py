@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from experiments.metrics.means import Floats
 
 _NOTHING = 1e-12
+_VAST = 1e300  # which unlike infinity is nothing times nothing
 
 
 class Drawn(NamedTuple):
@@ -120,14 +121,15 @@ def _joined(pairs: Pairs, difference: float, found: Interval) -> Interval:
     import numpy as np
 
     least, most = range_of(pairs.metric)
-    counts = pairs.units.counts
-    if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question of both splits: its difference is of none
-        return found
+    sums, counts = pairs.units
+    if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question of one split in a cell, of the other in one
+        sums, counts = (np.stack([of.sum(axis=1), np.zeros_like(of[:, 0])], axis=1) for of in (sums, counts))
     wide = np.full(len(pairs.names), most - least)
-    down, up = room(pairs.units.sums[:, :, 1] - pairs.units.sums[:, :, 0], counts[:, :, 0], -wide, wide)
-    sums, total = np.stack([pairs.units.sums.sum(axis=0)] * 4), counts.sum(axis=0)
-    for split in (0, 1):
-        sums[split, split, 1] -= down[split] * total[split, 1]
-        sums[split + 2, split, 1] += up[split] * total[split, 1]
+    down, up = room(sums[:, :, 1] - sums[:, :, 0], counts[:, :, 0], -wide, wide)
+    sums, total = np.stack([sums.sum(axis=0)] * 4), counts.sum(axis=0)
+    for split, at, by in ((0, 0, -down), (1, 1, -down), (0, 2, up), (1, 3, up)):
+        n, before = total[split, 1], sums[at, split, 1].copy()
+        sums[at, split, 1] = np.clip(before + by[split] * n, least * n, min(most, _VAST) * n)
+        sums[at, split, 0] -= by[split] * n - (sums[at, split, 1] - before)  # for which the second has no room
     first, second = pairs.figures(sums, np.stack([total] * 4))
     return within((least - most, most - least), widened(difference, found, second - first, together(counts)))
