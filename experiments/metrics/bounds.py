@@ -86,7 +86,8 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
 
     Where all n values are c, at most the share `unseen` of the others has other values, which are at least `low` and
     at most `high`: the mean is within [c - unseen (c - low), c + unseen (high - c)]. Of numbers without an upper
-    bound it is Garwood's exact interval of a Poisson rate (1936), of their differences the wider half of it. n is the number of units, as they weigh.
+    bound it is Garwood's exact interval of a Poisson rate (1936), of their differences the wider half of it. n is the
+    number of units, as they weigh.
 
     Args:
         sums: units by splits by names; `counts` likewise.

@@ -38,7 +38,12 @@ class Fit:
         return contrasts @ self.coefficients, np.sqrt(np.clip(variances, 0.0, None))
 
     def interval(self, value: float, error: float, limits: tuple[float, float]) -> Interval:
-        """Student's; where the clusters do not differ at all, the room that they leave (`bounds.room`)."""
+        """Student's; where the clusters do not differ at all, the room that they leave (`bounds.room`).
+
+        Args:
+            limits: of the value; what a model says of combinations that no cell has may be beyond.
+        """
+        limits = min(limits[0], value), max(limits[1], value)
         if self.clusters <= 1 or error < _NOTHING:
             if not all(map(math.isfinite, limits)):
                 return NO_INTERVAL
