@@ -138,7 +138,7 @@ def test_a_gate_that_cannot_be_checked_has_not_passed(two):
     finding, = find(first, read_side(two[1])).found
     assert gate.holds(finding.comparison) is False
     with pytest.raises(RunError, match="cannot be checked"):
-        gate.holds(replace(finding.comparison, first=None))
+        gate.holds(replace(finding.comparison, before=None))
 
 
 def test_gates_are_written_as_tests_for_continuous_integration(two, ragbed, tmp_path):

@@ -29,7 +29,8 @@ def cell(reasoning, condition="retrieved", mean=0.5, tokens=1000, **fields):
 
 def pair(first, second, difference=-0.1, p=0.2, **fields):
     return {"factor": "reasoning", "first": first, "second": second, "n": 50, "clusters": 50, "unpaired": 0,
-            "before": 0.5, "after": 0.5 + difference, "difference": difference, "low": difference - 0.1,
+            "before": 0.5, "before_low": 0.4, "before_high": 0.6, "after": 0.5 + difference,
+            "after_low": 0.35 + difference, "after_high": 0.6 + difference, "difference": difference, "low": difference - 0.1,
             "high": difference + 0.1, "gained": 9, "lost": 4, "test": "McNemar", "p": p, "p_holm": p, "odds": 2.25,
             "dz": None, "smallest": 0.2, **fields}
 
@@ -273,10 +274,10 @@ def test_comparisons_have_the_real_ones_first_in_words(report):
                      "down", "effect size", "n", "test"]
     rows = [words(row) for row in report.select("#comparisons tbody tr")]
     assert rows == [
-        f"direct → {HOSTILE} evidence, cells 3 → 4 real: higher +0.30 [+0.20, +0.40] 0.001 0.001 0.50 0.80 9 4 odds "
-        f"2.25 50 2 left out McNemar",
+        f"direct → {HOSTILE} evidence, cells 3 → 4 real: higher +0.30 [+0.20, +0.40] 0.001 0.001 0.50 "
+        f"[0.40, 0.60] 0.80 [0.65, 0.90] 9 4 odds 2.25 50 2 left out McNemar",
         f"direct → {HOSTILE} retrieved, cells 1 → 2 cannot be told apart it would take 0.20 -0.10 [-0.20, +0.00] "
-        f"0.200 0.200 0.50 0.40 9 4 odds 2.25 50 McNemar"]
+        f"0.200 0.200 0.50 [0.40, 0.60] 0.40 [0.25, 0.50] 9 4 odds 2.25 50 McNemar"]
 
 
 def test_many_comparisons_are_folded(tmp_path):

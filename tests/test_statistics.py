@@ -52,8 +52,8 @@ def test_many_pairs_are_swapped_at_random_the_same_each_time():
 def test_unified_is_swapped_within_the_splits_and_has_the_tables_statistic():
     first, second = cell("unified", [0, 0], [0]), cell("unified", [1, 0.5], [1])
     made, = compare([pairs_of("unified", first, second, {})])
-    assert (made.first, made.second) == (0, 0.875)
-    assert made.second == aggregate(list(second.values()))["unified"]["mean"]
+    assert (made.before, made.after) == (0, 0.875)
+    assert made.after == aggregate(list(second.values()))["unified"]["mean"]
     assert made.p == 2 / 8
     assert (made.gained, made.lost) == (3, 0)
 
@@ -62,14 +62,14 @@ def test_a_metric_of_sets_is_compared_by_its_own_formula():
     first = {f"q{n}": Row({"citation_precision": 0.5, "citation_recall": 1.0}) for n in range(2)}
     second = {f"q{n}": Row({"citation_precision": 1.0, "citation_recall": 1.0}) for n in range(2)}
     made, = compare([pairs_of("citation_f1", first, second, {})])
-    assert (made.first, made.second, made.p) == (pytest.approx(2 / 3), 1.0, 0.5)
+    assert (made.before, made.after, made.p) == (pytest.approx(2 / 3), 1.0, 0.5)
     assert (made.gained, made.lost, made.dz, made.odds) == (None, None, None, None)
 
 
 def test_a_metric_that_rests_on_two_is_of_the_questions_that_have_both():
     first = {"a": Row({"accuracy": 1.0, "reasoning_score": 1.0}), "b": Row({"accuracy": 0.0, "reasoning_score": None})}
     made, = compare([pairs_of("gm", first, first, {})])
-    assert (made.n, made.first, made.unpaired) == (1, 1.0, 0)
+    assert (made.n, made.before, made.unpaired) == (1, 1.0, 0)
 
 
 def test_shares_have_an_exact_test_flips_both_ways_and_odds():
@@ -108,7 +108,7 @@ def test_a_question_whose_gold_one_cell_dropped_is_no_pair_of_unified():
 
 def test_nothing_in_common_has_no_figures():
     made, = compare([pairs_of("em", cell("em", [1, 0]), {}, {})])
-    assert (made.n, made.first, made.difference, made.low, made.p, made.p_holm, made.smallest) == (0, *[None] * 6)
+    assert (made.n, made.before, made.difference, made.low, made.p, made.p_holm, made.smallest) == (0, *[None] * 6)
 
 
 def test_questions_over_one_document_are_swapped_together():
@@ -169,4 +169,4 @@ def test_as_published_and_corrected_agree_with_the_tables_means():
         made, = compare([pairs_of("unified", first, second, {}, scoring, refusing)])
         means = [aggregate(list(rows.values()), scoring, refusing=refusing)["unified"]["mean"]
                  for rows in (first, second)]
-        assert [made.first, made.second] == means
+        assert [made.before, made.after] == means

@@ -10,8 +10,6 @@ from experiments.metrics.scored import Scoring, may_refuse
 from experiments.statistics import Clusters, Comparison, compare, pairs_of
 
 MOST = 400  # pairs: each takes tens of milliseconds
-_KEPT = ("n", "clusters", "unpaired", "difference", "low", "high", "gained", "lost", "test", "p", "p_holm", "odds",
-         "dz", "smallest")
 _Pair = tuple[str, Variant, Variant]
 
 
@@ -66,10 +64,7 @@ def _bounded(pairs: Sequence[_Pair], variants: Sequence[Variant]) -> list[_Pair]
 
 def _row(pair: _Pair, found: Comparison) -> dict[str, Any]:
     factor, first, second = pair
-    return {"factor": factor, "first": first.row["id"], "second": second.row["id"], "before": found.first,
-            "after": found.second, "before_low": found.first_low, "before_high": found.first_high,
-            "after_low": found.second_low, "after_high": found.second_high,
-            **{name: getattr(found, name) for name in _KEPT}}
+    return {"factor": factor, "first": first.row["id"], "second": second.row["id"], **found.plain()}
 
 
 def _on_replicates(variants: Sequence[Variant]) -> list[str]:

@@ -39,7 +39,7 @@ class Gate:
         Raises:
             RunError: they have none; what cannot be checked has not passed.
         """
-        if comparison.first is None or comparison.second is None:
+        if comparison.before is None or comparison.after is None:
             raise RunError(f"--fail-if {self.text!r} cannot be checked: no question of both cells has {self.metric}")
-        beyond = round(comparison.second - comparison.first - self.offset, _DIGITS)
+        beyond = round(comparison.after - comparison.before - self.offset, _DIGITS)
         return beyond < 0 if self.below else beyond > 0

@@ -28,8 +28,8 @@ class Passed:
     def said(self) -> str:
         """The condition, and both means."""
         made = self.finding.comparison
-        return (f"{self.gate.text}: {self.finding.match.cell} has {made.second:.4f}, its baseline "
-                f"{made.first:.4f}")
+        return (f"{self.gate.text}: {self.finding.match.cell} has {made.after:.4f}, its baseline "
+                f"{made.before:.4f}")
 
 
 def write_gates(all_passed: Sequence[Passed], path: Path) -> None:

@@ -120,8 +120,8 @@ def _table(findings: Findings, found: Sequence[Finding]) -> tuple[list[str], lis
 
 def _row(one: Finding, named: bool, lonely: bool) -> list[str]:
     made = one.comparison
-    figures = [figure(made.first, made.first_low, made.first_high),
-               figure(made.second, made.second_low, made.second_high), difference(made), _count(made.gained),
+    figures = [figure(made.before, made.before_low, made.before_high),
+               figure(made.after, made.after_low, made.after_high), difference(made), _count(made.gained),
                _count(made.lost)]
     return [one.match.cell, *([one.match.baseline] if named else []), str(made.n),
             *([str(made.unpaired)] if lonely else []), *figures, effect(made), made.test, probability(made.p),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.comparing.words import difference, effect, probability, verdict
+from experiments.comparing.words import difference, effect, figure, probability, verdict
 from experiments.report.axes import Axis, around_zero
 from experiments.report.cells import Cell, Table
 from experiments.report.text import visible
@@ -19,7 +19,7 @@ class Pair:
     """Two cells that differ in one factor, compared over the same questions.
 
     Attributes:
-        tested: its `first` is the first cell's figure, its `difference` the second's less that.
+        tested: `before` is of the first cell, `after` of the second.
     """
 
     factor: str
@@ -59,6 +59,7 @@ class Row:
 
     Attributes:
         rest: what the two cells share besides the factor.
+        before, after: the metric of the two cells over the pairs, each with its interval.
         marks: where the difference and its interval stand on the table's axis; None without an interval.
         said: in words whether there is a difference; `could`: which one there would have had to be.
     """
@@ -67,6 +68,8 @@ class Row:
     rest: str
     difference: str
     marks: tuple[float, float, float] | None
+    before: str
+    after: str
     effect: str
     p: str
     said: str
@@ -133,12 +136,8 @@ def _place(pair: Pair) -> tuple[bool, float, float]:
 
 
 def _pair(stored: Mapping[str, Any], metric: str, cells: Mapping[str, Cell]) -> Pair:
-    tested = Comparison(
-        metric=metric, n=stored["n"], clusters=stored["clusters"], unpaired=stored["unpaired"], first=stored["before"],
-        second=stored["after"], difference=stored["difference"], low=stored["low"], high=stored["high"],
-        gained=stored["gained"], lost=stored["lost"], test=stored["test"], p=stored["p"], p_holm=stored["p_holm"],
-        odds=stored["odds"], dz=stored["dz"], smallest=stored["smallest"])
-    return Pair(visible(stored["factor"]), cells[stored["first"]], cells[stored["second"]], tested)
+    return Pair(visible(stored["factor"]), cells[stored["first"]], cells[stored["second"]],
+                Comparison.of(metric, stored))
 
 
 def _row(pair: Pair, varying: Sequence[str], axis: Axis) -> Row:
@@ -149,7 +148,10 @@ def _row(pair: Pair, varying: Sequence[str], axis: Axis) -> Row:
     if tested.difference is not None and tested.low is not None and tested.high is not None:
         marks = axis.at(tested.difference), axis.at(tested.low), axis.at(tested.high)
     said, could = _said(tested)
-    return Row(pair, " · ".join(rest), difference(tested), marks, effect(tested), probability(tested.p), said, could)
+    before = figure(tested.before, tested.before_low, tested.before_high)
+    after = figure(tested.after, tested.after_low, tested.after_high)
+    return Row(pair, " · ".join(rest), difference(tested), marks, before, after, effect(tested), probability(tested.p),
+               said, could)
 
 
 def _said(tested: Comparison) -> tuple[str, str]:

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
 
 from experiments.metrics.bounds import NO_INTERVAL, Interval
 from experiments.statistics.intervals import Drawn, bootstraps, of_shares, of_sides
@@ -23,8 +23,8 @@ class Comparison:
     Attributes:
         n: pairs; `clusters` of them that are independent: fewer where questions share documents.
         unpaired: questions that the metric applies to in one cell alone.
-        first, second: the metric over the pairs, with their 95 % intervals; `difference` is the second less the
-            first, `low` and `high` its interval.
+        before, after: the metric of the first and of the second cell over the pairs, with their 95 % intervals;
+            `difference` is the second's less the first's, `low` and `high` its interval.
         gained, lost: pairs whose score is higher in the second cell, and lower; None for a metric of sets.
         p: of the test; `p_holm` after Holm's correction over all that are shown together.
         odds: gained / lost, for scores of 0 and 1, where any is lost.
@@ -36,8 +36,8 @@ class Comparison:
     n: int
     clusters: int
     unpaired: int
-    first: float | None
-    second: float | None
+    before: float | None
+    after: float | None
     difference: float | None
     low: float | None
     high: float | None
@@ -49,15 +49,25 @@ class Comparison:
     odds: float | None
     dz: float | None
     smallest: float | None
-    first_low: float | None = None
-    first_high: float | None = None
-    second_low: float | None = None
-    second_high: float | None = None
+    before_low: float | None = None
+    before_high: float | None = None
+    after_low: float | None = None
+    after_high: float | None = None
 
     @property
     def real(self) -> bool:
         """Whether the difference is one at the level of 0.05, after the correction."""
         return self.p_holm is not None and self.p_holm < ALPHA
+
+    @classmethod
+    def of(cls, metric: str, stored: Mapping[str, Any]) -> Comparison:
+        """The comparison that `plain` made of one; figures that an older ragbed did not keep are None."""
+        kept: dict[str, Any] = {one.name: stored.get(one.name) for one in fields(cls)}
+        return cls(**{**kept, "metric": metric})
+
+    def plain(self) -> dict[str, Any]:
+        """As a run's summary and `ragbed compare --json` hold it, the metric said beside it."""
+        return {name: value for name, value in asdict(self).items() if name != "metric"}
 
 
 def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
@@ -88,13 +98,13 @@ def _compared(pairs: Pairs, exact: bool, found: _Found) -> Comparison:
     gained, lost = pairs.flips() if pairs.scores is not None else (None, None)
     return Comparison(
         metric=pairs.metric, n=pairs.n, clusters=len(pairs.units.sums), unpaired=pairs.unpaired,
-        first=_rounded(first), second=_rounded(second), difference=_rounded(second - first),
+        before=_rounded(first), after=_rounded(second), difference=_rounded(second - first),
         low=_rounded(found.interval.low), high=_rounded(found.interval.high), gained=gained, lost=lost,
         test="McNemar" if exact else "permutation", p=_rounded(found.p), p_holm=None,
         odds=_rounded(gained / lost) if pairs.share and gained is not None and lost else None, dz=_dz(pairs),
         smallest=_rounded(found.smallest),
-        first_low=_rounded(found.sides[0].low), first_high=_rounded(found.sides[0].high),
-        second_low=_rounded(found.sides[1].low), second_high=_rounded(found.sides[1].high))
+        before_low=_rounded(found.sides[0].low), before_high=_rounded(found.sides[0].high),
+        after_low=_rounded(found.sides[1].low), after_high=_rounded(found.sides[1].high))
 
 
 def _of_shares(pairs: Pairs, comparisons: int) -> _Found:
