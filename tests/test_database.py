@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 
 import pytest
 
@@ -31,9 +30,7 @@ async def test_what_is_put_is_committed_when_durable_returns_and_many_share_a_co
         await database.durable()
         return rows(tmp_path / "d")
 
-    begun = time.process_time()
     assert set(await asyncio.gather(*map(keep, range(200)))) == {200}
-    assert time.process_time() - begun < 10
     database.close()
 
 

@@ -105,14 +105,14 @@ async def test_a_miss_names_the_nearest_prompt_and_is_no_call(serve, tmp_path):
     database.close()
 
 
-async def test_misses_over_many_long_prompts_read_them_once(serve, tmp_path):
-    server = serve(lambda _: "x")
-    far = [replace(ASK, messages=(Message("user", (f"{number:04d} " * 2000, "Where?")),)) for number in range(300)]
+async def test_misses_over_many_long_prompts_read_them_once(serve, tmp_path, monkeypatch):
+    server, scans, rows = serve(lambda _: "x"), [], Database.rows
+    monkeypatch.setattr(Database, "rows", lambda self, *asked: scans.append(asked) or rows(self, *asked))
+    far = [replace(ASK, messages=(Message("user", (f"{number:04d} " * 2000, "Where?")),)) for number in range(30)]
     await ask(tmp_path / "j", server.url, *far)
     near = [replace(one, messages=(Message("user", (one.messages[0].parts[0], "Who?")),)) for one in far]
-    begun = time.process_time()
     missed = await ask(tmp_path / "j", server.url, *near, mode="replay")
-    assert time.process_time() - begun < 3
+    assert len(scans) == 1
     assert all("differs from character 10002: recorded 'ere?', asked 'o?'" in one.outcome.message for one in missed)
 
 
