@@ -30,9 +30,9 @@ def cell(reasoning, condition="retrieved", mean=0.5, tokens=1000, **fields):
 def pair(first, second, difference=-0.1, p=0.2, **fields):
     return {"factor": "reasoning", "first": first, "second": second, "n": 50, "clusters": 50, "unpaired": 0,
             "before": 0.5, "before_low": 0.4, "before_high": 0.6, "after": 0.5 + difference,
-            "after_low": 0.35 + difference, "after_high": 0.6 + difference, "difference": difference, "low": difference - 0.1,
-            "high": difference + 0.1, "gained": 9, "lost": 4, "test": "McNemar", "p": p, "p_holm": p, "odds": 2.25,
-            "dz": None, "smallest": 0.2, **fields}
+            "after_low": 0.35 + difference, "after_high": 0.6 + difference, "difference": difference,
+            "low": difference - 0.1, "high": difference + 0.1, "gained": 9, "lost": 4, "test": "McNemar", "p": p,
+            "p_holm": p, "odds": 2.25, "dz": None, "smallest": 0.2, **fields}
 
 
 def level(name, mean, effect, **fields):
