@@ -115,6 +115,7 @@ def test_cells_are_paired_with_the_gold_alone(run, ragbed):
     assert [(row["name"], row["n"], row["both"], row["lost"], row["gained"], row["neither"])
             for row in (given, closed)] == [("given", 9, 2, 3, 0, 4), ("closed-book", 9, 1, 4, 1, 3)]
     assert (given["kept"]["mean"], given["kept"]["n"]) == (0.4, 5)
+    assert (given["mended"]["n"], given["others"]["mean"], given["others"]["n"]) == (0, pytest.approx(5 / 9), 9)
     assert (given["p"], closed["p"]) == (0.25, 0.375)  # McNemar: 2 / 2^3, and 2 * 6 / 2^5
     assert (given["p_holm"], closed["p_holm"]) == (0.5, 0.5)
 

@@ -242,6 +242,28 @@ def test_a_model_that_guesses_looks_distracted_and_the_run_says_that_it_may_be_c
     assert (share, said) == (0.5, [])
 
 
+def test_a_model_that_guesses_would_seem_mended_and_what_it_makes_of_other_questions_stands_beside():
+    cells, questions = [cell(), cell("evidence")], {f"q{place}": QUESTION for place in range(60)}
+    made = [result(one, name, evidence=(passage(1, 0),) if at or place % 2 else (), cited=(1,),
+                   scores={"unified": float((place // 5 if at else place) % 5 < 3)})
+            for at, one in enumerate(cells) for place, name in enumerate(questions)]
+    said = figures_of(cells, made, questions, ANSWERS, "corrected", {}, 0)["attribution"]
+    row, = said["joint"]
+    assert (row["mended"]["mean"], row["mended"]["n"]) == (pytest.approx(2 / 3), 12)  # of 30 without gold, 12 are wrong
+    assert (row["others"]["mean"], row["others"]["n"]) == (pytest.approx(2 / 3), 48)
+    assert any("at most" in note and "other questions" in note for note in said["notes"])
+
+
+def test_p_over_documents_is_fine_enough_for_many_rows():
+    cells = [cell(), cell("evidence")]
+    questions = {f"q{place}": QUESTION for place in range(40)}
+    made = [result(one, name, evidence=(passage(1, 0),), cited=(1,), scores={"unified": float(at)})
+            for at, one in enumerate(cells) for name in questions]
+    of = {name: str(place // 2) for place, name in enumerate(questions)}
+    row, = figures_of(cells, made, questions, ANSWERS, "corrected", of, 0)["attribution"]["joint"]
+    assert row["p"] * 400 < 0.05
+
+
 def test_the_time_grows_with_the_number_of_questions():
     cells = [cell(kind, reasoning=f"r{number}", **({"rules": "closed-book"} if kind == "closed-book" else {}))
              for number in range(5) for kind in ("given", "evidence", "closed-book")]

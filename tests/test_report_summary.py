@@ -120,14 +120,15 @@ def test_each_condition_has_its_best_strategy():
 
 def test_factors_that_matter_are_told_from_those_of_which_nothing_is_seen():
     def factor(name, p):
-        levels = [{"level": level, "mean": mean, "low": 0, "high": 1, "effect": 0.1, "effect_low": 0,
+        levels = [{"level": level, "mean": mean, "low": mean - 0.1, "high": mean + 0.1, "effect": 0.1, "effect_low": 0,
                    "effect_high": 0.2, "n": 9}
                   for level, mean in (("a", 0.4), ("b", 0.6), ("c", 0.5))]
         return {"factor": name, "p": p, "p_holm": p, "levels": levels}
     joint = {"factors": ["model", "reasoning"], "p": 0.01, "p_holm": 0.02, "cells": []}
     found = said(THREE, effects={"metric": "em", "factors": [factor("model", 0.01), factor("reasoning", 0.3)],
                                  "interactions": [joint], "notes": []})
-    assert found["Factors"] == ("The model matters (p (Holm) 0.010): mean exact match is 0.60 for b and 0.40 for a. "
+    assert found["Factors"] == ("The model matters (p (Holm) 0.010), but how much depends on reasoning: mean exact "
+                                "match is 0.60 [0.50, 0.70] for b, 0.50 [0.40, 0.60] for c and 0.40 [0.30, 0.50] for a. "
                                 "No effect of reasoning is seen over the mean of the rest. How much model matters "
                                 "depends on reasoning (p (Holm) 0.020).")
 

@@ -46,6 +46,11 @@ def test_failures_lower_the_coverage_and_are_no_risk():
     assert (row["risk"]["mean"], row["risk"]["n"]) == (0.0, 1)
 
 
+def test_a_reply_that_names_no_option_is_no_answer():
+    row, = traded(answered(1.0), answered(0.0, unread=True))
+    assert (row["answered"]["mean"], row["risk"]["mean"], row["risk"]["n"]) == (0.5, 0.0, 1)
+
+
 def test_what_is_not_judged_or_scored_is_answered_and_no_part_of_the_risk():
     row, = traded(answered(0.0), answered(0.0, unjudged=True), answered(None))
     assert (row["answered"]["mean"], row["risk"]["mean"], row["risk"]["n"]) == (1.0, 1.0, 1)

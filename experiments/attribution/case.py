@@ -55,8 +55,8 @@ class Case:
 
     @property
     def answered(self) -> bool:
-        """Whether an answer came that is no refusal."""
-        return self.outcome == "answered" and not self.refused
+        """Whether an answer came that can be read and is no refusal."""
+        return self.outcome == "answered" and not self.refused and not self.unread
 
     @property
     def failed(self) -> bool:

@@ -10,7 +10,7 @@ from experiments.attribution.case import Case
 from experiments.attribution.cases import Cases, cases_of
 from experiments.attribution.causes import CAUSES, cause_of
 from experiments.attribution.joint import joint_of
-from experiments.attribution.notes import notes_of, on_chance
+from experiments.attribution.notes import notes_of, on_chance, on_mended
 from experiments.attribution.shares import Grouped, share
 from experiments.attribution.tradeoff import tradeoff_of
 from experiments.cells import Cell
@@ -58,7 +58,7 @@ def attribution_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, 
             "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in CAUSES],
             "cells": [_row(cell, cases[cell.id], grouped, seed) for cell in cells],
             "joint": joint,
-            "notes": [*notes_of(cells, cases, questions), *on_chance(cases, joint)]}
+            "notes": [*notes_of(cells, cases, questions), *on_chance(cases, joint), *on_mended(joint)]}
 
 
 def _row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from experiments.cells import Cell
 from experiments.statistics.pairs import pairs_of
 from experiments.statistics.testing import holm, mcnemar, permutation
 
-_SWAPS = 1_999
 _DIGITS = 10
 
 
@@ -35,8 +34,10 @@ def joint_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -
     Over the questions that are scored and judged in both and answerable in both; where no answer came, none is right.
     `both`, `lost` (right over the gold alone, not in the cell), `gained` (the other way round) and `neither` count
     them. `kept` is the share of those right over the gold alone that are right in the cell; `mended` the share of the
-    cell's retrieval misses that are right over the gold alone. p is that of McNemar's exact test, or of the permutation
-    test where questions share documents; `p_holm` is corrected over the rows.
+    cell's retrieval misses that are right over the gold alone, and `others` that share of its other questions: better
+    retrieval is a cause only as far as `mended` exceeds what a model that is right now and then would have anyway. p is
+    that of McNemar's exact test, or of the permutation test where questions share documents; `p_holm` is corrected over
+    the rows.
     """
     rows = [_row(cell, evidence, cases, grouped, seed) for cell, evidence in _paired(cells)]
     corrected = holm([row["p"] for row in rows])
@@ -60,11 +61,12 @@ def _row(cell: str, evidence: str, cases: Cases, grouped: Grouped, seed: int) ->
     counts = Counter((case.right, other.right) for case, other in pairs.values())
     both, lost, gained = counts[True, True], counts[False, True], counts[True, False]
     kept = {question: case.right for question, (case, other) in pairs.items() if other.right}
-    mended = {question: other.right for question, (case, other) in pairs.items()
-              if cause_of(case).name == "retrieval_miss"}
+    missed = {question for question, (case, _) in pairs.items() if cause_of(case).name == "retrieval_miss"}
+    mended, others = ({question: other.right for question, (_, other) in pairs.items() if (question in missed) is miss}
+                      for miss in (True, False))
     return {"cell": cell, "evidence": evidence, "n": len(pairs), "both": both, "lost": lost, "gained": gained,
             "neither": counts[False, False], "kept": share(kept, grouped),
-            "mended": share(mended, grouped), "p": _rounded(_p(pairs, lost, gained, grouped, seed))}
+            "mended": share(mended, grouped), "others": share(others, grouped), "p": _rounded(_p(pairs, lost, gained, grouped, seed))}
 
 
 def _comparable(case: Case) -> bool:
@@ -79,7 +81,7 @@ def _p(pairs: Mapping[str, tuple[Case, Case]], lost: int, gained: int, grouped: 
         return mcnemar(gained, lost)
     first, second = ({question: _Answer({"right": float(pair[side].right)}) for question, pair in pairs.items()}
                      for side in (1, 0))
-    return permutation(pairs_of("right", first, second, grouped), seed, _SWAPS)
+    return permutation(pairs_of("right", first, second, grouped), seed)
 
 
 def _rounded(p: float | None) -> float | None:

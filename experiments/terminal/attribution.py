@@ -104,9 +104,10 @@ def _show(run: _Run) -> None:
 
 def _joint(run: _Run) -> Table:
     header = ["cell", "n", "right in both", "right over the gold alone only", "right here only", "neither",
-              "stays right, % [95 %]", "retrieval misses right over the gold alone, %", "p (Holm)"]
+              "stays right, % [95 %]", "retrieval misses right over the gold alone, %",
+              "others right over the gold alone, %", "p (Holm)"]
     return header, [[row["name"], str(row["n"]), *(str(row[name]) for name in ("both", "lost", "gained", "neither")),
-                     percent(row["kept"]), percent(row["mended"]), _p(row["p_holm"])] for row in run.said["joint"]]
+                     *(percent(row[name]) for name in ("kept", "mended", "others")), _p(row["p_holm"])] for row in run.said["joint"]]
 
 
 def _p(value: float | None) -> str:
