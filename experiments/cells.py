@@ -122,9 +122,10 @@ def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the rows of a summary are called: by the factors that tell them apart, with the id where these agree."""
+    """What the rows of a summary are called: by the factors that tell them apart, with the id where these agree;
+    by the id alone where nothing else is known."""
     factors = telling(rows)
-    named = [called(row, factors) or f"no {factors[0]}" for row in rows]
+    named = [called(row, factors) or (f"no {factors[0]}" if factors[0] in row else str(row["id"])) for row in rows]
     counts = Counter(named)
     return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
 

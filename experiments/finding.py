@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from typing import Any
 
 from documents.errors import RunError, UserError
-from experiments.cells import cells_of, labels
+from experiments.cells import FACTORS, called, cells_of, labels
 from experiments.settings_file import read_settings
 from experiments.store import RunFolder
 
@@ -43,37 +44,49 @@ def _listed(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NEAREST])
 
 
-def cell_labels(folder: RunFolder) -> dict[str, str]:
-    """What the cells of a run are called, by id, in the run's order.
+def cells_in(folder: RunFolder) -> list[Mapping[str, Any]]:
+    """The id and factors of each cell of a run, in the run's order.
 
     Those of an unfinished run come from its settings and its benchmark; where that is not here, the cells that have a
-    record are called by their ids.
+    record are known by their ids alone.
 
     Raises:
         RunError: the summary is damaged.
     """
     if (folder.path / "summary.json").is_file():
-        rows = folder.summary()["cells"]
-    else:
-        try:
-            settings = read_settings(folder.path / "config.yaml")
-            rows = [{"id": cell.id, **asdict(cell)} for cell in cells_of(settings, settings.benchmark.load())]
-        except UserError:
-            return {id: id for id in dict.fromkeys(cell for cell, _ in sorted(folder.done()))}
-    return {row["id"]: label for row, label in zip(rows, labels(rows), strict=True)}
+        return list(folder.summary()["cells"])
+    try:
+        settings = read_settings(folder.path / "config.yaml")
+        return [{"id": cell.id, **asdict(cell)} for cell in cells_of(settings, settings.benchmark.load())]
+    except UserError:
+        return [{"id": id} for id in dict.fromkeys(cell for cell, _ in sorted(folder.done()))]
 
 
-def cells_named(known: Mapping[str, str], name: str | None) -> dict[str, str]:
-    """The cells of this label or id, else those whose label has all the parts that are given; all without a name.
+def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:
+    """What the cells that a name fits are called, by id, in the run's order; all without a name.
 
     Raises:
         RunError: there is none.
     """
-    if name is None:
-        return dict(known)
-    exact = {id: label for id, label in known.items() if name in (id, label)}
-    parts = {part.strip() for part in name.split(_PART.strip())}
-    found = exact or {id: label for id, label in known.items() if parts <= set(label.split(_PART))}
+    known = dict(zip(labels(cells), cells, strict=True))
+    found = known if name is None else fitting(known, name)
     if not found:
-        raise RunError(f"no cell {name!r}; there are: {', '.join(known.values())}")
-    return found
+        raise no_cell(str(name), known)
+    return {known[label]["id"]: label for label in found}
+
+
+def fitting(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
+    """Of cells by label, the labels of those that a name fits: a label or id, else parts of a label and values of
+    factors, such as `direct · given`, all of which a cell has."""
+    parts = {part.strip() for part in name.split(_PART.strip())}
+    return ([label for label, row in known.items() if name in (label, row["id"])]
+            or [label for label, row in known.items() if parts <= {*label.split(_PART), *_values(row)}])
+
+
+def _values(row: Mapping[str, Any]) -> Iterator[str]:
+    return (called(row, [factor]) for factor in FACTORS if row.get(factor) is not None)
+
+
+def no_cell(name: str, known: Iterable[str]) -> RunError:
+    """That no cell of those labels has the name."""
+    return RunError(f"no cell {name!r}; there are: {', '.join(known)}")

@@ -29,15 +29,21 @@ def test_a_question_is_named_by_its_id_the_beginning_of_one_or_its_number():
         question_named(IDS, "")
 
 
-def test_a_cell_is_named_by_its_label_its_id_or_parts_of_the_label():
-    known = {"a1": "direct · given", "b2": "direct · full", "c3": "plan · given"}
-    assert cells_named(known, None) == known
-    assert list(cells_named(known, "direct · full")) == ["b2"]
-    assert list(cells_named(known, "c3")) == ["c3"]
-    assert list(cells_named(known, "direct")) == ["a1", "b2"]
-    assert list(cells_named(known, "given·plan")) == ["c3"]
-    with pytest.raises(RunError, match="no cell 'dir'; there are: direct · given, "):
-        cells_named(known, "dir")
+def test_a_cell_is_named_by_its_label_its_id_or_parts_of_the_label_and_values_of_factors():
+    cells = [{"id": id, "reasoning": way, "condition": shown, "rules": "open" if shown == "full" else "grounded",
+              "repeat": 0} for id, way, shown in (("a1", "direct", "given"), ("b2", "direct", "full"),
+                                                  ("c3", "plan", "given"))]
+    named = {"a1": "direct · grounded · given", "b2": "direct · open · full", "c3": "plan · grounded · given"}
+    assert cells_named(cells, None) == named
+    assert list(cells_named(cells, "direct · open · full")) == ["b2"]
+    assert list(cells_named(cells, "c3")) == ["c3"]
+    assert list(cells_named(cells, "direct")) == ["a1", "b2"]
+    assert list(cells_named(cells, "given·plan")) == ["c3"]
+    assert list(cells_named(cells, "grounded · repeat 0")) == ["a1", "c3"]
+    assert list(cells_named(cells[::2], "grounded")) == ["a1", "c3"]  # a value that all have, and no label says
+    with pytest.raises(RunError, match="no cell 'dir'; there are: direct · grounded · given, "):
+        cells_named(cells, "dir")
+    assert cells_named([{"id": "a1"}, {"id": "b2"}], "b2") == {"b2": "b2"}
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def _read(path: Path, cell: str | None) -> _Run:
     finally:
         folder.close()
     known = dict(zip((row["id"] for row in summary["cells"]), labels(summary["cells"]), strict=True))
-    names, grouped = cells_named(known, cell), clusters(questions.values()).of
+    names, grouped = cells_named(summary["cells"], cell), clusters(questions.values()).of
     said = attribution_of(cells, cases, questions, scheme, grouped, settings.seed)
     if said is None:
         raise RunError(f"{path}: its benchmark scores what is found, not answers; there is no cause to tell")

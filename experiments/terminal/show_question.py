@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.finding import cell_labels, cells_named, question_named
+from experiments.finding import cells_in, cells_named, question_named
 from experiments.question import Question
 from experiments.record import Record, StoredPassage, StoredSub
 from experiments.store import RunFolder
@@ -29,8 +29,7 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, json: 
     try:
         ids = folder.question_ids()
         number = question_named(ids, name)
-        question, known = folder.question(ids[number]), cell_labels(folder)
-        wanted = cells_named(known, cell)
+        question, wanted = folder.question(ids[number]), cells_named(cells_in(folder), cell)
         records = {record.result.cell: record for record in folder.records_of(question.id)}
         texts = folder.database.text
         if json:
