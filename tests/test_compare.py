@@ -47,8 +47,8 @@ def test_the_means_are_those_of_the_run(two, ragbed, town):
     cells = {cell["id"]: cell["metrics"] for cell in json.loads((town.run / "summary.json").read_text())["cells"]}
     assert [row["metric"] for row in found["comparisons"]] == ["unified", "em", "citation_f1"]
     for row in found["comparisons"]:
-        assert row["first"] == cells[row["baseline"]["id"]][row["metric"]]["mean"]
-        assert row["second"] == cells[row["cell"]["id"]][row["metric"]]["mean"]
+        assert row["before"] == cells[row["baseline"]["id"]][row["metric"]]["mean"]
+        assert row["after"] == cells[row["cell"]["id"]][row["metric"]]["mean"]
         assert row["unpaired"] == 0
     assert [row["baseline"]["name"] for row in found["comparisons"]] == ["direct"] * 3
     assert [row["test"] for row in found["comparisons"]] == ["permutation", "McNemar", "permutation"]
@@ -76,7 +76,10 @@ def test_a_gate_that_holds_ends_with_status_1(two, ragbed):
     worse = two[1], two[0], "--cell", "direct"
     status, _, err = ragbed("compare", *worse, "--fail-if", "correct < baseline - 0.1")
     assert status == 1
-    assert "fails: correct < baseline - 0.1: direct has 0.2000, its baseline 0.4000" in err
+    assert "fails: correct < baseline - 0.1: direct has 0.2000, its baseline 0.4000; the difference is -0.20 [-0" in err
+    assert "p 1.000, p (Holm) 1.000" in err
+    assert ragbed("compare", *worse, "--fail-if", "correct.high < baseline - 0.1")[0] == 0
+    assert ragbed("compare", *worse, "--fail-if", "correct.low < baseline - 0.1")[0] == 1
     assert ragbed("compare", *worse, "--fail-if", "correct < baseline - 0.2")[0] == 0
     assert ragbed("compare", *worse, "--fail-if", "correct > baseline + 0", "--fail-if", "wrong > baseline")[0] == 1
     found = json.loads(ragbed("compare", *worse, "--fail-if", "correct < baseline", "--json")[1])
@@ -87,6 +90,7 @@ def test_a_gate_that_holds_ends_with_status_1(two, ragbed):
 @pytest.mark.parametrize("text", [
     "", "unified", "unified < baseline -", "unified < 0.5", "unified <= baseline", "unified < baseline * 2",
     "unified < baseline - 1e9", "unified < baseline - 0.1; unified > baseline", "__import__('os') < baseline",
+    "unified.mean < baseline", "unified. high < baseline",
     "unified < baseline - -0.1", "nothing < baseline", "unified < baseline - ٣"])
 def test_a_gate_of_another_form_is_refused(text):
     with pytest.raises(SettingsError):
@@ -95,6 +99,7 @@ def test_a_gate_of_another_form_is_refused(text):
 
 def test_gates_are_read():
     assert Gate.parse("unified < baseline - 0.02") == Gate("unified < baseline - 0.02", "unified", True, -0.02)
+    assert Gate.parse("recall@5.high<baseline") == Gate("recall@5.high<baseline", "recall@5", True, 0.0, "high")
     assert Gate.parse("recall@5>baseline+1") == Gate("recall@5>baseline+1", "recall@5", False, 1.0)
     assert Gate.parse(" em > baseline ") == Gate("em > baseline", "em", False, 0.0)
 
@@ -139,6 +144,16 @@ def test_a_gate_that_cannot_be_checked_has_not_passed(two):
     assert gate.holds(finding.comparison) is False
     with pytest.raises(RunError, match="cannot be checked"):
         gate.holds(replace(finding.comparison, before=None))
+
+
+def test_a_gate_on_a_bound_is_of_the_interval_of_the_difference(two):
+    finding, = find(read_side(two[0]), read_side(two[1])).found
+    made = replace(finding.comparison, before=0.5, after=0.4, difference=-0.1, low=-0.18, high=-0.02)
+    assert [Gate.parse(f"unified.{said}").holds(made) for said in (
+        "high < baseline - 0.01", "high < baseline - 0.02", "low < baseline - 0.17", "low > baseline - 0.2",
+        "low > baseline")] == [True, False, True, True, False]
+    with pytest.raises(RunError, match="has no interval"):
+        Gate.parse("unified.high < baseline").holds(replace(made, low=None, high=None))
 
 
 def test_gates_are_written_as_tests_for_continuous_integration(two, ragbed, tmp_path):

@@ -23,7 +23,10 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
                 "--baseline", help="The cell of A that all are compared with, named as for --cell.")] = None,
             fail_if: Annotated[list[str] | None, typer.Option(
                 "--fail-if", metavar="EXPR", help="Exit status 1 where it holds of any cell, such as 'unified < "
-                                                  "baseline - 0.02'; may be given again.")] = None,
+                                                  "baseline - 0.02' of the means, which chance alone may bring about; "
+                                                  "'unified.high < baseline - 0.02' where the 95 % interval of the "
+                                                  "difference is wholly below; 'unified.low < baseline - 0.02' where "
+                                                  "it does not rule such a loss out. May be given again.")] = None,
             flips: Annotated[bool, typer.Option("--flips", help="List the questions whose score differs.")] = False,
             steps: Annotated[bool, typer.Option("--steps", help="Show at which step the two answers to each question "
                                                                 "part, as a histogram.")] = False,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from experiments.comparing.findings import Finding
 from experiments.comparing.gate import Gate
+from experiments.comparing.words import difference, probability
 from experiments.export.junit import Test, write_suites
 
 
@@ -26,10 +27,10 @@ class Passed:
 
     @property
     def said(self) -> str:
-        """The condition, and both means."""
+        """The condition, both means, and how far chance may have made the difference."""
         made = self.finding.comparison
-        return (f"{self.gate.text}: {self.finding.match.cell} has {made.after:.4f}, its baseline "
-                f"{made.before:.4f}")
+        return (f"{self.gate.text}: {self.finding.match.cell} has {made.after:.4f}, its baseline {made.before:.4f}; "
+                f"the difference is {difference(made)}, p {probability(made.p)}, p (Holm) {probability(made.p_holm)}")
 
 
 def write_gates(all_passed: Sequence[Passed], path: Path) -> None:
