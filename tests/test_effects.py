@@ -201,6 +201,63 @@ def test_without_an_effect_tests_find_one_as_rarely_as_they_should_and_intervals
     assert np.mean([min(one["p_holm"] for one in entry.values()) <= 0.05 for entry in made]) <= 0.085
 
 
+GRADES = {"a": [-1.0, 0.0, 0.5, 1.0], "p": [0.1, 0.45, 0.2, 0.25]}  # of mean 0.25
+
+
+def two_splits(rng, answerable, unanswerable):
+    """No cell is better than another; scores hang together by question."""
+    def drawn(values, n):
+        shared = rng.choice(values["a"], p=values["p"], size=n)
+        return np.where(rng.uniform(size=(6, n)) < 0.6, shared, rng.choice(values["a"], p=values["p"], size=(6, n)))
+
+    return np.hstack([drawn(GRADES, answerable), drawn({"a": [0.0, 1.0], "p": [0.5, 0.5]}, unanswerable)])
+
+
+@pytest.mark.parametrize(("answerable", "unanswerable"), [(40, 2), (40, 3), (40, 5), (12, 4), (60, 20)])
+def test_a_small_split_makes_no_effect_of_chance(answerable, unanswerable):
+    rng = np.random.default_rng(unanswerable)
+    splits = [True] * answerable + [False] * unanswerable
+    made = [by_name(effects_of(RUN, two_splits(rng, answerable, unanswerable), "unified", answerable=splits))
+            for _ in range(200)]
+    for name in ("reasoning", "condition", ("reasoning", "condition")):
+        found = [entry[name]["p"] for entry in made]
+        assert None in found or np.mean([p <= 0.05 for p in found]) <= 0.085
+        levels = [level for entry in made for level in entry[name].get("levels", entry[name].get("cells"))]
+        assert np.mean([level["effect_low"] <= 1e-9 and level["effect_high"] >= -1e-9 for level in levels]) >= 0.92
+        assert np.mean([level["low"] <= 0.375 <= level["high"] for level in levels]) >= 0.9
+    corrected = [[one["p_holm"] for one in entry.values() if one["p_holm"] is not None] for entry in made]
+    assert np.mean([min(entry) <= 0.05 for entry in corrected]) <= 0.085
+
+
+def test_two_splits_are_tested_as_welch_does():
+    rng = np.random.default_rng(5)
+    values = two_splits(rng, 30, 6)[:2]
+    found = effects_of(RUN[:2], values, "unified", answerable=[True] * 30 + [False] * 6)["factors"][0]
+    change = values[1] - values[0]
+    assert found["p"] == pytest.approx(stats.ttest_ind(change[:30], -change[30:], equal_var=False).pvalue)
+
+
+def test_a_split_of_one_leaves_room_and_no_p():
+    values = np.hstack([np.tile(np.linspace(0, 1, 20), (2, 1)), [[1], [1]]])
+    values[1, :20] += np.tile([0.1, -0.1], 10)
+    found = effects_of(RUN[:2], values, "unified", answerable=[True] * 20 + [False])
+    factor, = found["factors"]
+    assert (factor["p"], factor["p_holm"]) == (None, None)
+    assert (factor["levels"][0]["effect_low"], factor["levels"][0]["effect_high"]) == (
+        pytest.approx(-0.975, abs=0.01), pytest.approx(0.975, abs=0.01))  # of half a range of -2 to 2
+    assert any("No p stands" in note for note in found["notes"])
+
+
+def test_a_document_with_questions_of_both_splits_is_one_cluster_worth_as_many_as_the_smaller_has():
+    rng = np.random.default_rng(6)
+    documents = [*range(30), *range(5)]
+    made = [effects_of(RUN[:2], two_splits(rng, 30, 5)[:2], "unified", documents, [True] * 30 + [False] * 5)
+            for _ in range(200)]
+    levels = [level for one in made for level in one["factors"][0]["levels"]]
+    assert np.mean([level["effect_low"] <= 0 <= level["effect_high"] for level in levels]) >= 0.92
+    assert np.mean([one["factors"][0]["p"] <= 0.05 for one in made]) <= 0.085
+
+
 def test_a_true_effect_and_a_true_interaction_are_found_and_told_apart():
     rng = np.random.default_rng(9)
     alone = [by_name(effects_of(RUN, simulated(rng, 0.4, 1, effect=0.15))) for _ in range(60)]

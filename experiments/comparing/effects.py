@@ -7,14 +7,18 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from experiments.comparing.variants import VARIED, Variant, variants_of
-from experiments.metrics.bounds import Interval
+from experiments.metrics.bounds import Interval, weight
+from experiments.metrics.drawing import together
 from experiments.metrics.sample import Row, range_of
 from experiments.metrics.scored import Scoring
 from experiments.statistics import Clusters, holm
 from experiments.statistics.design import Design, Term, design_of
-from experiments.statistics.fit import Fit, fit
+from experiments.statistics.fit import Fit, Stratum, fit
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from experiments.metrics.means import Floats
 
 _LARGEST = 6_000_000  # numbers of a design, repeated for every question, above which interactions are left out
@@ -27,14 +31,13 @@ class _Scores:
     """The questions that have a score in every variant.
 
     Attributes:
-        table: variants by questions.
+        strata: of the questions, of whose figures the metric's is the mean.
         left_out: how many questions have one in some alone.
     """
 
     variants: tuple[Variant, ...]
     questions: tuple[str, ...]
-    table: Floats
-    weights: Floats
+    strata: tuple[Stratum, ...]
     left_out: int
 
 
@@ -54,7 +57,7 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     every = variants_of(rows, answers)
     if len(every) < 2:
         return None
-    scores = _scores([variant for variant in every if _has(variant, metric)], metric, scoring)
+    scores = _scores([variant for variant in every if _has(variant, metric)], clusters, metric, scoring)
     notes = _on_scores(every, scores, metric)
     if len(scores.variants) < 2 or not scores.questions:
         return _made(metric, [], [], [*notes, "Nothing to estimate: no question has a score in two cells."])
@@ -63,8 +66,7 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     if design.matrix().size * len(scores.questions) > _LARGEST:
         design = design_of(levels, VARIED, interactions=False)
         notes.append("Interactions are left out: so many cells and questions have no room for them.")
-    grouped = [clusters.of.get(name, name) for name in scores.questions]
-    fitted = _fitted(design, scores, grouped)
+    fitted = fit(design, scores.strata)
     told = [term for term in design.terms if design.tells(term)]
     tests = [fitted.test(design.effects(term)) for term in told]
     made = [{**_named(term), "p": _rounded(p), "p_holm": _rounded(corrected),
@@ -72,7 +74,7 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
             for term, p, corrected in zip(told, tests, holm(tests), strict=True)]
     return _made(metric, [one for one in made if "factor" in one], [one for one in made if "factors" in one],
                  [*notes, *_on_design(design, told), *([clusters.note] if clusters.note else []),
-                  *_on_tests(len(made))])
+                  *_on_tests(tests)])
 
 
 def _made(metric: str, factors: list[dict[str, Any]], interactions: list[dict[str, Any]],
@@ -84,7 +86,7 @@ def _has(variant: Variant, metric: str) -> bool:
     return any(row.scores.get(metric) is not None for row in variant.answers.values())
 
 
-def _scores(variants: Sequence[Variant], metric: str, scoring: Scoring) -> _Scores:
+def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str, scoring: Scoring) -> _Scores:
     """A question that some variant has answerable and another not, its gold dropped, has no place in `unified`."""
     import numpy as np
 
@@ -97,31 +99,31 @@ def _scores(variants: Sequence[Variant], metric: str, scoring: Scoring) -> _Scor
     questions = sorted(shared)
     table = np.array([[variant.answers[name].scores[metric] for name in questions] for variant in variants],
                      dtype=np.float64).reshape(len(variants), len(questions))
-    weights = np.full(len(questions), 1 / max(len(questions), 1))
-    if metric == _BY_SPLIT and questions:
-        split = np.array([not variants[0].answers[name].answerable for name in questions], dtype=np.intp)
-        weights, table = _of_splits(split, table, halved=scoring == "as-published")
-    return _Scores(tuple(variants), tuple(questions), table, weights, len(every) - len(questions))
+    split = np.array([metric == _BY_SPLIT and not variants[0].answers[name].answerable for name in questions],
+                     dtype=np.intp)
+    if metric == _BY_SPLIT and scoring == "as-published" and len(set(split)) == 1:
+        table = table * 0.5  # as published, the mean of two splits is halved where one is empty
+    groups = np.unique([clusters.of.get(name, name) for name in questions], return_inverse=True)[1]
+    return _Scores(tuple(variants), tuple(questions), _strata(table, split, groups), len(every) - len(questions))
 
 
-def _of_splits(split: Any, table: Floats, halved: bool) -> tuple[Floats, Floats]:
-    """Weights by which the mean is that of the splits' means, and scores that differ within the splits alone: their
-    sizes are fixed, so that what sets them apart is no chance. As published the mean is halved where one is empty."""
+def _strata(table: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp]) -> tuple[Stratum, ...]:
+    """The splits; or one, where a cluster has questions of both: then of scores that differ within the splits alone,
+    as what sets these apart is no chance, and worth no more clusters than its smaller split is."""
     import numpy as np
 
-    sizes = np.bincount(split, minlength=2)
-    present = sizes > 0
-    weights = 1 / (sizes[split] * present.sum())
-    table = table * 0.5 if halved and not present.all() else table
-    figures = table @ weights
-    means = np.array([np.bincount(split, row, 2) for row in table]) / np.maximum(sizes, 1)
-    return weights, table - means[:, split] + figures[:, None]
-
-
-def _fitted(design: Design, scores: _Scores, clusters: Sequence[str]) -> Fit:
-    import numpy as np
-
-    return fit(design, scores.table, scores.weights, np.unique(clusters, return_inverse=True)[1])
+    counts = np.zeros((int(clusters.max(initial=-1)) + 1, 2))
+    np.add.at(counts, (clusters, split), 1)
+    sizes = counts.sum(axis=0)
+    present = np.flatnonzero(sizes)
+    worth = {kind: weight(counts[:, kind]) for kind in present}
+    if together(counts):
+        weights = 1 / (sizes[split] * len(present))
+        means = np.array([np.bincount(split, row, 2) for row in table]) / sizes
+        return (Stratum(table - means[:, split] + (table @ weights)[:, None], weights, clusters, min(worth.values())),)
+    return tuple(Stratum(table[:, split == kind], np.full(int(sizes[kind]), 1 / sizes[kind]),
+                         np.unique(clusters[split == kind], return_inverse=True)[1], worth[kind], 1 / len(present))
+                 for kind in present)
 
 
 def _named(term: Term) -> dict[str, Any]:
@@ -132,13 +134,12 @@ def _levels(design: Design, fitted: Fit, scores: _Scores, metric: str,
             term: Term) -> Iterator[dict[str, Any]]:
     """n counts answers: of all questions in all cells that have the level."""
     least, most = range_of(metric)
-    means, effects = (zip(*fitted.values(contrasts), strict=True)
-                      for contrasts in (design.means(term), design.effects(term)))
-    for at, (mean, error), (effect, doubt) in zip(design.combinations(term), means, effects, strict=True):
+    means = fitted.estimates(design.means(term), (least, most))
+    effects = fitted.estimates(design.effects(term), (least - most, most - least))
+    for at, (mean, between), (effect, about) in zip(design.combinations(term), means, effects, strict=True):
         cells = sum(variant.cells for variant in scores.variants
                     if all(variant.levels[name] == level for name, level in zip(term, at, strict=True)))
-        low, high = _bounds(fitted.interval(mean, error, (least, most)))
-        effect_low, effect_high = _bounds(fitted.interval(effect, doubt, (least - most, most - least)))
+        (low, high), (effect_low, effect_high) = _bounds(between), _bounds(about)
         name = {"level": at[0]} if len(term) == 1 else {"levels": list(at)}
         yield {**name, "mean": _rounded(mean), "low": low, "high": high, "effect": _rounded(effect),
                "effect_low": effect_low, "effect_high": effect_high, "n": cells * len(scores.questions)}
@@ -173,7 +174,10 @@ def _on_design(design: Design, told: Sequence[Term]) -> list[str]:
               if untold else [])]
 
 
-def _on_tests(tests: int) -> list[str]:
+def _on_tests(tests: Sequence[float | None]) -> list[str]:
+    many = len(tests) - tests.count(None)
     return ["A mean is over all combinations of the other factors, each counting once; an effect is how far it is from "
             "the mean of the levels, that of a combination how far it is from what its two levels say when added.",
-            *([f"p (Holm) is corrected for {tests} tests: every factor and every interaction."] if tests > 1 else [])]
+            *(["No p stands where too few questions or documents could be drawn, of the answerable or of the "
+               "unanswerable, for so many levels."] if many < len(tests) else []),
+            *([f"p (Holm) is corrected for {many} tests: every factor and every interaction."] if many > 1 else [])]

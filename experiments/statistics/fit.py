@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from experiments.metrics.bounds import NO_INTERVAL, Interval, student, unseen, weight, within
+from experiments.metrics.bounds import NO_INTERVAL, Interval, student, unseen, within
 from experiments.statistics.design import Design
 
 if TYPE_CHECKING:
@@ -18,93 +19,176 @@ _NOTHING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """Coefficients of a design.
+class Stratum:
+    """Questions that are a sample by themselves: all, or of two splits each.
 
     Attributes:
-        covariance: of the coefficients, robust to whatever hangs together within a cluster.
-        clusters: how many, as they weigh.
+        scores: cells by questions.
+        weights: of the questions, which add up to 1; `clusters` of them, from 0.
+        worth: how many clusters of one size these are worth.
+        share: of the stratum in the figure that is fitted; shares add up to 1.
     """
+
+    scores: Floats
+    weights: Floats
+    clusters: NDArray[np.intp]
+    worth: float
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a stratum adds to the coefficients of a design, and to their covariance."""
 
     coefficients: Floats
     covariance: Floats
-    clusters: float
+    worth: float
+    share: float
 
-    def values(self, contrasts: Floats) -> tuple[Floats, Floats]:
-        """Estimates and their standard errors."""
+    def along(self, contrast: Floats) -> tuple[float, float]:
+        """What it adds to the contrast, and to its variance."""
+        variance = float(contrast @ self.covariance @ contrast)
+        return float(contrast @ self.coefficients), variance if variance > _rest(contrast, self.covariance) else 0.0
+
+    def fixed(self, contrasts: Floats) -> bool:
+        """Whether any sum of the contrasts is apart from zero without any spread."""
+        return bool(_Axes.of(contrasts, self.coefficients, self.covariance).fixed)
+
+
+class _Axes(NamedTuple):
+    """Sums of contrasts whose estimates do not hang together.
+
+    Attributes:
+        scaled: those that have a spread, over their standard errors: rows as `contrasts`.
+        wald: the sum of the squares of their estimates.
+        fixed: whether any of the others is apart from zero.
+    """
+
+    scaled: Floats
+    wald: float
+    fixed: bool
+
+    @classmethod
+    def of(cls, contrasts: Floats, coefficients: Floats, covariance: Floats) -> _Axes:
         import numpy as np
 
-        variances = np.einsum("ij,jk,ik->i", contrasts, self.covariance, contrasts)
-        return contrasts @ self.coefficients, np.sqrt(np.clip(variances, 0.0, None))
+        spread, axes = np.linalg.eigh(contrasts @ covariance @ contrasts.T)
+        seen = spread > max(_rest(contrast, covariance) for contrast in contrasts)
+        others = axes[:, ~seen].T @ contrasts @ coefficients
+        scaled = axes[:, seen].T @ contrasts / np.sqrt(spread[seen])[:, None]
+        return cls(scaled, float(((scaled @ coefficients) ** 2).sum()),
+                   bool(np.abs(others).max(initial=0.0) > math.sqrt(_NOTHING)))
 
-    def interval(self, value: float, error: float, limits: tuple[float, float]) -> Interval:
-        """Student's; where the clusters do not differ at all, the room that they leave (`bounds.room`).
+
+def _rest(contrast: Floats, covariance: Floats) -> float:
+    """The variance of the contrast below which it is what rounding leaves of none."""
+    return max(_NOTHING * float(contrast**2 @ covariance.diagonal()), _NOTHING**2)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Coefficients of a design, robust to whatever hangs together within a cluster: the sum of independent parts."""
+
+    parts: tuple[Part, ...]
+
+    def estimates(self, contrasts: Floats, limits: tuple[float, float]) -> Iterator[tuple[float, Interval]]:
+        """Each contrast with its interval: Student's, with the degrees of freedom of Welch ("The generalization of
+        'Student's' problem when several different population variances are involved", Biometrika 34, 1947) and
+        Satterthwaite; a part without any spread has the room that its clusters leave (`bounds.room`), and the
+        squares of both add up (`bounds.widened`).
 
         Args:
-            limits: of the value; what a model says of combinations that no cell has may be beyond.
+            limits: of the values; what a model says of combinations that no cell has may be beyond.
         """
-        limits = min(limits[0], value), max(limits[1], value)
-        if self.clusters <= 1 or error < _NOTHING:
-            if not all(map(math.isfinite, limits)):
-                return NO_INTERVAL
-            left = unseen(max(self.clusters, 1.0))
-            return within(limits, Interval(value - left * (value - limits[0]), value + left * (limits[1] - value)))
-        half = student(self.clusters - 1) * error
-        return within(limits, Interval(value - half, value + half))
+        for contrast in contrasts:
+            value = math.fsum(part.along(contrast)[0] for part in self.parts)
+            yield value, self._interval(contrast, value, limits)
+
+    def _interval(self, contrast: Floats, value: float, limits: tuple[float, float]) -> Interval:
+        known: list[tuple[float, float]] = []
+        below, above = [0.0], [0.0]
+        for part in self.parts:
+            added, variance = part.along(contrast)
+            if part.worth > 1 and variance:
+                known.append((variance, part.worth - 1))
+                continue
+            left, own = unseen(max(part.worth, 1.0)), added / part.share
+            below.append(part.share * left * max(own - limits[0], 0.0))
+            above.append(part.share * left * max(limits[1] - own, 0.0))
+        if not all(map(math.isfinite, (*below, *above))):
+            return NO_INTERVAL
+        total = math.fsum(variance for variance, _ in known)
+        half = 0.0
+        if known:
+            freedom = total**2 / math.fsum(variance**2 / free for variance, free in known)
+            half = student(freedom) * math.sqrt(total)
+        return within((min(limits[0], value), max(limits[1], value)),
+                      Interval(value - math.hypot(half, *below), value + math.hypot(half, *above)))
 
     def test(self, contrasts: Floats) -> float | None:
         """The p of Wald's test that all the contrasts are zero.
 
         Its statistic is taken for Hotelling's T^2 ("The generalization of Student's ratio", 1931), which it is where
-        every question is in every cell: F = T^2 (G - q) / (q (G - 1)), with q and G - q degrees of freedom for q
-        contrasts over G clusters. It is never 0: not below 2^(1 - G), the least that swapping the levels within so
-        many clusters could give.
+        every question is in every cell: F = T^2 (v - q + 1) / (q v), with q and v - q + 1 degrees of freedom for q
+        contrasts. Of one part v is its clusters less one; of several it is that of Krishnamoorthy and Yu ("Modified
+        Nel and Van der Merwe test for the multivariate Behrens-Fisher problem", Statistics and Probability Letters
+        66, 2004), which for one contrast is Welch's. p is never below 2^(1 - G), the least that swapping the levels
+        within G clusters could give: of all parts, and of each that differs without any spread.
 
         Returns:
-            None where there are no more clusters than contrasts.
+            None where any part has too few clusters for so many contrasts.
         """
         import numpy as np
         from scipy.special import fdtrc
 
-        values, _ = self.values(contrasts)
-        least = float(2.0 ** max(1 - self.clusters, -1000.0))
-        spread, axes = np.linalg.eigh(contrasts @ self.covariance @ contrasts.T)
-        along = axes.T @ values
-        seen = spread > max(_NOTHING * float(spread.max(initial=0.0)), _NOTHING**2)
-        if np.abs(along[~seen]).max(initial=0.0) > math.sqrt(_NOTHING):
-            return least  # a difference without any spread
-        q = int(seen.sum())
-        if not q:
-            return 1.0
-        if self.clusters <= q:
+        least = max(_swapped(math.fsum(part.worth for part in self.parts)),
+                    *(_swapped(part.worth) for part in self.parts if part.fixed(contrasts)), 0.0)
+        found = _Axes.of(contrasts, np.sum([part.coefficients for part in self.parts], axis=0),
+                         np.sum([part.covariance for part in self.parts], axis=0))
+        q = len(found.scaled)
+        if found.fixed or not q:
+            return least if found.fixed else 1.0
+        if any(part.worth <= q for part in self.parts):
             return None
-        wald = float((along[seen] ** 2 / spread[seen]).sum())
-        f = wald / q * (self.clusters - q) / (self.clusters - 1)
-        return max(float(fdtrc(q, self.clusters - q, f)), least)
+        freedom = (q + q**2) / math.fsum(_traces(found.scaled @ part.covariance @ found.scaled.T) / (part.worth - 1)
+                                         for part in self.parts)
+        f = found.wald * (freedom - q + 1) / (q * freedom)
+        return max(float(fdtrc(q, freedom - q + 1, f)), least)
 
 
-def fit(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.intp]) -> Fit:
-    """Weighted least squares by statsmodels, its covariance by cluster (Liang and Zeger, Biometrika 73, 1986).
+def fit(design: Design, strata: Sequence[Stratum]) -> Fit:
+    """Weighted least squares by statsmodels, the covariance by cluster (Liang and Zeger, Biometrika 73, 1986), each
+    stratum by itself.
 
     Every question is in every cell, so that what makes it hard or easy is no part of any contrast between cells. The
     questions of a cluster come in as one, with their mean and their weight, which changes neither coefficients nor
     covariance.
-
-    Args:
-        scores: cells by questions.
-        weights: of the questions, which add up to 1; `clusters` of them, from 0.
     """
+    return Fit(tuple(_part(design, stratum) for stratum in strata))
+
+
+def _part(design: Design, stratum: Stratum) -> Part:
     import numpy as np
     from statsmodels.regression.linear_model import WLS
 
-    count = int(clusters.max()) + 1
-    size = np.bincount(clusters, weights, count).astype(np.float64)
-    means = np.array([np.bincount(clusters, weights * row, count) for row in scores]) / size
+    count, weights = int(stratum.clusters.max()) + 1, stratum.weights
+    size = np.bincount(stratum.clusters, weights, count).astype(np.float64)
+    means = np.array([np.bincount(stratum.clusters, weights * row, count) for row in stratum.scores]) / size
     matrix = design.matrix()
     basis = np.linalg.svd(matrix)[2][:design.rank()].T  # of all that the cells determine; the rest is 0
-    model = WLS(means.ravel(), np.repeat(matrix @ basis, count, axis=0), np.tile(size, len(scores)))
-    groups = np.tile(np.arange(count), len(scores))
+    model = WLS(means.ravel(), np.repeat(matrix @ basis, count, axis=0), np.tile(size, len(means)))
+    groups = np.tile(np.arange(count), len(means))
     fitted = model.fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False})
-    weighs = weight(size)
-    few = weighs / (weighs - 1) if weighs > 1 else 1.0
-    return Fit(basis @ fitted.params, basis @ fitted.cov_params() @ basis.T * few, weighs)
+    few = stratum.worth / (stratum.worth - 1) if stratum.worth > 1 else 1.0
+    return Part(stratum.share * (basis @ fitted.params),
+                stratum.share**2 * few * (basis @ fitted.cov_params() @ basis.T), stratum.worth, stratum.share)
+
+
+def _swapped(clusters: float) -> float:
+    return float(2.0 ** max(1 - clusters, -1000.0))
+
+
+def _traces(matrix: Floats) -> float:
+    import numpy as np
+
+    return float(np.trace(matrix @ matrix) + np.trace(matrix) ** 2)
