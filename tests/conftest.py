@@ -31,8 +31,9 @@ class ScriptedServer:
 
     A line is the reply's text, or a dict of: `text`, `message` and `usage` (replace those parts), `extra` (more
     fields of the body), `status`, `headers`, `body` (bytes sent as they are), `error` (an OpenAI error object), `delay`
-    (seconds), `drop` (the connection ends without a word), `cut` (it ends in the middle of the body). A script is a
-    list of lines, used up in order, or a function from the request's body to a line.
+    (seconds), `hold` (a `threading.Event` to wait for), `drop` (the connection ends without a word), `cut` (it ends in
+    the middle of the body). A script is a list of lines, used up in order, or a function from the request's body to a
+    line.
 
     Attributes:
         url: base URL, ending in `/v1`.
@@ -92,6 +93,8 @@ class ScriptedServer:
         self.busiest = max(self.busiest, self._open)
         try:
             await asyncio.sleep(line.get("delay", 0))
+            while "hold" in line and not line["hold"].is_set():
+                await asyncio.sleep(0.005)
         finally:
             self._open -= 1
         return await _answer(request, line, line.get("body") or _body(line, body))
@@ -230,7 +233,7 @@ class Town:
 
         folder = RunFolder.existing(self.run)
         try:
-            return [record.model_dump() for record in folder.records()]
+            return [record.model_dump() for record in folder.records(traces=True)]
         finally:
             folder.close()
 
