@@ -25,8 +25,8 @@ from typing import Any
 
 from made_runs import make_run
 
+from experiments.finished import open_finished
 from experiments.reporting import report_run
-from experiments.store import RunFolder
 
 
 def main() -> None:
@@ -55,12 +55,9 @@ def _options() -> argparse.Namespace:
 
 
 def _written(run: Path) -> dict[str, Any]:
-    folder = RunFolder.existing(run)
     processor = time.process_time()
-    try:
-        seconds = _seconds(lambda: report_run(folder))
-    finally:
-        folder.close()
+    with open_finished(run) as finished:
+        seconds = _seconds(lambda: report_run(finished))
     return {"report written, s": seconds, "of that, processor, s": round(time.process_time() - processor, 2),
             "report, MB": round((run / "report.html").stat().st_size / 1e6, 1)}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from documents.errors import RunError, UserError
 from experiments.cells import FACTORS, called, cells_of, labels
+from experiments.finished import Finished
 from experiments.settings_file import read_settings
 from experiments.store import RunFolder
 
@@ -44,7 +45,7 @@ def _listed(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NEAREST])
 
 
-def cells_in(folder: RunFolder) -> list[Mapping[str, Any]]:
+def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
     """The id and factors of each cell of a run, in the run's order.
 
     Those of an unfinished run come from its settings and its benchmark; where that is not here, the cells that have a
@@ -54,7 +55,7 @@ def cells_in(folder: RunFolder) -> list[Mapping[str, Any]]:
         RunError: the summary is damaged.
     """
     if (folder.path / "summary.json").is_file():
-        return list(folder.summary()["cells"])
+        return Finished.of(folder).rows
     try:
         settings = read_settings(folder.path / "config.yaml")
         return [{"id": cell.id, **asdict(cell)} for cell in cells_of(settings, settings.benchmark.load())]

@@ -2,31 +2,27 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from documents.errors import RunError
-from experiments.attribution import causes_of
-from experiments.cells import Cell
-from experiments.record import Result
+from experiments.finished import Finished
 from experiments.report import ReportInput, write_report
-from experiments.settings_file import read_settings
-from experiments.store import RunFolder
 from retrieval.files import why_unwritten
 
 
-def report_run(folder: RunFolder) -> Path:
+def report_run(run: Finished) -> Path:
     """Write `report.html` of a finished run.
 
     Raises:
-        RunError: the run has not finished, or the file cannot be written.
+        RunError: the file cannot be written.
         SettingsError: the run's settings cannot be read.
     """
-    path = folder.path / "report.html"
+    path = run.path / "report.html"
     try:
         with _no_collections():
-            write_report(_input(folder), path)
+            write_report(_input(run), path)
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
     return path
@@ -44,14 +40,6 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _input(folder: RunFolder) -> ReportInput:
-    summary, questions = folder.summary(), folder.questions()
-    settings = read_settings(folder.path / "config.yaml")
-    scheme = settings.benchmark.scheme_of(questions.values())
-    cells = [Cell.of(row) for row in summary["cells"]]
-
-    def causes(results: Sequence[Result]) -> dict[str, dict[str, str]]:
-        return causes_of(cells, results, questions, scheme, settings.scoring)
-
-    return ReportInput(summary["name"], summary, questions, folder.records(), folder.database.text, scheme.rights,
-                       causes)
+def _input(run: Finished) -> ReportInput:
+    return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
+                       run.folder.database.text, run.scheme.rights, run.causes)

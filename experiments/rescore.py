@@ -5,11 +5,11 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
 
 from documents.errors import UserError
 from experiments.cells import Cell
 from experiments.exemplars import read_exemplars
+from experiments.finished import Finished
 from experiments.judges import Graded, Lexical
 from experiments.judging.again import Material, judges_named, rejudge
 from experiments.judging.agreement import Item
@@ -66,29 +66,26 @@ class Again:
     notes: list[str] = field(default_factory=list)
 
 
-def score_anew(folder: RunFolder, settings: RunSettings, rows: Sequence[Mapping[str, Any]], scoring: Scoring,
-               judge: str | None, progress: Progress) -> Again:
+def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress) -> Again:
     """Read every reply as this ragbed reads it, judge where that is due, and score.
 
     Sub-questions keep the answers that were read. Without a judge, answers that are read as before keep their verdict;
     others are judged again by the lexical judge where it is the run's, and count as unjudged where a model is.
 
     Args:
-        rows: the cells of the run's summary.
         judge: asked of every answer, through the run's journal.
 
     Raises:
         UserError: the judge is unknown, or another process works on the run.
     """
-    scheme = settings.benchmark.scheme_of(folder.questions().values())
-    work = _Work(folder, settings, scheme, list(map(Cell.of, rows)),
-                 scoring)
+    settings, scheme = run.settings, run.scheme
+    work = _Work(run, scoring)
     asked = judge if scheme.rubric else None
     again = Again(scheme, scoring, (asked or settings.judge.name) if scheme.rubric else None, settings.seed)
     again.results = list(work.results({}))
     due = work.graded if asked else work.changed
     if due and (asked or isinstance(settings.judge, Lexical)):
-        verdicts = _judged(folder, settings, scheme, due, asked or "lexical", progress)
+        verdicts = _judged(run, due, asked or "lexical", progress)
         again.results = list(work.results(verdicts))
     again.read, again.notes = work.read, list(_notes(work, again, settings))
     return again
@@ -97,11 +94,9 @@ def score_anew(folder: RunFolder, settings: RunSettings, rows: Sequence[Mapping[
 class _Work:
     """Reads and scores the records of a run, one at a time: ten thousand traces are not held at once."""
 
-    def __init__(self, folder: RunFolder, settings: RunSettings, scheme: Scheme, cells: Sequence[Cell],
-                 scoring: Scoring) -> None:
-        self.folder, self.settings, self.scheme, self.scoring = folder, settings, scheme, scoring
-        self.cells = {cell.id: cell for cell in cells}
-        self.questions = folder.questions()
+    def __init__(self, run: Finished, scoring: Scoring) -> None:
+        self.run, self.scoring = run, scoring
+        self.cells = {cell.id: cell for cell in run.cells}
         self.graded: dict[Item, Graded] = {}
         self.changed: dict[Item, Graded] = {}
         self.read = Read()
@@ -110,46 +105,45 @@ class _Work:
     def results(self, verdicts: Mapping[Item, Verdict]) -> Iterator[Result]:
         """Every result, with these verdicts on those that they are of."""
         reader, self.read = self._reader(), Read()
-        for stored in self.folder.results(traces=True):
-            question = self.questions[stored.question]
+        for stored in self.run.folder.results(traces=True):
+            question = self.run.questions[stored.question]
             result = reader.read(stored, question) if reader else None
             self.read.same += result == stored
             self.read.otherwise += result is not None and result != stored
             self.read.not_again += result is None
             judged = self._judged(stored, result or stored, question, verdicts)
-            yield _scored(judged, self.cells[stored.cell], question, self.scheme, self.scoring)
+            yield _scored(judged, self.cells[stored.cell], question, self.run.scheme, self.scoring)
 
     def _reader(self) -> Rereader | None:
         try:
-            exemplars = read_exemplars(self.settings.exemplars)
+            exemplars = read_exemplars(self.run.settings.exemplars)
         except UserError as error:
             self.hindered = f"no reply was read again: {error}"
             return None
-        return Rereader(self.folder, self.settings, self.scheme, list(self.cells.values()), exemplars)
+        return Rereader(self.run.folder, self.run.settings, self.run.scheme, self.run.cells, exemplars)
 
     def _judged(self, stored: Result, result: Result, question: Question, verdicts: Mapping[Item, Verdict]) -> Result:
         item = (stored.cell, stored.question)
-        due = graded_of(result, question, self.scheme, self.scoring)
+        due = graded_of(result, question, self.run.scheme, self.scoring)
         if due is not None:
             self.graded[item] = due
-        same = result is stored or due == graded_of(stored, question, self.scheme, self.scoring)
+        same = result is stored or due == graded_of(stored, question, self.run.scheme, self.scoring)
         if due is not None and not same:
             self.changed[item] = due
         if item in verdicts:
             return result.model_copy(update={"verdict": verdicts[item]})
         if same:
             return result
-        unasked = None if due is None else Verdict(judge=self.settings.judge.name, note="read otherwise than it was "
-                                                                                         "when it was judged")
+        unasked = None if due is None else Verdict(judge=self.run.settings.judge.name,
+                                                    note="read otherwise than it was when it was judged")
         return result.model_copy(update={"verdict": unasked})
 
 
-def _judged(folder: RunFolder, settings: RunSettings, scheme: Scheme, due: Mapping[Item, Graded], judge: str,
-            progress: Progress) -> Mapping[Item, Verdict]:
-    assert scheme.rubric is not None
-    judges = judges_named([judge], settings)
-    with nullcontext() if isinstance(judges[0], Lexical) else closing(hold(folder.path)):
-        raters, _ = asyncio.run(rejudge(folder, settings, Material(scheme.rubric, due, {}), judges, 1, progress))
+def _judged(run: Finished, due: Mapping[Item, Graded], judge: str, progress: Progress) -> Mapping[Item, Verdict]:
+    assert run.scheme.rubric is not None
+    judges, material = judges_named([judge], run.settings), Material(run.scheme.rubric, due, {})
+    with nullcontext() if isinstance(judges[0], Lexical) else closing(hold(run.path)):
+        raters, _ = asyncio.run(rejudge(run.folder, run.settings, material, judges, 1, progress))
     return raters[0].verdicts
 
 

@@ -24,6 +24,7 @@ from experiments.record import Record, Result, Timing
 from retrieval.files import why_unwritten, write_atomically
 
 VERSION = 2  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
+FORMAT = 2  # of summary.json; one more with every change in what its figures are or how they are computed
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
@@ -34,10 +35,14 @@ _PIN = "INSERT OR REPLACE INTO pins VALUES (?, ?)"
 Mark = Literal["searches", "cassette"]
 _MARKS = frozenset({"searches", "cassette"})
 _QUESTION = TypeAdapter(Question)
-_IN_ORDER = " FROM records r JOIN questions q ON q.id = r.question ORDER BY q.place, r.place"
+_SUMMARY = TypeAdapter(dict[str, Any])
+_JOINED = " FROM records r JOIN questions q ON q.id = r.question"
+_ORDERED = " ORDER BY q.place, r.place"
 # Cells first, so that the key (cell, question) finds the rows: a scan would read every trace.
 _OF_QUESTION = ("SELECT result, timing FROM records WHERE cell IN (SELECT DISTINCT cell FROM records) AND question = ?"
                 " ORDER BY place")
+_FAILURES = ("SELECT json_extract(r.result, '$.failure.kind') AS kind, json_extract(r.result, '$.failure.message'),"
+             f" json_extract(r.result, '$.outcome'){_JOINED} WHERE kind IS NOT NULL{_ORDERED}")
 _RESULT = {True: "SELECT r.result", False: "SELECT json_set(r.result, '$.trace', json('[]'))"}
 
 
@@ -144,13 +149,13 @@ class RunFolder:
                 self.database.put("DELETE FROM records WHERE cell = ?", (cell,))
         self.database.flush()
 
-    def records(self, traces: bool = True) -> Iterator[Record]:
+    def records(self, traces: bool = False) -> Iterator[Record]:
         """Every record, by question in the benchmark's order, then by cell in the run's order.
 
         Args:
             traces: as for `results`.
         """
-        for result, timing in self.database.read(_RESULT[traces] + ", r.timing" + _IN_ORDER):
+        for result, timing in self.database.read(_RESULT[traces] + ", r.timing" + _JOINED + _ORDERED):
             yield Record(result=Result.model_validate_json(result), timing=Timing.model_validate_json(timing))
 
     def results(self, traces: bool = False) -> Iterator[Result]:
@@ -159,13 +164,17 @@ class RunFolder:
         Args:
             traces: without, each trace is empty: it is most of a record, and figures rest on what was made of it.
         """
-        for (result,) in self.database.read(_RESULT[traces] + _IN_ORDER):
+        for (result,) in self.database.read(_RESULT[traces] + _JOINED + _ORDERED):
             yield Result.model_validate_json(result)
 
     def results_with(self, word: str) -> Iterator[Result]:
         """The results that hold a word anywhere, their traces included, without reading the others."""
         for (result,) in self.database.read("SELECT result FROM records WHERE instr(result, ?)", (word,)):
             yield Result.model_validate_json(result)
+
+    def failures(self) -> list[tuple[str, str, str]]:
+        """The kind and message of every failure, and the outcome of its question, in the order of `records`."""
+        return self.database.read(_FAILURES)
 
     def questions(self) -> dict[str, Question]:
         """The run's questions by id, in order, without their chunks."""
@@ -202,14 +211,18 @@ class RunFolder:
         return _hash(json.dumps(rows))
 
     def summary(self) -> dict[str, Any]:
-        """The summary of a finished run; RunError where the run has not finished."""
+        """The summary of a finished run; RunError where it has not finished, or its summary is of a newer ragbed."""
         path = self.path / "summary.json"
         if not path.is_file():
             raise RunError(f"{self.path}: the run has not finished; give the same `ragbed run` command to continue it")
         try:
-            content: dict[str, Any] = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
+            content: dict[str, Any] = _SUMMARY.validate_json(path.read_bytes())
+            newer = format_of(content) > FORMAT
+        except (OSError, ValueError, TypeError) as error:
             raise RunError(f"{path}: damaged; give the same `ragbed run` command to write it again") from error
+        if newer:
+            raise RunError(f"{path}: was written by a newer ragbed, in format {format_of(content)}; this one reads "
+                           f"formats up to {FORMAT}: upgrade ragbed to open it")
         return content
 
     def finish(self, summary: Mapping[str, Any]) -> None:
@@ -223,6 +236,11 @@ class RunFolder:
         finally:
             if self._lock is not None:
                 self._lock.close()
+
+
+def format_of(summary: Mapping[str, Any]) -> int:
+    """The format of a summary; those from before there were numbers are of the first."""
+    return int(summary.get("format", 1))
 
 
 def config_of(run: Path) -> str | None:

@@ -28,7 +28,7 @@ from experiments.record import Result
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
 from experiments.statistics import Clusters, clusters
-from experiments.store import RunFolder
+from experiments.store import FORMAT, RunFolder
 from experiments.views import Material, views_of
 from strategies.types import Usage
 
@@ -52,7 +52,8 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
              **_sub_questions(by_cell[cell.id], settings, scheme)}
             for cell in cells]
     material = Material(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of)
-    return {"name": settings.name, "seed": settings.seed, "columns": list(scheme.columns), "cells": rows,
+    return {"format": FORMAT, "name": settings.name, "seed": settings.seed, "columns": list(scheme.columns),
+            "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
             **_between(rows, by_cell, scheme, settings, grouped),
             **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed),

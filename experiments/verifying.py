@@ -3,21 +3,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from documents.errors import RunError, UserError
+from documents.errors import UserError
 from documents.types import digest
-from experiments.cells import Cell
 from experiments.exemplars import exemplars_hash, read_exemplars
+from experiments.finished import Finished
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
 from experiments.manifest import Made, manifest_of, questions_hash
 from experiments.rescore import rescore
 from experiments.settings import RunSettings
-from experiments.store import RunFolder
+from experiments.store import FORMAT, RunFolder, format_of
 from experiments.summary import summarise
 from strategies.prompting import prompts_hash
 
@@ -42,28 +42,19 @@ class Check:
         return not self.differences
 
 
-def verify(folder: RunFolder, settings: RunSettings) -> list[Check]:
-    """Every check of a finished run, in the order in which they build upon each other.
+def verify(run: Finished) -> list[Check]:
+    """Every check, in the order in which they build upon each other.
 
     Raises:
-        RunError: the run has not finished, or its summary or manifest cannot be read.
+        RunError: the run's manifest cannot be read.
     """
-    summary = folder.summary()
-    cells, made = _cells(folder, summary), manifest_of(folder.path)
-    kept = [_kept(folder), _expected(folder, cells), _results(folder, summary)]
-    if kept[1].agrees and _readable(folder):
-        kept += [_scores(folder, cells, settings), _figures(folder, cells, settings, summary)]
+    made = manifest_of(run.path)
+    kept = [_kept(run.folder), _expected(run), _results(run)]
+    if kept[1].agrees and _readable(run.folder):
+        kept += [_scores(run), _figures(run)]
     else:
         kept.append(Check("figures", "", ("cannot be computed from these records",)))
-    return [*kept, _texts(folder), *_hashes(folder, settings, made)]
-
-
-def _cells(folder: RunFolder, summary: Mapping[str, Any]) -> list[Cell]:
-    try:
-        return [Cell.of(row) for row in summary["cells"]]
-    except (KeyError, TypeError) as error:
-        raise RunError(f"{folder.path / 'summary.json'}: damaged; give the same `ragbed run` command to write it "
-                       "again") from error
+    return [*kept, _texts(run.folder), *_hashes(run, made)]
 
 
 def _kept(folder: RunFolder) -> Check:
@@ -71,19 +62,19 @@ def _kept(folder: RunFolder) -> Check:
     return Check("records", f"{len(folder.done())} records against the hashes that they were kept with", tuple(altered))
 
 
-def _expected(folder: RunFolder, cells: Sequence[Cell]) -> Check:
+def _expected(run: Finished) -> Check:
     """A record for every question in every cell, and no other."""
-    wanted = {(cell.id, question) for cell in cells for question in folder.question_ids()}
-    done = folder.done()
+    wanted = {(cell.id, question) for cell in run.cells for question in run.questions}
+    done = run.folder.done()
     wrong = [f"{question} in cell {cell}: {said}" for pairs, said in (
         (wanted - done, "no record"), (done - wanted, "a record, and no such question or cell")
     ) for cell, question in sorted(pairs)]
-    return Check("completeness", f"{len(cells)} cells of {len(folder.question_ids())} questions", tuple(wrong))
+    return Check("completeness", f"{len(run.cells)} cells of {len(run.questions)} questions", tuple(wrong))
 
 
-def _results(folder: RunFolder, summary: Mapping[str, Any]) -> Check:
-    return _hash("results", "the hash over all results against summary.json", summary.get("results"),
-                 folder.results_hash())
+def _results(run: Finished) -> Check:
+    return _hash("results", "the hash over all results against summary.json", run.summary["results"],
+                 run.folder.results_hash())
 
 
 def _readable(folder: RunFolder) -> bool:
@@ -95,24 +86,37 @@ def _readable(folder: RunFolder) -> bool:
     return True
 
 
-def _scores(folder: RunFolder, cells: Sequence[Cell], settings: RunSettings) -> Check:
+def _scores(run: Finished) -> Check:
     """What is stored of each answer, scored again."""
-    scheme = settings.benchmark.scheme_of(folder.questions().values())
-    again = rescore(folder, cells, scheme, settings.scoring)
+    again = rescore(run.folder, run.cells, run.scheme, run.settings.scoring)
     wrong, count = [], 0
-    for stored, scored in zip(folder.results(), again, strict=True):
+    for stored, scored in zip(run.folder.results(), again, strict=True):
         count += len(scored.scores)
         wrong += [f"{stored.question} in cell {stored.cell}: {text}"
                   for text in differences(stored.scores, scored.scores, "", "in the record", "scored again")]
     return Check("scores", f"{count} scores of answers against the same answers scored again", tuple(wrong))
 
 
-def _figures(folder: RunFolder, cells: Sequence[Cell], settings: RunSettings, summary: Mapping[str, Any]) -> Check:
-    scheme = settings.benchmark.scheme_of(folder.questions().values())
-    shown = next((row.get("exemplars", 0) for row in summary["cells"]), 0)
-    again = json.loads(json.dumps(summarise(settings, scheme, cells, folder, shown)))
+def _figures(run: Finished) -> Check:
+    shown = next((row.get("exemplars", 0) for row in run.rows), 0)
+    again = json.loads(json.dumps(summarise(run.settings, run.scheme, run.cells, run.folder, shown)))
+    if run.is_older:
+        return _means(run, again)
     return Check("figures", f"{_leaves(again)} values of summary.json against the records",
-                 tuple(differences(summary, again, "", "in summary.json", "from the records")))
+                 tuple(differences(run.summary, again, "", "in summary.json", "from the records")))
+
+
+def _means(run: Finished, again: Mapping[str, Any]) -> Check:
+    """What two formats have in common: a mean is a mean, however its interval is computed."""
+    sides = ([{"n": row["n"], "outcomes": row["outcomes"], "metrics": {
+        name: {"mean": one["mean"], "n": one["n"]} for name, one in row["metrics"].items() if name in other["metrics"]}}
+        for row, other in zip(rows, others, strict=True)]
+        for rows, others in ((run.rows, again["cells"]), (again["cells"], run.rows)))
+    known, made = sides
+    return Check("figures", f"{sum(len(row['metrics']) for row in made)} means against the records; all else in "
+                            f"summary.json is of an older form ({format_of(run.summary)}, this ragbed's is {FORMAT}) "
+                            "and not compared: the same `ragbed run` command renews it",
+                 tuple(differences({"cells": known}, {"cells": made}, "", "in summary.json", "from the records")))
 
 
 def _leaves(value: Any) -> int:
@@ -154,8 +158,9 @@ def _texts(folder: RunFolder) -> Check:
     return Check("texts", f"{len(rows)} prompt parts and passages against their hashes", tuple(wrong))
 
 
-def _hashes(folder: RunFolder, settings: RunSettings, made: Made) -> Iterator[Check]:
+def _hashes(run: Finished, made: Made) -> Iterator[Check]:
     """What the manifest says that the run was made of."""
+    folder, settings = run.folder, run.settings
     yield _hash("settings", "config.yaml against the manifest", made.settings, digest(folder.config() or ""))
     if "stored" in made.benchmark:
         yield _hash("questions", "the run's questions against the manifest", made.benchmark["stored"],

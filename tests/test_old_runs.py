@@ -35,10 +35,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments.store import VERSION, RunFolder
+from experiments.store import FORMAT, VERSION, RunFolder
 from strategies.prompting import prompts_hash
 
 DATA = Path(__file__).parent / "data"
+# What reads a finished run, and what it is given besides.
+READING = ("report", "rescore", "verify", "attribute", "compare", "effects", "cassette export", "export", "show")
+AND = {"export": ["out.csv"], "show": ["#2"]}
 
 
 @pytest.fixture
@@ -58,7 +61,7 @@ def stamp(run: Path, version: int | None = None) -> int:
 def test_a_run_of_format_1_opens_with_all_that_it_holds(old):
     assert stamp(old) == 1
     folder = RunFolder.existing(old)
-    records, questions = list(folder.records()), folder.questions()
+    records, questions = list(folder.records(traces=True)), folder.questions()
     assert [question.answers for question in questions.values()] == [("111 people",), ("0 people",), ("222 people",)]
     assert [(record.result.outcome, record.result.usage.calls) for record in records] == [
         ("refused", 1), ("refused", 4), ("answered", 1), ("answered", 4), ("malformed", 1), ("malformed", 4)]
@@ -111,10 +114,70 @@ def test_a_run_of_format_2_is_replayed_with_its_searches_and_without_their_embed
     assert json.loads(ragbed("cassette", "show", "c.gz", "--json")[1])["searches"] == 3
 
 
-def test_the_commands_that_read_a_run_read_it(old, ragbed):
-    for command in (["report", old], ["rescore", old, "--json"], ["show", old, "#2", "--json"]):
-        status, _, err = ragbed(*command)
-        assert status == 0, err
+@pytest.mark.parametrize("command", READING)
+def test_the_commands_that_read_a_run_read_it(command, old, ragbed, monkeypatch):
+    monkeypatch.chdir(old.parent)
+    status, _, err = ragbed(*command.split(), old, *AND.get(command, []), "--json")
+    assert status == 0, err
+
+
+@pytest.fixture
+def summarised(old):
+    """Changes the old run's summary."""
+    path = old / "summary.json"
+
+    def change(edit):
+        summary = json.loads(path.read_text())
+        edit(summary)
+        path.write_text(json.dumps(summary))
+
+    return change
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("key", ["rules", "metrics", "id"])
+def test_what_an_older_summary_lacks_is_said_in_one_line_by_every_command(command, key, old, summarised, ragbed):
+    summarised(lambda summary: summary["cells"][1].pop(key))
+    ragbed.refuses(*command.split(), old, *AND.get(command, []),
+                   says=["summary.json: of an older form (1, ", f"without cells[1].{key}", "`ragbed run`"])
+
+
+def test_what_a_summary_of_this_form_lacks_or_has_wrong_is_damage(old, summarised, ragbed):
+    summarised(lambda summary: summary.update(format=FORMAT))
+    summarised(lambda summary: summary["cells"][0]["metrics"]["unified"].update(mean="high"))
+    ragbed.refuses("compare", old, says=["summary.json: damaged, cells[0].metrics.unified.mean: ", "valid number"])
+    summarised(lambda summary: summary["cells"][0]["metrics"]["unified"].update(mean=0.0))
+    summarised(lambda summary: summary["cells"][0].update(condition="retrieved"))
+    ragbed.refuses("attribute", old, says=["damaged, c3aee5efe15c is not the id of a cell with these factors"])
+    summarised(lambda summary: summary.update(cells=[]))
+    ragbed.refuses("report", old, says=["summary.json: damaged, cells: "])
+
+
+@pytest.mark.parametrize("command", READING)
+def test_a_summary_of_a_newer_ragbed_is_refused(command, old, summarised, ragbed):
+    summarised(lambda summary: summary.update(format=FORMAT + 1))
+    ragbed.refuses(*command.split(), old, *AND.get(command, []),
+                   says=["summary.json: was written by a newer ragbed", f"format {FORMAT + 1}", "upgrade"])
+
+
+def figures(old, ragbed):
+    """The exit status of `ragbed verify`, and what it says of the run's figures."""
+    status, out, _ = ragbed("verify", old, "--json")
+    return status, next(check for check in json.loads(out)["checks"] if check["name"] == "figures")
+
+
+def test_figures_of_an_older_form_are_verified_by_their_means(old, summarised, ragbed):
+    status, check = figures(old, ragbed)
+    assert (status, check["differences"]) == (0, [])
+    for said in ("42 means", "of an older form (1, this", "the same `ragbed run` command renews it"):
+        assert said in check["detail"]
+    summarised(lambda summary: summary["cells"][1]["metrics"].pop("f1"))
+    summarised(lambda summary: summary["cells"][0]["metrics"]["unified"].update(low=-1.0, mean=0.25))
+    assert figures(old, ragbed) == (1, {
+        "name": "figures", "agrees": False, "detail": check["detail"].replace("42", "41"),
+        "differences": ["cells[0].metrics.unified.mean: 0.25 in summary.json, -0.25 from the records"]})
+    summarised(lambda summary: summary.update(format=FORMAT))
+    assert len(figures(old, ragbed)[1]["differences"]) > 30
 
 
 def test_a_run_of_a_newer_ragbed_is_refused_and_left_as_it_is(old, ragbed):

@@ -32,7 +32,7 @@ def finished(serve, town, ragbed):
 
 def test_scoring_again_gives_the_scores_that_are_recorded(finished):
     folder, settings, cells, scheme = finished
-    recorded = [record.result for record in folder.records()]
+    recorded = [record.result for record in folder.records(traces=True)]
     again = list(rescore(folder, cells, scheme, settings.scoring))
     assert again == [result.model_copy(update={"trace": ()}) for result in recorded]
     assert len(again) == 12
@@ -79,6 +79,6 @@ def test_without_a_finished_run_there_is_nothing_to_score(ragbed, finished, town
 def test_results_without_traces_lack_nothing_else(finished):
     folder = finished[0]
     bare, whole = list(folder.results()), list(folder.results(traces=True))
-    assert whole == [record.result for record in folder.records()]
+    assert whole == [record.result for record in folder.records(traces=True)]
     assert all(result.trace for result in whole)
     assert bare == [result.model_copy(update={"trace": ()}) for result in whole]

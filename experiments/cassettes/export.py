@@ -9,10 +9,8 @@ from pathlib import Path
 from agents.cassette import is_cassette, write_cassette
 from documents.errors import RunError
 from experiments.cassettes.replay import About, portable
-from experiments.cells import labels
+from experiments.finished import Finished
 from experiments.manifest import manifest_of
-from experiments.settings_file import read_settings
-from experiments.store import RunFolder
 
 ENDING = ".cassette.jsonl.gz"
 
@@ -26,30 +24,29 @@ class Exported:
     size: int
 
 
-def export_cassette(folder: RunFolder, out: Path | None = None) -> Exported:
+def export_cassette(run: Finished, out: Path | None = None) -> Exported:
     """Write the cassette of a finished run.
 
     Args:
         out: by default the run's name and `.cassette.jsonl.gz`, in the current folder. A cassette there is replaced.
 
     Raises:
-        RunError: the run has not finished, or did not keep what its searches found; or the file is something else, or
-            cannot be written.
+        RunError: the run did not keep what its searches found; or the file is something else, or cannot be written.
     """
-    about = _about(folder)
+    about = _about(run)
     path = out or Path(f"{about.name}{ENDING}")
     if path.exists() and not is_cassette(path):
         raise RunError(f"{path} is there, and no cassette; name another file with --out")
-    counts = write_cassette(path, version("ragbed"), about.model_dump(mode="json"), folder.database)
+    counts = write_cassette(path, version("ragbed"), about.model_dump(mode="json"), run.folder.database)
     return Exported(path, counts, path.stat().st_size)
 
 
-def _about(folder: RunFolder) -> About:
-    summary, made = folder.summary(), manifest_of(folder.path)
-    if not folder.marked("searches") and any(row.get("retriever") for row in summary["cells"]):
-        raise RunError(f"{folder.path}: was made by a ragbed that did not keep what searches find; give its `ragbed "
-                       "run` command once with --journal replay, where what it searches is, and export it then")
-    return About(name=summary["name"], settings=portable(read_settings(folder.path / "config.yaml")),
+def _about(run: Finished) -> About:
+    made = manifest_of(run.path)
+    if not run.folder.marked("searches") and any(cell.retriever for cell in run.cells):
+        raise RunError(f"{run.path}: was made by a ragbed that did not keep what searches find; give its `ragbed run` "
+                       "command once with --journal replay, where what it searches is, and export it then")
+    return About(name=run.name, settings=portable(run.settings),
                  benchmark={name: made.benchmark[name] for name in ("name", "questions", "hash")},
                  prompts=made.prompts, judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
-                 pins=folder.pins(), cells=labels(summary["cells"]), results=summary["results"])
+                 pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"])

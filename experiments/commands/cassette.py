@@ -15,14 +15,11 @@ def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
            json: AsJson = False) -> None:
     """Write a run's calls and searches into one file, from which `ragbed run --replay FILE` makes it again anywhere."""
     from experiments.cassettes.export import export_cassette
-    from experiments.store import RunFolder
+    from experiments.finished import open_finished
     from experiments.terminal.display import print_json, say
 
-    folder = RunFolder.existing(run)
-    try:
-        done = export_cassette(folder, out)
-    finally:
-        folder.close()
+    with open_finished(run) as finished:
+        done = export_cassette(finished, out)
     if json:
         print_json({"run": str(run), "file": str(done.path), "bytes": done.size, **done.counts})
     else:

@@ -16,14 +16,11 @@ def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
                "mlflow:URI."))], json: AsJson = False) -> None:
     """Write a run's records for other tools."""
     from experiments.export import export as write
-    from experiments.store import RunFolder
+    from experiments.finished import open_finished
     from experiments.terminal.display import print_json, say
 
-    folder = RunFolder.existing(run)
-    try:
-        said = write(folder, to)
-    finally:
-        folder.close()
+    with open_finished(run) as finished:
+        said = write(finished, to)
     if json:
         print_json({"run": str(run), "to": to, "said": said})
     else:

@@ -11,15 +11,12 @@ from experiments.commands.options import AsJson
 
 def report(run: Annotated[Path, typer.Argument(help="A run's folder.")], json: AsJson = False) -> None:
     """Write the report of a finished run again: one HTML file that opens offline."""
+    from experiments.finished import open_finished
     from experiments.reporting import report_run
-    from experiments.store import RunFolder
     from experiments.terminal.display import print_json, say
 
-    folder = RunFolder.existing(run)
-    try:
-        path = report_run(folder)
-    finally:
-        folder.close()
+    with open_finished(run) as finished:
+        path = report_run(finished)
     if json:
         print_json({"run": str(run), "report": str(path)})
     else:

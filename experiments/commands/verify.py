@@ -16,16 +16,12 @@ _SHOWN = 10  # differences of one check that a terminal shows
 
 def verify(run: Annotated[Path, typer.Argument(help="A finished run's folder.")], json: AsJson = False) -> None:
     """Compute every figure of a run again from its records, and take its hashes again. Exit status 1: any differs."""
-    from experiments.settings_file import read_settings
-    from experiments.store import RunFolder
+    from experiments.finished import open_finished
     from experiments.terminal.display import print_json
     from experiments.verifying import verify as checks_of
 
-    folder = RunFolder.existing(run)
-    try:
-        checks = checks_of(folder, read_settings(run / "config.yaml"))
-    finally:
-        folder.close()
+    with open_finished(run) as finished:
+        checks = checks_of(finished)
     agrees = all(check.agrees for check in checks)
     if json:
         print_json({"run": str(run), "agrees": agrees, "checks": [_row(check) for check in checks]})

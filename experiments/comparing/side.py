@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from agents.types import Outcome
-from documents.errors import RunError
-from experiments.cells import labels
+from experiments.finished import open_finished
 from experiments.metrics import Scoring
 from experiments.question import Question
-from experiments.store import RunFolder
 
 # Of a record that may hold a long trace only what is compared is read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"
@@ -58,23 +56,12 @@ class Side:
 
 
 def read_side(path: Path) -> Side:
-    """The run of a folder; RunError where there is none, it has not finished, or it is of another form."""
-    folder = RunFolder.existing(path)
-    try:
-        return _read(folder)
-    except (KeyError, IndexError, ValueError) as error:
-        raise RunError(f"{path}: its figures are damaged, or an older ragbed wrote them in another form; give the "
-                       "same `ragbed run` command with --journal replay to write them again") from error
-    finally:
-        folder.close()
-
-
-def _read(folder: RunFolder) -> Side:
-    summary = folder.summary()
-    cells = summary["cells"]
-    return Side(folder.path, summary["name"], dict(zip(labels(cells), cells, strict=True)),
-                _answers(folder.database.read(_SCORES)), folder.questions(), tuple(summary["columns"]),
-                cells[0]["scoring"], cells[0]["judge"], summary["seed"], summary["results"])
+    """The run of a folder; RunError where there is none, it has not finished, or its summary is unusable."""
+    with open_finished(path) as run:
+        first = run.rows[0]
+        return Side(run.path, run.name, {run.labels[row["id"]]: row for row in run.rows},
+                    _answers(run.folder.database.read(_SCORES)), run.questions, tuple(run.summary["columns"]),
+                    first["scoring"], first["judge"], run.summary["seed"], run.summary["results"])
 
 
 def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, Answered]]:

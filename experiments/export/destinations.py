@@ -8,15 +8,12 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from documents.errors import RunError, SettingsError
-from experiments.attribution import causes_of
-from experiments.cells import Cell
 from experiments.export.jsonlines import write_jsonl
 from experiments.export.junit import write_junit
 from experiments.export.material import Material
 from experiments.export.mlflow import log_to_mlflow
 from experiments.export.tables import write_csv, write_parquet
-from experiments.settings_file import read_settings
-from experiments.store import RunFolder
+from experiments.finished import Finished
 from retrieval.files import why_unwritten
 
 FORMS: MappingProxyType[str, Callable[[Material, Path], None]] = MappingProxyType({
@@ -24,7 +21,7 @@ FORMS: MappingProxyType[str, Callable[[Material, Path], None]] = MappingProxyTyp
 MLFLOW = "mlflow"
 
 
-def export(folder: RunFolder, destination: str) -> str:
+def export(run: Finished, destination: str) -> str:
     """Export a finished run, and say what came of it, in one line.
 
     Args:
@@ -32,31 +29,19 @@ def export(folder: RunFolder, destination: str) -> str:
 
     Raises:
         SettingsError: the destination is of no known form.
-        RunError: the run has not finished, or the destination cannot be written.
+        RunError: the destination cannot be written.
     """
     kind, colon, uri = destination.partition(":")
     write = FORMS.get(Path(destination).suffix.lower())
     if kind != MLFLOW and write is None:
         raise SettingsError(f"{destination!r}: end the file's name in {', '.join(FORMS)}, or give {MLFLOW} or "
                             f"{MLFLOW}:URI")
-    summary = folder.summary()
-    material = material_of(folder)
     if kind == MLFLOW and (colon or write is None):
-        return f"MLflow: {log_to_mlflow(material, uri, summary['results'])}"
+        return f"MLflow: {log_to_mlflow(run, uri)}"
     assert write is not None
-    path = Path(destination)
+    material, path = Material(run, run.causes(run.folder.results())), Path(destination)
     _whole(path, lambda partial: write(material, partial))
-    return f"{path}: {material.records} records"
-
-
-def material_of(folder: RunFolder) -> Material:
-    """A finished run, with the cause of every answer."""
-    summary, questions = folder.summary(), folder.questions()
-    settings = read_settings(folder.path / "config.yaml")
-    scheme = settings.benchmark.scheme_of(questions.values())
-    cells = [Cell.of(row) for row in summary["cells"]]
-    return Material(folder, summary["name"], summary["cells"], questions,
-                    causes_of(cells, folder.results(), questions, scheme, settings.scoring), len(folder.done()))
+    return f"{path}: {len(run.folder.done())} records"
 
 
 def _whole(path: Path, write: Callable[[Path], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from experiments.cells import FACTORS, labels
+from experiments.cells import FACTORS
 from experiments.export.material import Material
 from experiments.question import Question
 from experiments.record import Record
@@ -46,13 +46,12 @@ def columns(scores: Sequence[str]) -> tuple[Column, ...]:
 
 def rows(material: Material) -> Iterator[dict[str, Any]]:
     """The rows by column, in the run's order; a column that a row lacks is None."""
-    cells = {row["id"]: (row, label) for row, label in zip(material.cells, labels(material.cells), strict=True)}
-    for record in material.folder.records(traces=False):
+    run = material.run
+    factors = {row["id"]: {name: row.get(name) for name in FACTORS} for row in run.rows}
+    for record in run.folder.records():
         result = record.result
-        row, label = cells[result.cell]
-        yield {"run": material.name, "cell": result.cell, "cell_name": label,
-               **{name: row.get(name) for name in FACTORS},
-               **_asked(material.questions[result.question]), **_answer(record),
+        yield {"run": run.name, "cell": result.cell, "cell_name": run.labels[result.cell], **factors[result.cell],
+               **_asked(run.questions[result.question]), **_answer(record),
                "cause": material.cause(result),
                **{f"score.{name}": value for name, value in result.scores.items()},
                **_used("", result.usage), **_used("judge_", result.judge_usage), **_used("sub_", result.sub_usage),

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiments.cells import FACTORS, labels
+from experiments.cells import FACTORS
 from experiments.export.material import Material
 from experiments.question import Question
 from experiments.record import Record, StoredStep
@@ -23,13 +23,13 @@ def write_jsonl(material: Material, path: Path) -> None:
 
 
 def _lines(material: Material) -> Iterator[dict[str, Any]]:
-    cells = {row["id"]: {"id": row["id"], "name": label, **{name: row.get(name) for name in FACTORS}}
-             for row, label in zip(material.cells, labels(material.cells), strict=True)}
-    text = lru_cache(_TEXTS)(material.folder.database.text)
-    for record in material.folder.records():
+    run = material.run
+    cells = {row["id"]: {"id": row["id"], "name": run.labels[row["id"]], **{name: row.get(name) for name in FACTORS}}
+             for row in run.rows}
+    text = lru_cache(_TEXTS)(run.folder.database.text)
+    for record in run.folder.records(traces=True):
         result = record.result
-        yield {"run": material.name, "cell": cells[result.cell],
-               "question": _question(material.questions[result.question]),
+        yield {"run": run.name, "cell": cells[result.cell], "question": _question(run.questions[result.question]),
                "cause": material.cause(result), **_result(record, text),
                "timing": record.timing.model_dump()}
 

@@ -11,7 +11,6 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from documents.errors import RunError
 from experiments.attribution import BY_NAME
-from experiments.cells import labels
 from experiments.export.material import Material
 from experiments.record import Record
 from retrieval.files import why_unwritten, write_atomically
@@ -40,13 +39,13 @@ def write_junit(material: Material, path: Path) -> None:
         RunError: the benchmark has no right answers.
     """
     if not material.causes:
-        raise RunError(f"{material.folder.path}: its benchmark has no right answers, so there is nothing to pass or "
+        raise RunError(f"{material.run.path}: its benchmark has no right answers, so there is nothing to pass or "
                        "fail; export it as .csv, .jsonl or .parquet")
-    suites: dict[str, list[Test]] = {row["id"]: [] for row in material.cells}
-    for record in material.folder.records(traces=False):
+    run = material.run
+    suites: dict[str, list[Test]] = {cell: [] for cell in run.labels}
+    for record in run.folder.records():
         suites[record.result.cell].append(_test(record, material))
-    named = zip(labels(material.cells), suites.values(), strict=True)
-    write_suites(material.name, named, path)
+    write_suites(run.name, zip(run.labels.values(), suites.values(), strict=True), path)
 
 
 def write_suites(name: str, suites: Iterable[tuple[str, list[Test]]], path: Path) -> None:
@@ -81,7 +80,7 @@ def _test(record: Record, material: Material) -> Test:
         return Test(result.question, seconds=record.timing.seconds)
     failure = f": {result.failure.message}" if result.failure else ""
     said = f"; answered: {result.text}" if result.text else ""
-    gold = " / ".join(material.questions[result.question].answers) or "none"
+    gold = " / ".join(material.run.questions[result.question].answers) or "none"
     return Test(result.question, "error" if result.outcome in _FAILED else "failure", cause.name,
                 f"{cause.title} ({result.outcome}{failure}); gold: {gold}{said}", record.timing.seconds)
 

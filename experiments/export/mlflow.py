@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import MissingExtra, RunError, SettingsError
-from experiments.cells import FACTORS, labels
-from experiments.export.material import Material
+from experiments.cells import FACTORS
+from experiments.finished import Finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ _UNNAMED = re.compile(r"[^\w\-. :/]")  # what a metric's name in MLflow may not 
 _ARTIFACTS = ("config.yaml", "manifest.json", "summary.json", "report.html")
 
 
-def log_to_mlflow(material: Material, uri: str, results: str) -> str:
+def log_to_mlflow(run: Finished, uri: str) -> str:
     """Log the run, and say where. One that is there with the same results is not logged again.
 
     The experiment has the run's name. Means are metrics, their intervals `NAME.low` and `NAME.high`; factors are
@@ -31,7 +31,6 @@ def log_to_mlflow(material: Material, uri: str, results: str) -> str:
 
     Args:
         uri: of the tracking server or folder; empty for that of the variable MLFLOW_TRACKING_URI.
-        results: the hash over the run's results.
 
     Raises:
         MissingExtra: MLflow is not installed.
@@ -47,7 +46,7 @@ def log_to_mlflow(material: Material, uri: str, results: str) -> str:
     with _in_one_line(uri):
         from mlflow import MlflowClient
 
-        return _log(MlflowClient(tracking_uri=uri), material, results)
+        return _log(MlflowClient(tracking_uri=uri), run)
 
 
 @contextmanager
@@ -61,21 +60,22 @@ def _in_one_line(uri: str) -> Iterator[None]:
         raise RunError(f"MLflow at {uri.rpartition('@')[2]}: {first[:300]}") from error
 
 
-def _log(client: MlflowClient, material: Material, results: str) -> str:
-    known = client.get_experiment_by_name(material.name)
-    experiment = known.experiment_id if known else client.create_experiment(material.name)
+def _log(client: MlflowClient, run: Finished) -> str:
+    results = run.summary["results"]
+    known = client.get_experiment_by_name(run.name)
+    experiment = known.experiment_id if known else client.create_experiment(run.name)
     there = client.search_runs([experiment], filter_string=f"tags.`{_RESULTS}` = '{results}'")
     if there:
-        return f"experiment {material.name} has these results already, as run {there[0].info.run_id}"
-    parent = client.create_run(experiment, run_name=material.name).info.run_id
+        return f"experiment {run.name} has these results already, as run {there[0].info.run_id}"
+    parent = client.create_run(experiment, run_name=run.name).info.run_id
     for name in _ARTIFACTS:
-        if (path := material.folder.path / name).is_file():
+        if (path := run.path / name).is_file():
             client.log_artifact(parent, str(path))
-    for row, label in zip(material.cells, labels(material.cells), strict=True):
-        _log_cell(client, experiment, parent, row, label)
+    for row in run.rows:
+        _log_cell(client, experiment, parent, row, run.labels[row["id"]])
     client.set_tag(parent, _RESULTS, results)  # last: a run that was cut off is not taken for whole
     client.set_terminated(parent)
-    return f"experiment {material.name}, run {parent}, with {len(material.cells)} runs below it"
+    return f"experiment {run.name}, run {parent}, with {len(run.rows)} runs below it"
 
 
 def _log_cell(client: MlflowClient, experiment: str, parent: str, row: Mapping[str, Any], label: str) -> None:

@@ -40,7 +40,7 @@ def write_parquet(material: Material, path: Path) -> None:
 
 def _scores(material: Material) -> list[str]:
     """The scores that questions have: not those of sets alone."""
-    return list(dict.fromkeys(name for result in material.folder.results() for name in result.scores))
+    return list(dict.fromkeys(name for result in material.run.folder.results() for name in result.scores))
 
 
 def _batches(all_rows: Iterator[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:

@@ -54,9 +54,9 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
                        "to judge again")
     graded: dict[Item, Graded] = {}
     recorded: dict[Item, Verdict] = {}
-    for result in (record.result for record in folder.records()):
-        item, due = (result.cell, result.question), graded_of(result, questions[result.question], scheme,
-                                                              settings.scoring)
+    for result in folder.results(traces=scheme.rubric == "steps"):  # whose judge reads the reasoning
+        item = result.cell, result.question
+        due = graded_of(result, questions[result.question], scheme, settings.scoring)
         if due is not None:
             graded[item] = due
         if due is not None and result.verdict is not None:
@@ -100,11 +100,11 @@ async def rejudge(folder: RunFolder, settings: RunSettings, material: Material, 
         async with contextlib.AsyncExitStack() as opened:
             client = None
             if isinstance(judge, ModelJudge):
-                client = await opened.enter_async_context(open_model(judge.model, settings.calls))
+                client = await opened.enter_async_context(open_model(judge.model, settings.asking))
             for repeat in range(repeats if client else 1):
                 model = Model(client, journal, settings.limits.max_tokens, repeat) if client else None
                 name = f"{judge.name} #{repeat + 1}" if client and repeats > 1 else judge.name
-                window = min(settings.concurrency, client.limits.concurrency) if client else 1
+                window = client.limits.concurrency if client else 1
                 work = _Work(judge, model, settings.limits.seconds, name, len(material.graded), progress)
                 await in_window(material.graded.items(), window, work.carry_out)
                 raters.append(Rater(name, {item: work.verdicts[item] for item in material.graded}))

@@ -9,13 +9,8 @@ from typing import Any
 
 from documents.errors import RunError
 from experiments.attribution import BY_NAME, CAUSES, Cases, Cause, attribution_of, cases_of, tradeoff_of
-from experiments.cells import Cell, labels
 from experiments.finding import cells_named
-from experiments.question import Question
-from experiments.scheme import Scheme
-from experiments.settings_file import read_settings
-from experiments.statistics.clusters import clusters
-from experiments.store import RunFolder
+from experiments.finished import Finished, open_finished
 from experiments.terminal.decided import decided_json, print_decided
 from experiments.terminal.display import console, print_json, print_records, print_table, say
 from experiments.terminal.tables import Table
@@ -28,12 +23,10 @@ _HEADER = 12  # characters of a line of a cause's title
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A finished run as causes are told of it; `names` of its cells, by id, those that are wanted."""
+    """What is told of a finished run; `names` of its cells, by id, those that are wanted."""
 
-    path: Path
-    cells: tuple[Cell, ...]
+    finished: Finished
     cases: Cases
-    questions: Mapping[str, Question]
     names: Mapping[str, str]
     said: Mapping[str, Any]
 
@@ -45,7 +38,8 @@ def attribute(path: Path, cell: str | None, cause: str | None, json: bool) -> No
         UserError: there is no such run, cell or cause, or answers are not scored there.
     """
     wanted = None if cause is None else _cause_named(cause)
-    run = _read(path, cell)
+    with open_finished(path) as finished:
+        run = _read(finished, cell)
     if json:
         questions = [] if wanted is None else decided_json(wanted, run.cases, run.names)
         print_json({**run.said, **({} if wanted is None else {"questions": questions})})
@@ -53,7 +47,7 @@ def attribute(path: Path, cell: str | None, cause: str | None, json: bool) -> No
         _show(run)
     else:
         say(f"{wanted.title}: {wanted.definition}")
-        print_decided(wanted, run.cases, run.names, run.questions, run.cells)
+        print_decided(wanted, run.cases, run.names, run.finished.questions, run.finished.cells)
 
 
 def _cause_named(name: str) -> Cause:
@@ -64,25 +58,17 @@ def _cause_named(name: str) -> Cause:
     return found
 
 
-def _read(path: Path, cell: str | None) -> _Run:
-    folder = RunFolder.existing(path)
-    try:
-        summary, settings, questions = folder.summary(), read_settings(path / "config.yaml"), folder.questions()
-        scheme: Scheme = settings.benchmark.scheme_of(questions.values())
-        cells = tuple(Cell.of(row) for row in summary["cells"])
-        cases = cases_of(cells, folder.results(), questions, scheme, settings.scoring)
-    finally:
-        folder.close()
-    known = dict(zip((row["id"] for row in summary["cells"]), labels(summary["cells"]), strict=True))
-    names, grouped = cells_named(summary["cells"], cell), clusters(questions.values()).of
-    said = attribution_of(cells, cases, questions, scheme, grouped, settings.seed)
+def _read(run: Finished, cell: str | None) -> _Run:
+    names, grouped = cells_named(run.rows, cell), run.grouped.of
+    cases = cases_of(run.cells, run.folder.results(), run.questions, run.scheme, run.settings.scoring)
+    said = attribution_of(run.cells, cases, run.questions, run.scheme, grouped, run.settings.seed)
     if said is None:
-        raise RunError(f"{path}: its benchmark scores what is found, not answers; there is no cause to tell")
-    kept = [{**row, "name": known[row["cell"]]} for row in said["cells"] if row["cell"] in names]
-    joint = [{**row, "name": known[row["cell"]]} for row in said["joint"] if row["cell"] in names]
-    return _Run(path, cells, cases, questions, names,
-                {"run": str(path), **said, "cells": kept, "joint": joint,
-                 "tradeoff": [row for row in tradeoff_of(cells, cases, grouped) or () if row["cell"] in names]})
+        raise RunError(f"{run.path}: its benchmark scores what is found, not answers; there is no cause to tell")
+    kept, joint = ([{**row, "name": names[row["cell"]]} for row in said[part] if row["cell"] in names]
+                   for part in ("cells", "joint"))
+    return _Run(run, cases, names, {
+        "run": str(run.path), **said, "cells": kept, "joint": joint,
+        "tradeoff": [row for row in tradeoff_of(run.cells, cases, grouped) or () if row["cell"] in names]})
 
 
 def _show(run: _Run) -> None:
@@ -107,7 +93,8 @@ def _joint(run: _Run) -> Table:
               "stays right, % [95 %]", "retrieval misses right over the gold alone, %",
               "others right over the gold alone, %", "p (Holm)"]
     return header, [[row["name"], str(row["n"]), *(str(row[name]) for name in ("both", "lost", "gained", "neither")),
-                     *(percent(row[name]) for name in ("kept", "mended", "others")), _p(row["p_holm"])] for row in run.said["joint"]]
+                     *(percent(row[name]) for name in ("kept", "mended", "others")), _p(row["p_holm"])]
+                    for row in run.said["joint"]]
 
 
 def _p(value: float | None) -> str:

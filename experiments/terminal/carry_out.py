@@ -11,6 +11,7 @@ import typer
 from agents.journal import Mode
 from experiments.cassettes.replay import Replay
 from experiments.cells import labels
+from experiments.finished import Finished
 from experiments.reporting import report_run
 from experiments.runner import Watch, run
 from experiments.settings import RunSettings
@@ -57,7 +58,7 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
 
 def _finish(folder: RunFolder, put: Put | None, retry: str, tally: Tally | None, started: float) -> None:
     """The report, the figures, and what failed."""
-    report = report_run(folder)
+    report = report_run(Finished.of(folder))
     if put:
         put(run_json(folder))
     else:

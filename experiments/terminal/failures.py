@@ -15,12 +15,10 @@ def on_failures(folder: RunFolder, retry: str) -> list[str]:
     counts: dict[str, int] = {}
     messages: dict[str, str] = {}
     again = False
-    for record in folder.records():
-        failure = record.result.failure
-        if failure is not None:
-            counts[failure.kind] = counts.get(failure.kind, 0) + 1
-            messages.setdefault(failure.kind, _short(failure.message))
-            again = again or record.result.outcome in ("error", "timeout")
+    for kind, message, outcome in folder.failures():
+        counts[kind] = counts.get(kind, 0) + 1
+        messages.setdefault(kind, _short(message))
+        again = again or outcome in ("error", "timeout")
     lines = [f"{count} failed with {kind}, the first: {messages[kind]}" for kind, count in counts.items()]
     return [*lines, f"{retry} asks them again"] if again else lines
 

@@ -7,15 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.cells import labels
 from experiments.comparing.words import figure
+from experiments.finished import Finished, open_finished
 from experiments.metrics.aggregate import aggregate
 from experiments.metrics.scored import Scoring, may_refuse
 from experiments.record import Result
 from experiments.rescore import Again, score_anew
-from experiments.settings_file import read_settings
-from experiments.statistics import clusters
-from experiments.store import RunFolder
 from experiments.terminal.display import Bars, note, print_json, print_table, say
 from experiments.terminal.tables import run_table
 
@@ -32,23 +29,18 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, json: bo
     Raises:
         UserError: there is no finished run.
     """
-    folder = RunFolder.existing(path)
-    try:
-        summary, settings = folder.summary(), read_settings(path / "config.yaml")
-        with Bars() as bars:
-            again = score_anew(folder, settings, summary["cells"], scoring or settings.scoring, judge, bars)
-        rows = _rows(summary["cells"], again, clusters(folder.questions().values()).of)
-    finally:
-        folder.close()
-    changed = _changed(summary["cells"], rows)
+    with open_finished(path) as run, Bars() as bars:
+        again = score_anew(run, scoring or run.settings.scoring, judge, bars)
+    rows = _rows(run.rows, again, run.grouped.of)
+    changed = _changed(run, rows)
     if json:
         print_json({"run": str(path), "scoring": again.scoring, "judge": again.judge,
                     "columns": list(again.scheme.columns), "cells": rows, "changed": changed,
                     "read": asdict(again.read)})
         return
     print_table(*run_table(rows, again.scheme.columns),
-                title=f"{settings.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
-    _show_changed(changed, settings.scoring, again.scoring)
+                title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
+    _show_changed(changed, run.settings.scoring, again.scoring)
     for text in again.notes:
         note(text)
 
@@ -64,15 +56,15 @@ def _rows(known: Rows, again: Again, grouped: Mapping[str, str]) -> list[dict[st
             for row in known]
 
 
-def _changed(before: Rows, after: Rows) -> list[dict[str, Any]]:
+def _changed(run: Finished, after: Rows) -> list[dict[str, Any]]:
     """Every mean that differs; one that is had in one of the two alone is None in the other."""
     changed = []
-    for name, old, new in zip(labels(after), before, after, strict=True):
+    for old, new in zip(run.rows, after, strict=True):
         for metric in dict.fromkeys([*old["metrics"], *new["metrics"]]):
             was, now = (row["metrics"].get(metric) or {} for row in (old, new))
             if was.get("mean") != now.get("mean"):
-                changed.append({"cell": new["id"], "name": name, "metric": metric, **_beside("before", was),
-                                **_beside("now", now)})
+                changed.append({"cell": new["id"], "name": run.labels[new["id"]], "metric": metric,
+                                **_beside("before", was), **_beside("now", now)})
     return changed
 
 

@@ -1,0 +1,161 @@
+"""A finished run, as whatever reads one has it: its summary checked, the rest read when it is first asked for."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from documents.errors import RunError
+from experiments.attribution import causes_of
+from experiments.cells import Cell, labels
+from experiments.metrics.scored import Scoring
+from experiments.question import Question
+from experiments.record import Result
+from experiments.scheme import Scheme
+from experiments.settings import RunSettings
+from experiments.settings_file import read_settings
+from experiments.statistics import Clusters, clusters
+from experiments.store import FORMAT, RunFolder, format_of
+
+_AGAIN = "give the same `ragbed run` command to write it again"
+
+
+class _Estimate(BaseModel):
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+class _Row(BaseModel):
+    id: str
+    scoring: Scoring
+    judge: str | None
+    n: int
+    outcomes: dict[str, int]
+    metrics: dict[str, _Estimate]
+    usage: dict[str, float | None]
+
+
+class _Summary(BaseModel):
+    """What every summary has, whatever its format."""
+
+    name: str
+    seed: int
+    columns: list[str] = Field(min_length=1)
+    cells: list[_Row] = Field(min_length=1)
+    results: str
+
+
+class _Factors(BaseModel):
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished run, whose folder is open.
+
+    Attributes:
+        summary: as `summarise` made it, or an older ragbed: of that, only what `_Summary` says is sure to be there.
+    """
+
+    folder: RunFolder
+    summary: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, folder: RunFolder) -> Finished:
+        """The run of an open folder.
+
+        Raises:
+            RunError: it has not finished, or its summary is damaged, of a newer ragbed, or lacks what is needed.
+        """
+        summary = folder.summary()
+        try:
+            _Summary.model_validate(summary)
+            _Factors.model_validate(summary)
+        except ValidationError as error:
+            raise _unusable(folder.path, summary, error) from error
+        run = cls(folder, summary)
+        for row, cell in zip(run.rows, run.cells, strict=True):
+            if row["id"] != cell.id:
+                raise RunError(f"{folder.path / 'summary.json'}: damaged, {row['id']} is not the id of a cell with "
+                               f"these factors; {_AGAIN}")
+        return run
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def name(self) -> str:
+        return str(self.summary["name"])
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """The cells as the summary has them, with their figures."""
+        return list(self.summary["cells"])
+
+    @property
+    def is_older(self) -> bool:
+        """Whether its summary is of an older format, whose figures may be computed otherwise."""
+        return format_of(self.summary) < FORMAT
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        return tuple(map(Cell.of, self.rows))
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """What the cells are called, by id, in the run's order."""
+        return dict(zip((row["id"] for row in self.rows), labels(self.rows), strict=True))
+
+    @cached_property
+    def questions(self) -> Mapping[str, Question]:
+        """By id, in order, without their chunks."""
+        return self.folder.questions()
+
+    @cached_property
+    def grouped(self) -> Clusters:
+        """The clusters of the questions."""
+        return clusters(self.questions.values())
+
+    @cached_property
+    def settings(self) -> RunSettings:
+        """SettingsError where they cannot be read."""
+        return read_settings(self.path / "config.yaml")
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return self.settings.benchmark.scheme_of(self.questions.values())
+
+    def causes(self, results: Iterable[Result]) -> dict[str, dict[str, str]]:
+        """By cell's id, then by question: why an answer is wrong, or `right`; as `causes_of` has it."""
+        return causes_of(self.cells, results, self.questions, self.scheme, self.settings.scoring)
+
+
+@contextmanager
+def open_finished(path: Path) -> Iterator[Finished]:
+    """The finished run of a folder, which is closed in the end.
+
+    Raises:
+        RunError: there is no run, or as `Finished.of` says.
+    """
+    folder = RunFolder.existing(path)
+    try:
+        yield Finished.of(folder)
+    finally:
+        folder.close()
+
+
+def _unusable(path: Path, summary: Mapping[str, Any], error: ValidationError) -> RunError:
+    first = error.errors(include_url=False)[0]
+    at = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+    why = (f"of an older form ({format_of(summary)}, this ragbed's is {FORMAT})" if format_of(summary) < FORMAT
+           else "damaged")
+    what = f"without {at}" if first["type"] == "missing" else f"{at}: {first['msg']}"
+    return RunError(f"{path / 'summary.json'}: {why}, {what}; {_AGAIN}")
