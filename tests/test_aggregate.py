@@ -49,9 +49,9 @@ def test_the_published_unified_scores(counts, expected, scoring):
 def test_always_refusing_scores_zero(scoring):
     unified = aggregate(rows_of(0, 0, 40, 40, 30, 30, scoring), scoring)["unified"]
     assert (unified["mean"], unified["n"]) == (0.0, 70)
-    # all 40 are -1, of -1 to 1, and all 30 are 1, of -1 to 1: half of each split's room
+    # all 40 are -1, of -1 to 1, and all 30 are 1, of 0 to 1: half of each split's room
     assert unified["high"] == pytest.approx(1 - 0.025 ** (1 / 40), abs=1e-9)
-    assert unified["low"] == pytest.approx(-(1 - 0.025 ** (1 / 30)), abs=1e-9)
+    assert unified["low"] == pytest.approx(-(1 - 0.025 ** (1 / 30)) / 2, abs=1e-9)
 
 
 def test_citation_f1_is_the_harmonic_mean_of_the_averages():
@@ -109,13 +109,35 @@ def test_a_sample_without_spread_has_the_room_that_its_range_leaves():
 
 
 def test_a_split_of_one_question_adds_the_room_that_it_leaves():
-    answerable = [Row(True, {"unified": at / 4}) for at in range(5)]
+    answerable = [Row(True, {"unified": at / 12}) for at in range(13)]
     alone = aggregate(answerable)["unified"]
     both = aggregate([*answerable, Row(False, {"unified": 1.0})])["unified"]
     assert both["mean"] == 0.75
-    below = (((alone["mean"] - alone["low"]) / 2) ** 2 + (0.975 * 2 / 2) ** 2) ** 0.5  # the one is of -1 to 1
-    assert both["low"] == pytest.approx(max(0.75 - below, -1), abs=0.02)
+    below = (((alone["mean"] - alone["low"]) / 2) ** 2 + (0.975 / 2) ** 2) ** 0.5  # the one is 0 or 1
+    assert both["low"] == pytest.approx(0.75 - below, abs=0.02)
     assert both["high"] == pytest.approx(0.75 + (alone["high"] - alone["mean"]) / 2, abs=0.02)
+
+
+def test_an_unanswerable_question_leaves_no_room_below_0():
+    def unified(answerable, unanswerable):
+        return aggregate([Row(True, {"unified": float(score)}) for score in answerable]
+                         + [Row(False, {"unified": float(score)}) for score in unanswerable])["unified"]
+    nothing = unified([0] * 40, [0])
+    left = 1 - 0.025 ** (1 / 40)
+    assert nothing["low"] == pytest.approx(-left / 2)
+    assert nothing["high"] == pytest.approx(((left / 2) ** 2 + (0.975 / 2) ** 2) ** 0.5)
+    worst = unified([-1] * 3 + [0], [0] * 2)
+    assert -0.5 <= worst["low"] < worst["mean"] == -0.375
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 20])
+def test_the_interval_does_not_jump_where_equal_scores_begin_to_differ(n):
+    def around(*scores):
+        figure = aggregate([Row(True, {"f1": score}) for score in scores])["f1"]
+        return figure["low"], figure["high"]
+    for score in (0.0, 0.5):
+        equal, nearly = around(*[score] * n), around(*[score] * (n - 1), score + 1e-9)
+        assert nearly == pytest.approx(equal, abs=0.001)
 
 
 def test_two_splits_without_a_common_question_each_leave_their_room():
@@ -160,7 +182,8 @@ def test_every_outcome_is_counted():
                               "error": 0}
 
 
-@given(st.lists(st.tuples(st.booleans(), st.none() | st.floats(-1, 1)), max_size=20))
+@given(st.lists(st.tuples(st.just(True), st.none() | st.floats(-1, 1))
+                | st.tuples(st.just(False), st.none() | st.floats(0, 1)), max_size=20))
 def test_intervals_hold_numbers_within_the_scores(pairs):
     rows = [Row(answerable, {"unified": value}) for answerable, value in pairs]
     figure = aggregate(rows, resamples=30).get("unified", {"n": 0})

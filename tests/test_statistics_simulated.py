@@ -63,6 +63,14 @@ def test_intervals_of_means_cover_at_their_rate(n):
     assert 0.925 <= np.mean(covered) <= 0.975
 
 
+@pytest.mark.parametrize("n", [2, 3, 5, 7])
+def test_intervals_of_few_differences_cover_at_least_at_their_rate(n):
+    rng = np.random.default_rng(n)
+    covered = [covers(bootstrap(pairs("f1", *np.clip(f1s(rng, n), 0, 1)), seed, 400).difference, 0)
+               for seed in range(200)]
+    assert np.mean(covered) >= 0.925
+
+
 def test_intervals_of_two_splits_cover_at_their_rate():
     rng = np.random.default_rng(2)
     covered = [covers(bootstrap(pairs("unified", *unified(rng, 0.2)), seed, 1000).difference, 0.2)

@@ -36,6 +36,13 @@ def names(documents, each):
     return [str(document) for document in np.repeat(np.arange(documents), each)]
 
 
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7])
+def test_intervals_of_few_grades_cover_at_least_nearly_at_their_rate(n):
+    rng = np.random.default_rng(n)
+    sets = [[Row({"f1": float(value)}) for value in rng.beta(0.6, 0.9, n)] for _ in range(TIMES)]
+    assert covered(sets, "f1", 0.4) >= 0.9
+
+
 @pytest.mark.parametrize("n", [15, 60])
 def test_intervals_of_grades_cover_at_their_rate(n):
     rng = np.random.default_rng(n)

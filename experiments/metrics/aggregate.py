@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, TypedDict
 
 from agents.types import OUTCOMES
 from experiments.metrics.bounds import Interval, effective, widened, wilson, within
-from experiments.metrics.catalogue import GROUPS, METRICS
-from experiments.metrics.drawing import RESAMPLES, drawn, percentiles
+from experiments.metrics.catalogue import GROUPS
+from experiments.metrics.drawing import RESAMPLES, around, drawn
 from experiments.metrics.means import Derived, Means, Totals, means_of
-from experiments.metrics.metric import family_of
-from experiments.metrics.sample import Row, Sample, place, range_of, sample_of
+from experiments.metrics.sample import Row, Sample, place, sample_of
 from experiments.metrics.scored import Scoring
 
 if TYPE_CHECKING:
@@ -49,12 +48,12 @@ def aggregate(rows: Sequence[Row], scoring: Scoring = "corrected", seed: int = 0
     That of a share is Wilson's score interval, which holds for shares of 0 and 1 and for few questions: over as many
     questions as there are, or where some share a cluster as many as they are worth (`bounds.effective`).
 
-    That of another metric is the bootstrap's (`percentiles`). Questions, or whole clusters where some share one, are
+    That of another metric is the bootstrap's (`drawing.around`). Questions, or whole clusters where some share one, are
     drawn within the answerable and the unanswerable, so that both splits keep their size; where a cluster has
-    questions of both kinds, from all at once. What has no spread to draw from, such as a split of one question, or
-    one in which all have the same score, gets the room that its metric's range leaves (`bounds.room`), joined to the
-    bootstrap's limits as independent ones are (MOVER: Zou and Donner, Statistics in Medicine 27, 2008); where splits
-    share clusters, added.
+    questions of both kinds, from all at once. What has little spread to draw from, such as a split of one question, or
+    one in which all have the same score, gets the room that the range of its scores leaves (`bounds.room`), joined
+    to the bootstrap's limits as independent ones are (MOVER: Zou and Donner, Statistics in Medicine 27, 2008); where
+    splits share clusters, added.
 
     Set-level metrics are what the groups derive from the means, of the set and of the same resamples. There is no
     interval where one has no finite value in some resample. Equal rows in any order give equal figures, rounded to 10
@@ -104,11 +103,10 @@ def interval(made: Sample, name: str, basis: str, mean: float, spread: Floats, c
         basis: the name whose questions it is over.
         spread: the figure in every resample; `corners`, that of `Sample.corners`.
     """
-    known = METRICS.get(family_of(name))
-    if known is not None and known.share:
+    if name in made.shares:
         return wilson(mean, made.worth(name))
-    found = percentiles(spread, made.units(basis))
-    return within(range_of(name), widened(mean, found, corners, made.together))
+    found = around(mean, spread, made.units(basis))
+    return within(corners[4:], widened(mean, found, corners[:4], made.together))
 
 
 def estimate(mean: float, bounds: Interval, n: int) -> Estimate:

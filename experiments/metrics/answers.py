@@ -9,7 +9,7 @@ from experiments.metrics.scored import Scored, Scores, Scoring
 _GOLD = "answerable questions with gold"
 _METRICS = (
     Metric("unified", "Correct 1, Partially 0.5, Wrong 0, needless refusal -1; rightful refusal 1; "
-           "mean of the two splits' means", judged=True, low=-1.0),
+           "mean of the two splits' means", judged=True, low=-1.0, low_unanswerable=0.0),
     Metric("correct", "share graded Correct", ANSWERABLE, share=True, judged=True),
     Metric("partial", "share graded Partially Correct", ANSWERABLE, share=True, judged=True),
     Metric("wrong", "share graded Wrong, refusals among them", ANSWERABLE, share=True, judged=True),

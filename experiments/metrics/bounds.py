@@ -82,16 +82,22 @@ def unseen(n: float) -> float:
 
 
 def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """How far below and above its mean the truth may be where a sample has no spread; 0 where it has some.
+    """How far below and above its mean the truth may be, for what a sample with little spread has not seen.
 
     Where all n values are c, at most the share `unseen` of the others has other values, which are at least `low` and
     at most `high`: the mean is within [c - unseen (c - low), c + unseen (high - c)]. Of numbers without an upper
     bound it is Garwood's exact interval of a Poisson rate (1936), of their differences the wider half of it. n is the
     number of units, as they weigh.
 
+    Where the values differ, that room counts by (1 - s / S)^(n - 1): s is their standard deviation, S the largest that
+    values of this mean can have in the range (Bhatia and Davis, American Mathematical Monthly 107, 2000), 1 without a
+    range. So the interval does not jump where values that were equal begin to differ, and many units, or values of 0
+    and 1, have what the bootstrap says alone.
+
     Args:
         sums: units by splits by names; `counts` likewise.
-        low, high: bounds of one question's value by name: infinite where it has none, nan where that is not known.
+        low, high: bounds of one question's value, splits by names: infinite where it has none, nan where that is not
+            known.
 
     Returns:
         two arrays of splits by names.
@@ -99,20 +105,32 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
     import numpy as np
 
     down, up = np.zeros(sums.shape[1:]), np.zeros(sums.shape[1:])
-    means = np.divide(sums, counts, out=np.full_like(sums, math.nan), where=counts > 0)
     total = counts.sum(axis=0)
-    centre = np.divide(sums.sum(axis=0), total, out=np.full_like(total, math.nan), where=total > 0)
-    apart = np.abs(means - centre) > _EQUAL  # nan is not
-    for split, name in np.argwhere((total > 0) & ~apart.any(axis=0)):
-        worth = weight(counts[:, split, name])
-        value, least, most = float(centre[split, name]), float(low[name]), float(high[name])
-        if math.isinf(least):  # a difference of counts
-            down[split, name] = up[split, name] = max(_of_counts(abs(value), worth))
-        elif math.isinf(most):
-            down[split, name], up[split, name] = _of_counts(value, worth)
-        elif not math.isnan(least):
-            down[split, name], up[split, name] = unseen(worth) * (value - least), unseen(worth) * (most - value)
+    for split, name in np.argwhere((total > 0) & ~np.isnan(low)):
+        having = counts[:, split, name] > 0
+        parts, shares = sums[having, split, name], counts[having, split, name]
+        value, worth = float(parts.sum() / shares.sum()), weight(shares)
+        spread = math.sqrt(float((shares * (parts / shares - value) ** 2).sum() / shares.sum()))
+        least, most = float(low[split, name]), float(high[split, name])
+        down[split, name], up[split, name] = (
+            _likeness(spread, value - least, most - value) ** (worth - 1) * max(side, 0.0)
+            for side in _left(value, worth, least, most))
     return down, up
+
+
+def _likeness(spread: float, below: float, above: float) -> float:
+    """1 where values are all equal, 0 where they differ as much as a range allows that goes so far from their mean."""
+    largest = math.sqrt(max(below * above, 0.0))
+    return 1.0 if spread < _EQUAL else max(1 - spread / (largest if 0 < largest < math.inf else 1.0), 0.0)
+
+
+def _left(value: float, n: float, least: float, most: float) -> tuple[float, float]:
+    """How far below and above the mean may be where all n values are this one."""
+    if math.isinf(least):  # a difference of counts
+        return (max(_of_counts(abs(value), n)),) * 2
+    if math.isinf(most):
+        return _of_counts(value, n)
+    return unseen(n) * (value - least), unseen(n) * (most - value)
 
 
 def _of_counts(value: float, n: float) -> tuple[float, float]:
@@ -124,7 +142,7 @@ def _of_counts(value: float, n: float) -> tuple[float, float]:
 
 
 def widened(value: float, interval: Interval, corners: Sequence[float] | Floats, together: bool) -> Interval:
-    """The interval of a figure, joined with the room that splits without spread have.
+    """The interval of a figure, joined with the room that splits with little spread have.
 
     Of independent splits the squares of the distances from the figure add up, as the variances do (MOVER: Zou and
     Donner, Statistics in Medicine 27, 2008); where splits share what is drawn, the distances do.
@@ -144,12 +162,13 @@ def widened(value: float, interval: Interval, corners: Sequence[float] | Floats,
     return Interval(low, high)
 
 
-def within(limits: tuple[float, float], interval: Interval) -> Interval:
-    """The part of the interval that its metric's range holds; nan is no limit."""
+def within(ends: Sequence[float] | Floats, interval: Interval) -> Interval:
+    """The part of the interval that is between both ends of what its figure can be; nan is no limit."""
     low, high = interval
-    if low is None or high is None or math.isnan(limits[0]):
+    least, most = sorted(map(float, ends))
+    if low is None or high is None or math.isnan(least) or math.isnan(most):
         return interval
-    return Interval(max(low, limits[0]), min(high, limits[1]))
+    return Interval(max(low, least), min(high, most))
 
 
 def _root(distances: Sequence[float]) -> float:

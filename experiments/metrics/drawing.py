@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from experiments.metrics.means import Floats
 
 RESAMPLES = 1000
+FEW = 8  # units below which percentiles alone are too narrow
 
 
 def groups_of(counts: Floats) -> list[NDArray[np.bool_]]:
@@ -91,6 +92,28 @@ def percentiles(spread: Floats, units: float | None = None) -> Interval:
         tail = float(ndtr(-widening(units) * student(units - 1)))
     low, high = np.percentile(usable, [100 * tail, 100 * (1 - tail)])
     return Interval(float(low), float(high))
+
+
+def around(value: float, spread: Floats, units: float) -> Interval:
+    """The 95 % interval of a figure: its percentiles, and of few units, whose resamples are few values and the same
+    ones over and over, joined with Student's.
+
+    Args:
+        value: the figure; `spread`, that of every resample; `units`, how many were drawn, as they weigh.
+    """
+    found = percentiles(spread, units)
+    if found.low is None or found.high is None or not 1 < units < FEW:
+        return found
+    half = student(units - 1) * error_of(spread, units)
+    return Interval(min(found.low, value - half), max(found.high, value + half))
+
+
+def error_of(spread: Floats, units: float) -> float:
+    """The standard error of a figure; 0 where it cannot be told."""
+    import numpy as np
+
+    finite = spread[~np.isnan(spread)]
+    return float(finite.std(ddof=1)) * widening(units) if units > 1 and len(finite) > 1 else 0.0
 
 
 def widening(units: float) -> float:

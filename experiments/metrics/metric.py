@@ -23,6 +23,7 @@ class Metric:
         of_set: whether it is computed of a whole set, and no question has one.
         cut: the number after `@`, of the family of metrics that has one, such as 5 of `recall@5`; 0 names the family.
         low, high: what a question's value is at least and at most; None where it has no bound.
+        low_unanswerable: what an unanswerable question's is at least, where that is something else.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Metric:
     cut: int | None = None
     low: float = 0.0
     high: float | None = 1.0
+    low_unanswerable: float | None = None
 
     def __str__(self) -> str:
         return self.name if self.cut is None else f"{self.name}@{self.cut}"

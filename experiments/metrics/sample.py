@@ -41,11 +41,13 @@ class Sample:
         names: of `names_of`.
         sums, counts: arrays of units by splits (answerable, unanswerable) by names: of the scores, and of the
             questions that have one.
+        shares: the names that are shares, of which every question has 0 or 1: a mean over repeats may be between.
     """
 
     names: Sequence[str]
     sums: Floats
     counts: Floats
+    shares: frozenset[str]
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:
@@ -72,18 +74,19 @@ class Sample:
         return effective(sums[counts > 0], counts[counts > 0])
 
     def corners(self) -> tuple[Floats, Floats]:
-        """The totals four times: where a name has no spread in a split, that split's is as low, and as high, as its
-        range leaves room for. First the two splits' low ones, then the high ones."""
+        """The totals six times: first where little spread leaves room (`bounds.room`), one split's as low as that
+        allows and then the other's, and each as high; then all as low, and as high, as scores can be."""
         import numpy as np
 
-        ranges = np.array([range_of(name) for name in self.names]).reshape(-1, 2)
-        down, up = room(self.sums, self.counts, ranges[:, 0], ranges[:, 1])
+        low, high = ranges_of(self.names)
+        down, up = room(self.sums, self.counts, low, high)
         total, counts = self.sums.sum(axis=0), self.counts.sum(axis=0)
-        moved = np.stack([total] * 4)
+        ends = [np.multiply(end, counts, out=np.zeros_like(total), where=counts > 0) for end in (low, high)]
+        moved = np.stack([total] * 4 + ends)
         for split in (0, 1):
             moved[split, split] -= down[split] * counts[split]
             moved[split + 2, split] += up[split] * counts[split]
-        return moved, np.stack([counts] * 4)
+        return moved, np.stack([counts] * 6)
 
 
 def sample_of(rows: Sequence[Row], clusters: Sequence[str] | None = None) -> Sample:
@@ -110,7 +113,10 @@ def sample_of(rows: Sequence[Row], clusters: Sequence[str] | None = None) -> Sam
     if len(sums) < len(rows):
         order = np.lexsort([*sums.reshape(len(sums), -1).T[::-1], *counts.reshape(len(sums), -1).T[::-1]])
         sums, counts = sums[order], counts[order]
-    return Sample(names, sums, counts)
+    shares = {name for name, values in zip(names, table.T, strict=True)
+              if (known := METRICS.get(family_of(name))) is not None and known.share
+              and np.isin(values[np.isfinite(values)], (0, 1)).all()}
+    return Sample(names, sums, counts, frozenset(shares))
 
 
 def _by_unit(values: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -> Floats:
@@ -142,9 +148,20 @@ def score_of(row: Row, name: str) -> float:
     return math.nan if None in scores or scores[0] is None else scores[0]
 
 
-def range_of(name: str) -> tuple[float, float]:
-    """The bounds of a metric, by a name of `names_of`: infinite where it has none, nan of what is no metric."""
+def range_of(name: str, answerable: bool = True) -> tuple[float, float]:
+    """The bounds of a question's score, by a name of `names_of`: infinite where there is none, nan of what is no
+    metric."""
     known = METRICS.get(family_of(name.partition("&")[0]))
     if known is None:
         return math.nan, math.nan
-    return known.low, math.inf if known.high is None else known.high
+    low = known.low if answerable or known.low_unanswerable is None else known.low_unanswerable
+    return low, math.inf if known.high is None else known.high
+
+
+def ranges_of(names: Sequence[str]) -> tuple[Floats, Floats]:
+    """The lower and the upper bounds of the scores, splits by names."""
+    import numpy as np
+
+    bounds = np.array([[range_of(name, answerable) for name in names] for answerable in (True, False)])
+    low, high = bounds.reshape(2, -1, 2).transpose(2, 0, 1)
+    return low, high

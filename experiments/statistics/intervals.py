@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.metrics.aggregate import interval
 from experiments.metrics.bounds import NO_INTERVAL, Interval, Z, room, weight, widened, wilson, within
-from experiments.metrics.drawing import RESAMPLES, drawn, groups_of, percentiles, together, widening
-from experiments.metrics.sample import range_of
+from experiments.metrics.drawing import RESAMPLES, around, drawn, error_of, groups_of, together
+from experiments.metrics.sample import ranges_of
 from experiments.statistics.pairs import Pairs
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def of_shares(gained: int, lost: int, n: int) -> Interval:
 def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Drawn:
     """The bootstrap of the difference of the two figures, and of both.
 
-    Expanded percentiles (`drawing.percentiles`). Pairs are drawn whole, and all over one document together, within the
+    Expanded percentiles (`drawing.around`). Pairs are drawn whole, and all over one document together, within the
     answerable and within the unanswerable questions, as for the intervals of the cells; where a document has
-    questions of both kinds, from all of them at once. Where all differences of a split are equal, or it has a single
-    pair, there is the room that the metric's range leaves (`bounds.room`, `bounds.widened`): a difference of
-    scores from a to b is from a - b to b - a. There is no interval where the figure is not finite in some resample,
+    questions of both kinds, from all of them at once. Where the differences of a split have little spread, or it has a
+    single pair, there is the room that the range of its scores leaves (`bounds.room`, `bounds.widened`): a difference
+    of scores from a to b is from a - b to b - a. There is no interval where the figure is not finite in some resample,
     and no standard error where all resamples agree.
     """
     return bootstraps([pairs], seed, resamples)[0]
@@ -95,18 +95,16 @@ def of_sides(pairs: Pairs) -> tuple[Interval, Interval]:
 
 def _drawn(pairs: Pairs, first: Floats, second: Floats) -> Drawn:
     """From the two figures in all resamples."""
-    import numpy as np
-
     observed = pairs.observed()
     sides = [_side(pairs, side, observed[side], figures) for side, figures in enumerate((first, second))]
     units = weight(pairs.units.counts[:, :, 0, 0].sum(axis=1)) if pairs.n else 0.0
     spread = second - first
-    found = percentiles(spread, units)
+    change = observed[1] - observed[0]
+    found = around(change, spread, units)
     if found.low is None or found.high is None:
         return Drawn(first=sides[0], second=sides[1])
-    low, high = _joined(pairs, observed[1] - observed[0], found)
-    finite = spread[~np.isnan(spread)]
-    error = float(finite.std(ddof=1)) * widening(units) if units > 1 and len(finite) > 1 else 0.0
+    low, high = _joined(pairs, change, found)
+    error = error_of(spread, units)
     no_width = low is None or high is None or math.isclose(low, high)
     return Drawn(NO_INTERVAL if no_width else Interval(low, high), error if error > _NOTHING else None, *sides)
 
@@ -117,19 +115,21 @@ def _side(pairs: Pairs, side: int, value: float, spread: Floats) -> Interval:
 
 
 def _joined(pairs: Pairs, difference: float, found: Interval) -> Interval:
-    """With the room of the splits whose differences have no spread."""
+    """With the room of the splits whose differences have little spread, within what the difference can be."""
     import numpy as np
 
-    least, most = range_of(pairs.metric)
+    low, high = ranges_of(pairs.names)
     sums, counts = pairs.units
     if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question of one split in a cell, of the other in one
         sums, counts = (np.stack([of.sum(axis=1), np.zeros_like(of[:, 0])], axis=1) for of in (sums, counts))
-    wide = np.full(len(pairs.names), most - least)
-    down, up = room(sums[:, :, 1] - sums[:, :, 0], counts[:, :, 0], -wide, wide)
+    down, up = room(sums[:, :, 1] - sums[:, :, 0], counts[:, :, 0], low - high, high - low)
     sums, total = np.stack([sums.sum(axis=0)] * 4), counts.sum(axis=0)
     for split, at, by in ((0, 0, -down), (1, 1, -down), (0, 2, up), (1, 3, up)):
         n, before = total[split, 1], sums[at, split, 1].copy()
-        sums[at, split, 1] = np.clip(before + by[split] * n, least * n, min(most, _VAST) * n)
+        sums[at, split, 1] = np.clip(before + by[split] * n, low[split] * n, np.minimum(high[split], _VAST) * n)
         sums[at, split, 0] -= by[split] * n - (sums[at, split, 1] - before)  # for which the second has no room
-    first, second = pairs.figures(sums, np.stack([total] * 4))
-    return within((least - most, most - least), widened(difference, found, second - first, together(counts)))
+    least, most = (np.multiply(end, total[:, 1], out=np.zeros_like(low), where=total[:, 1] > 0) for end in (low, high))
+    sums = np.concatenate([sums, np.stack([[most, least], [least, most]]).transpose(0, 2, 1, 3)])
+    first, second = pairs.figures(sums, np.stack([total] * 6))
+    change = second - first
+    return within(change[4:], widened(difference, found, change[:4], together(counts)))

@@ -39,6 +39,7 @@ class Pairs:
         names: what the metric's figure is made of; of a metric that questions have, itself.
         questions: ids of the pairs, in order.
         scores: of each pair, pairs by sides; None for a metric that no single question has.
+        answerable: of each pair, in the first cell.
         unpaired: questions that the metric applies to in one cell alone.
         refusing: whether the rules of both cells offer a refusal.
     """
@@ -48,6 +49,7 @@ class Pairs:
     questions: tuple[str, ...]
     units: Units
     scores: Floats | None
+    answerable: tuple[bool, ...]
     unpaired: int = 0
     scoring: Scoring = "corrected"
     refusing: bool = True
@@ -75,6 +77,15 @@ class Pairs:
         change = self.scores[:, 1] - self.scores[:, 0]
         return int((change > 0).sum()), int((change < 0).sum())
 
+    @property
+    def weights(self) -> Floats:
+        """Of the pairs, by which the metric's figure is the mean of their scores."""
+        import numpy as np
+
+        split = np.array([not answerable and self.metric == _BY_SPLIT for answerable in self.answerable], dtype=np.intp)
+        sizes = np.bincount(split, minlength=2)
+        return np.asarray(1 / (sizes[split] * np.count_nonzero(sizes)))
+
     def figures(self, sums: Floats, counts: Floats) -> tuple[Floats, Floats]:
         """The metric of both cells for each draw; nan where it has none.
 
@@ -91,7 +102,8 @@ class Pairs:
 
     def side(self, side: int) -> Sample:
         """The scores of one of the cells."""
-        return Sample(self.names, self.units.sums[:, :, side], self.units.counts[:, :, side])
+        return Sample(self.names, self.units.sums[:, :, side], self.units.counts[:, :, side],
+                      frozenset([self.metric] if self.share else []))
 
     def figure(self, sums: Floats, counts: Floats) -> Floats:
         """The metric of one cell for each draw; nan where it has none.
@@ -131,7 +143,8 @@ def pairs_of(metric: str, first: Mapping[str, Row], second: Mapping[str, Row], c
     scores = scores.reshape(len(pairs), 2, len(names))
     units = _units(scores, pairs, [clusters.get(name, name) for name in both])
     return Pairs(metric, names, tuple(both), units, None if of_set else scores[:, :, 0],
-                 len(before.keys() | after.keys()) - len(both), scoring, refusing)
+                 tuple(row.answerable for row, _ in pairs), len(before.keys() | after.keys()) - len(both), scoring,
+                 refusing)
 
 
 class _Asked(dict[str, "Floats"]):
