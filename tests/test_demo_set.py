@@ -1,9 +1,10 @@
 """The bundled demo set: small, attributed, a third unanswerable, and cut as its script says."""
+import subprocess
+import sys
 from pathlib import Path
 
 from experiments.answers import normalize_answer
 from experiments.benchmarks import load_demo
-from experiments.benchmarks.cut_demo import main
 from experiments.benchmarks.demo import FOLDER
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "pages").iterdir()}
@@ -43,7 +44,8 @@ def test_every_page_and_question_is_attributed():
 
 
 def test_cutting_it_again_gives_the_same_files(tmp_path, data):
-    main(data, tmp_path)
+    subprocess.run([sys.executable, Path(__file__).parent.parent / "bench" / "cut_demo.py", data, tmp_path], check=True,
+                   timeout=60)
     cut = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     shipped = {path.relative_to(FOLDER): path.read_bytes() for path in FOLDER.rglob("*") if path.is_file()}
     assert cut == shipped

@@ -1,22 +1,26 @@
-"""Cut the demo set from the raw data: `python -m experiments.benchmarks.cut_demo DATA [OUT]`.
+"""Cut the demo set from the raw data.
 
-DATA holds `hotpotqa/`, `clapnq/` and `tabfact/` as their publishers wrote them. The output is always the same.
+    python bench/cut_demo.py DATA [OUT]
+
+DATA holds `hotpotqa/`, `clapnq/` and `tabfact/` as their publishers wrote them. Without OUT the set that is shipped is
+written anew. The output is always the same.
 """
 from __future__ import annotations
 
+import argparse
 import html
 import json
 import re
 import shutil
-import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from demo_choice import CLAPNQ, CLAPNQ_PAGES, HOTPOTQA, TABFACT, TABFACT_PAGES, Chosen
+
 from experiments.benchmarks.demo import FOLDER
-from experiments.benchmarks.demo_choice import CLAPNQ, CLAPNQ_PAGES, HOTPOTQA, TABFACT, TABFACT_PAGES, Chosen
 
 _LICENCES = {"HotpotQA": "CC BY-SA 4.0", "ClapNQ": "Apache-2.0", "TabFact": "MIT"}
 _HEAD = ('<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{0}</title></head>\n'
@@ -135,13 +139,16 @@ def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", ascii_only.lower()).strip("-")
 
 
-def main(data: Path, out: Path = FOLDER) -> None:
-    """Cut everything."""
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path, nargs="?", default=FOLDER)
+    options = parser.parse_args()
     cut = Cut()
     for source in (hotpotqa, clapnq, tabfact):
-        source(cut, data)
-    write(cut, out)
+        source(cut, options.data)
+    write(cut, options.out)
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:3]))
+    main()
