@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agents.database import Database
 from agents.types import Answer, Cost, GenerateStep
 from experiments.benchmarks.chained import with_references
-from experiments.play import CellPlayer
 from experiments.question import Question
 from experiments.record import StoredSub
 from experiments.results import stored_trace, used
@@ -22,6 +22,9 @@ from strategies.prompting import fill
 from strategies.reading import is_refusal, strip_citations
 from strategies.sub_answers import read_sub_answers
 from strategies.types import Usage
+
+if TYPE_CHECKING:
+    from experiments.play import CellPlayer
 
 _NO_REPLY = ("connection", "timeout")  # a key that is refused ends the run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -13,9 +14,11 @@ from rich.text import Text
 
 from experiments.budget import shown
 from experiments.record import Record
-from experiments.runner import Begun
 from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, price, print_progress, printable
 from experiments.terminal.tally import Tally
+
+if TYPE_CHECKING:
+    from experiments.runner import Begun
 
 _DRAWN_EVERY = 0.5  # seconds, while records are made; a drawing takes 3 ms
 _IDLE = 1.0  # seconds between two drawings where nothing was made

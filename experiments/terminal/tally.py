@@ -5,13 +5,15 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.types import Cost
 from experiments.cells import FACTORS, called, labels, varying
 from experiments.record import Record
-from experiments.runner import Begun
 from experiments.terminal.display import price
+
+if TYPE_CHECKING:
+    from experiments.runner import Begun
 
 _WINDOW = 60.0  # seconds over which the rate is taken; longer while that holds few records
 _FEW = 20
