@@ -125,15 +125,19 @@ def test_a_run_in_which_every_question_failed_ends_with_status_1(serve, town, ra
     assert "6 failed with http_400" in err
 
 
-@pytest.mark.parametrize(("sent", "status", "said"), [(signal.SIGINT, 130, "interrupted"),
-                                                      (signal.SIGTERM, 143, "terminated")])
+_AS_IN_A_SCRIPT = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]  # a shell that is no terminal's starts `command &` so
+
+
+@pytest.mark.parametrize(("started", "sent", "status", "said"), [
+    ([], signal.SIGINT, 130, "interrupted"), ([], signal.SIGTERM, 143, "terminated"),
+    (_AS_IN_A_SCRIPT, signal.SIGTERM, 143, "terminated")])
 def test_a_run_that_is_told_to_stop_waits_for_no_reply_and_the_same_command_continues_it(
-        serve, town, ragbed, sent, status, said):
+        serve, town, ragbed, started, sent, status, said):
     hanging = [True]
     server = serve(lambda body: {"text": town.reply(body), "delay": 60 if hanging and len(server.requests) > 3 else 0})
     path = town.config(server.url, calls={"calls": {"seconds": 90}})
-    child = subprocess.Popen([sys.executable, "-m", "experiments.cli", "run", str(path)], stdout=subprocess.DEVNULL,
-                             stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen([*started, sys.executable, "-m", "experiments.cli", "run", str(path)],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while len(server.requests) < 6 or len(town.hashes()) < 3:
         assert child.poll() is None
         time.sleep(0.005)

@@ -27,8 +27,10 @@ def stoppable(kept: str) -> Iterator[None]:
         told.append(number)
         signal.raise_signal(signal.SIGINT)
 
+    # A script's `command &` begins with interrupts ignored; then the loop would not listen for the one raised above.
+    handlers = {signal.SIGTERM: terminate, signal.SIGINT: signal.default_int_handler}
     main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, terminate) if main else None
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()} if main else {}
     try:
         yield
     except KeyboardInterrupt:
@@ -37,5 +39,5 @@ def stoppable(kept: str) -> Iterator[None]:
             raise typer.Exit(_TERMINATED) from None
         raise
     finally:
-        if main:
-            signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
