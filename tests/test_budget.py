@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 
 import pytest
 import yaml
@@ -84,32 +84,39 @@ def test_the_judge_spends_too(serve, town, ragbed):
 
 
 def test_when_the_seconds_are_over_the_questions_under_way_are_given_up(serve, town, ragbed):
-    slow = [True]
-    server = serve(lambda body: {"text": town.reply(body), "delay": 30 if slow and len(server.requests) > 4 else 0})
-    path = town.config(server.url, concurrency=2, calls={"calls": {"seconds": 60}}, budget={"seconds": 1.5})
-    begun = time.monotonic()
-    stopped(ragbed, path, says=["1.5 seconds is spent", "4 of 6 records", "the same command continues"])
-    assert 1.4 < time.monotonic() - begun < 10
+    never, answered = threading.Event(), 4
+
+    def reply(body):
+        return {"text": town.reply(body)} | ({"hold": never} if len(server.requests) > answered else {})
+
+    server = serve(reply)
+    path = town.config(server.url, concurrency=2, calls={"calls": {"seconds": 600}}, budget={"seconds": 1.5})
+    while len(server.requests) < 6:  # on a slow machine a sitting may end before it comes so far
+        stopped(ragbed, path, says=["1.5 seconds is spent", " of 6 records", "the same command continues"])
     assert not (town.run / "summary.json").exists()
-    slow.clear()
-    assert ragbed("run", path)[0] == 0  # each sitting has its own seconds
-    assert len(server.requests) == 6 + 2
+    assert len(town.hashes()) <= 4
+    answered = 1000
+    while ragbed("run", path)[0]:  # each sitting has its own seconds
+        pass
+    assert len(town.hashes()) == 6
 
 
 def test_the_finished_calls_of_a_question_given_up_are_not_made_again(serve, town, ragbed):
-    slow = [True]
+    go, sittings = threading.Event(), 0
 
     def reply(body):
-        return {"text": town.reply(body), "delay": 30 if slow and len(body["messages"]) > 2 else 0}
+        return {"text": town.reply(body)} | ({"hold": go} if len(body["messages"]) > 2 else {})
 
     server = serve(reply)
-    path = town.config(server.url, reasoning="least_to_most", concurrency=1, calls={"calls": {"seconds": 60}},
+    path = town.config(server.url, reasoning="least_to_most", concurrency=1, calls={"calls": {"seconds": 600}},
                        budget={"seconds": 1.5})
-    stopped(ragbed, path, "--limit", "1", says=["0 of 1 records"])
-    slow.clear()
-    assert ragbed("run", path, "--limit", "1")[0] == 0
+    while all(len(body["messages"]) < 3 for body, _ in server.requests):
+        stopped(ragbed, path, "--limit", "1", says=["0 of 1 records"])
+        sittings += 1
+    go.set()
+    assert ragbed("run", path, "--limit", "1", "--budget", "seconds=none")[0] == 0
     made = [json.dumps(body) for body, _ in server.requests]
-    assert len(made) - len(set(made)) == 1  # the one under way
+    assert 1 <= len(made) - len(set(made)) <= sittings  # the one under way
 
 
 def test_the_building_of_an_index_counts_among_the_seconds(serve, town, ragbed):

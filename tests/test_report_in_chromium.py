@@ -109,7 +109,7 @@ def test_text_from_right_to_left_stays_in_its_place(visit, attack_url):
 
 def test_paper_holds_what_fits_the_filter_opened(visit, shop_url, tmp_path):
     page = visit(f"{shop_url}#questions?right=1&wrong=2")
-    page.wait_for_timeout(800)  # what is printed is made ready when nothing else is to do
+    page.wait_for_selector("html[data-printable]", state="attached")
     page.pdf(path=tmp_path / "report.pdf")
     with pymupdf.open(tmp_path / "report.pdf") as document:
         text = "\n".join(page.get_text() for page in document)

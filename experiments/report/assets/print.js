@@ -10,6 +10,7 @@ async function prepareToPrint() {
     if (mine !== turn) return;
     await openQuestion(question);
   }
+  document.documentElement.dataset.printable = String(mine);
 }
 
 function printing() {
