@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from experiments.question import Question
 
-FEWEST = 10  # clusters below which drawing them says nothing: of five, no way to swap them has a p below 0.06
+FEWEST = 6  # clusters below which no test finds anything: of five, no way to swap them has a p below 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def clusters(questions: Iterable[Question]) -> Clusters:
 
     Where these are too few to draw, or a few of them hold most questions, as where every question joins several
     articles of one collection, questions are grouped by the first of their gold documents alone; and where that is no
-    better, every question is by itself. The note says so. Too few are those that weigh as fewer than 10 of one size:
+    better, every question is by itself. The note says so. Too few are those that weigh as fewer than 6 of one size:
     n^2 / (sum of the squared sizes), Kish's effective number.
     """
     documents = {question.id: tuple(dict.fromkeys(_documents(question))) for question in questions}
@@ -38,8 +38,8 @@ def clusters(questions: Iterable[Question]) -> Clusters:
                 "Questions are clustered by the first of their gold documents: over all of them too many are "
                 "connected."))
     return Clusters({question: question for question in documents}, (
-        "Questions share too few documents to draw documents: intervals and tests are of questions over these "
-        "documents, and say nothing of others."))
+        f"Questions share too few documents to draw documents, fewer than {FEWEST} as they weigh: intervals and tests are "
+        "of questions over these documents, and say nothing of others."))
 
 
 def _usable(found: Mapping[str, str]) -> bool:

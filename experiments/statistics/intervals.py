@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.metrics.aggregate import interval
-from experiments.metrics.bounds import NO_INTERVAL, Interval, Z, room, weight, widened, wilson, within
+from experiments.metrics.bounds import LEVEL, NO_INTERVAL, Interval, Z, room, weight, widened, wilson, within
 from experiments.metrics.drawing import RESAMPLES, around, drawn, error_of, groups_of, together
 from experiments.metrics.sample import ranges_of
 from experiments.statistics.pairs import Pairs
@@ -52,6 +52,14 @@ def of_shares(gained: int, lost: int, n: int) -> Interval:
     up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
     half = Z * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
     return Interval(max(up - down - half, -1.0), min(up - down + half, 1.0))
+
+
+def with_zero(interval: Interval, p: float | None) -> Interval:
+    """The interval, which holds 0 where the test of the same difference finds none: it is approximate, and by itself
+    leaves 0 out now and then where an exact test does not."""
+    if interval.low is None or interval.high is None or p is None or p < 1 - LEVEL:
+        return interval
+    return Interval(min(interval.low, 0.0), max(interval.high, 0.0))
 
 
 def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Drawn:
