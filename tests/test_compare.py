@@ -1,6 +1,8 @@
 """`ragbed compare`: cells of a run, and two runs, question by question, with gates."""
 import json
+import re
 import shutil
+from collections import Counter
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -47,20 +49,110 @@ def test_the_means_are_those_of_the_run(two, ragbed, town):
     cells = {cell["id"]: cell["metrics"] for cell in json.loads((town.run / "summary.json").read_text())["cells"]}
     assert [row["metric"] for row in found["comparisons"]] == ["unified", "em", "citation_f1"]
     for row in found["comparisons"]:
-        assert row["before"] == cells[row["baseline"]["id"]][row["metric"]]["mean"]
-        assert row["after"] == cells[row["cell"]["id"]][row["metric"]]["mean"]
+        assert row["before"] == cells[row["first"]][row["metric"]]["mean"]
+        assert row["after"] == cells[row["second"]][row["metric"]]["mean"]
         assert row["unpaired"] == 0
-    assert [row["baseline"]["name"] for row in found["comparisons"]] == ["direct"] * 3
+    assert [row["first_name"] for row in found["comparisons"]] == ["direct"] * 3
     assert [row["test"] for row in found["comparisons"]] == ["permutation", "McNemar", "permutation"]
 
 
 def test_a_run_is_compared_with_the_like_cells_of_another(two, ragbed):
     row, = compared(ragbed, *two, "--metric", "correct", "--flips")["comparisons"]
-    assert (row["baseline"]["name"], row["n"], row["gained"], row["lost"]) == ("direct", 5, 1, 0)
-    assert row["flips"] == [{"question": "non_refusal-3", "first": 0.0, "second": 1.0, "first_outcome": "answered",
-                             "second_outcome": "answered"}]
+    assert (row["first_name"], row["n"], row["gained"], row["lost"]) == ("direct", 5, 1, 0)
+    assert row["flips"] == [{"question": "non_refusal-3", "before": 0.0, "after": 1.0, "before_outcome": "answered",
+                             "after_outcome": "answered"}]
     assert (row["p"], row["odds"]) == (1.0, None)
     assert row["verdict"] == "no difference that 5 questions can show; they are too few to show any"
+
+
+@pytest.fixture
+def repeated(serve, town, ragbed, made):
+    """A run of two strategies under two conditions, asked twice; chain of thought is right at its second asking."""
+    runs, kept = town.run.parent, made.parent / "repeated"
+    if kept.exists():
+        shutil.copytree(kept, runs)
+        return town.run
+    asked = Counter()
+
+    def reply(body):
+        last = body["messages"][-1]["content"]
+        asked[json.dumps(body["messages"])] += 1
+        thinks = "step" in json.dumps(body["messages"])
+        right = f"<Answer>{int(re.findall(r'in town (.)', last)[-1]) * 111} people [1]</Answer>"
+        return right if thinks and asked[json.dumps(body["messages"])] == 2 else town.reply(body)
+
+    path = town.config(serve(reply).url, reasoning=["direct", "chain_of_thought"], conditions=["given", "evidence"],
+                       repeats=2, concurrency=1)
+    assert ragbed("run", path)[0] == 0
+    shutil.copytree(runs, kept)
+    return town.run
+
+
+def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, ragbed):
+    found = compared(ragbed, repeated)
+    stored = json.loads((repeated / "summary.json").read_text())["comparisons"]
+    beside = {"metric", "first_name", "second_name", "verdict"}
+    assert [{name: value for name, value in row.items() if name not in beside} for row in found["comparisons"]] == (
+        stored["pairs"])
+    assert [(row["factor"], row["first_name"], row["second_name"]) for row in found["comparisons"]] == [
+        ("reasoning", "direct · given", "chain_of_thought · given"),
+        ("reasoning", "direct · evidence", "chain_of_thought · evidence"),
+        ("condition", "direct · given", "direct · evidence"),
+        ("condition", "chain_of_thought · given", "chain_of_thought · evidence")]
+    assert found["comparisons"][0]["difference"] > 0
+    assert stored["notes"][0] in found["notes"]
+    status, out, _ = ragbed("compare", repeated)
+    assert status == 0
+    assert "chain_of_thought · given against direct · given: " in out
+
+
+def test_a_gate_in_a_run_is_of_the_means_over_repeats_against_the_first_cell(repeated, ragbed):
+    rows = {row["second_name"]: row["difference"] for row in compared(ragbed, repeated, "--baseline", "direct · given")
+            ["comparisons"]}
+    assert list(rows) == ["chain_of_thought · given", "direct · evidence", "chain_of_thought · evidence"]
+    by = rows["chain_of_thought · given"]
+    only = "--cell", "given · chain_of_thought"
+    assert ragbed("compare", repeated, *only, "--fail-if", f"unified > baseline + {by - 0.01:.3f}")[0] == 1
+    assert ragbed("compare", repeated, *only, "--fail-if", f"unified > baseline + {by + 0.01:.3f}")[0] == 0
+    found = compared(ragbed, repeated, "--fail-if", "unified < baseline - 1")
+    assert {row["second_name"]: row["difference"] for row in found["comparisons"]} == rows
+
+
+def test_one_of_several_repeats_is_named_by_its_id_or_the_repeat(repeated, ragbed):
+    rows = json.loads((repeated / "summary.json").read_text())["cells"]
+    means = {row["id"]: row["metrics"]["unified"]["mean"] for row in rows}
+    first, again = [row["id"] for row in rows if (row["reasoning"], row["condition"]) == ("chain_of_thought", "given")]
+    one, = compared(ragbed, repeated, "--cell", again, "--baseline", first)["comparisons"]
+    assert (one["second_name"], one["factor"]) == ("chain_of_thought · given · repeat 1", None)
+    assert (one["before"], one["after"]) == (means[first], means[again])
+    assert one["after"] > one["before"]
+    found = compared(ragbed, repeated, "--cell", "repeat 1")["comparisons"]
+    assert [row["first_name"] for row in found] == ["direct · given · repeat 1"] * 3
+    both = compared(ragbed, repeated, repeated, "--cell", "repeat 1 · evidence")["comparisons"]
+    assert [(row["first_name"], row["second_name"]) for row in both] == [
+        (name, name) for name in ("direct · evidence · repeat 1", "chain_of_thought · evidence · repeat 1")]
+
+
+def test_a_cell_has_the_same_name_in_show_attribute_and_compare(repeated, ragbed):
+    for name, count in (("given · direct", 1), ("grounded", 4)):
+        shown = json.loads(ragbed("show", repeated, "#2", "--cell", name, "--json")[1])["cells"]
+        causes = json.loads(ragbed("attribute", repeated, "--cell", name, "--json")[1])["cells"]
+        assert len(shown) == len(causes) == 2 * count
+        assert len(compared(ragbed, repeated, repeated, "--cell", name)["comparisons"]) == count
+    for command in ("compare", "show", "attribute"):
+        rest = ["#2"] if command == "show" else []
+        ragbed.refuses(command, repeated, *rest, "--cell", "cot", says=["no cell 'cot'; there are: direct · given"])
+
+
+def test_a_run_is_equal_to_itself(two, ragbed):
+    found = compared(ragbed, two[0], two[0], "--metric", "unified", "--metric", "em")
+    assert [(row["first_name"], row["second_name"]) for row in found["comparisons"]] == [
+        ("direct", "direct"), ("least_to_most", "least_to_most")] * 2
+    assert {(row["difference"], row["unpaired"], row["p_holm"]) for row in found["comparisons"]} == {(0.0, 0, 1.0)}
+    assert {row["verdict"] for row in found["comparisons"]} == {"the same score on 6 questions",
+                                                                "the same score on 5 questions"}
+    assert found["notes"] == ["Both runs hold the same results.",
+                              "p (Holm) is corrected for 4 comparisons, all that are shown."]
 
 
 def test_the_table_says_it_in_words(two, ragbed):
@@ -107,10 +199,10 @@ def test_gates_are_read():
 def test_what_cannot_be_compared_is_said_in_one_line(two, ragbed, tmp_path, town):
     ragbed.refuses("compare", tmp_path / "none", says=["holds no run"])
     ragbed.refuses("compare", two[1], says=["there is no second cell", "give another run"])
-    ragbed.refuses("compare", two[0], "--cell", "cot", says=["'cot'", "direct, least_to_most"])
+    ragbed.refuses("compare", two[0], "--cell", "cot", says=["no cell 'cot'; there are: direct, least_to_most"])
     ragbed.refuses("compare", two[0], "--metric", "accuracy", says=["accuracy is no metric of both", "unified"])
     ragbed.refuses("compare", two[0], "--metric", "acuracy", says=["unknown metric"])
-    ragbed.refuses("compare", *two, "--baseline", "crest", says=["fits several cells"])
+    ragbed.refuses("compare", *two, "--baseline", "grounded", says=["fits several cells"])
     ragbed.refuses("compare", *two, "--fail-if", "unified < 1", says=["expected METRIC < baseline"])
     (two[1] / "summary.json").write_text('{"name": "better", "cells": []}')
     ragbed.refuses("compare", *two, says=["better/summary.json: of an older form", "without seed", "`ragbed run`"])

@@ -38,7 +38,7 @@ def test_equal_prompts_with_other_replies_part_at_the_reply(two, ragbed):
 def test_strategies_part_at_their_first_prompt_and_a_decomposition_at_its_first_call(serve, town, ragbed):
     server = serve(town.reply)
     assert ragbed("run", town.config(server.url, reasoning=["direct", "chain_of_thought", "least_to_most"]))[0] == 0
-    found = {one["cell"]: [bar["where"] for bar in one["histogram"]] for one in steps(ragbed, town.run)}
+    found = {one["second_name"]: [bar["where"] for bar in one["histogram"]] for one in steps(ragbed, town.run)}
     assert found["chain_of_thought"] == ["2 answer: the prompt"]
     assert found["least_to_most"] == ["2 answer against decompose"]
 

@@ -11,16 +11,17 @@ from experiments.commands.options import AsJson
 
 def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished run's folder: the baseline.")],
             second: Annotated[Path | None, typer.Argument(
-                metavar="B", help="Another run's, whose cells are compared with A's. Without, the cells of A are "
-                                    "compared with its first.")] = None,
+                metavar="B", help="Another run's, whose cells are compared with A's. Without, those cells of A "
+                                    "are compared that differ in one factor, as in its summary and report.")] = None,
             metric: Annotated[list[str] | None, typer.Option(
-                "--metric", help="See `ragbed list metrics`; may be given again. By default the first column of the "
-                                 "run's table.")] = None,
+                "--metric", help="See `ragbed list metrics`; may be given again. By default the first of the run's "
+                                 "table.")] = None,
             cell: Annotated[list[str] | None, typer.Option(
-                "--cell", help="Only this cell: what its row is called, its id, or a factor's value such as `direct`; "
-                               "may be given again.")] = None,
+                "--cell", help="Only cells of this name: what a row is called, its id, or parts of it such as "
+                               "`direct` or `repeat 0`; may be given again.")] = None,
             baseline: Annotated[str | None, typer.Option(
-                "--baseline", help="The cell of A that all are compared with, named as for --cell.")] = None,
+                "--baseline", help="The cell of A that all are compared with, named as for --cell; in one run with "
+                                   "--cell or --fail-if the first of them by default.")] = None,
             fail_if: Annotated[list[str] | None, typer.Option(
                 "--fail-if", metavar="EXPR", help="Exit status 1 where it holds of any cell, such as 'unified < "
                                                   "baseline - 0.02' of the means, which chance alone may bring about; "
@@ -34,6 +35,7 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
                                                             "tests.")] = None,
             json: AsJson = False) -> None:
     """Compare two runs, or the cells of one, question by question: which differences are real."""
-    from experiments.comparing.show import Wanted, show
+    from experiments.terminal.comparing import Wanted, show_comparisons
 
-    show((first, second), Wanted(metric or [], cell or [], baseline, fail_if or [], flips, steps, junit), json)
+    wanted = Wanted(metric or [], cell or [], baseline, fail_if or [], flips, steps, junit)
+    show_comparisons((first, second), wanted, json)

@@ -1,10 +1,10 @@
 """All cells of a run that differ in exactly one factor, compared: the `comparisons` of its summary."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from experiments.comparing.variants import Variant, pairs_by_factor, variants_of
+from experiments.comparing.variants import Variant, differing, pairs_by_factor, variants_of
 from experiments.metrics.sample import Row
 from experiments.metrics.scored import Scoring, may_refuse
 from experiments.statistics import Clusters, Comparison, compare, pairs_of
@@ -26,15 +26,14 @@ def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
     if len(rows) < 2:
         return None
     variants = variants_of(rows, answers)
-    every = list(pairs_by_factor(variants))
-    chosen = _bounded(every, variants)
+    chosen, notes = tested_pairs(variants)
     made = [pairs_of(metric, first.answers, second.answers, clusters.of, scoring,
                      may_refuse(first.row["rules"]) and may_refuse(second.row["rules"])) for _, first, second in chosen]
     shown = [place for place, pairs in enumerate(made) if pairs.n]
     found = compare([made[place] for place in shown], seed)
     return {"metric": metric,
-            "pairs": [_row(chosen[place], one) for place, one in zip(shown, found, strict=True)],
-            "notes": [*_on_replicates(variants), *_on_bound(len(every), len(chosen)),
+            "pairs": [row_of(*chosen[place][1:], one) for place, one in zip(shown, found, strict=True)],
+            "notes": [*on_replicates(variants), *notes,
                       *([f"Pairs of cells of which no question has {metric} in both: {len(chosen) - len(shown)}."]
                         if len(shown) < len(chosen) else []),
                       *([clusters.note] if clusters.note else []),
@@ -44,8 +43,14 @@ def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
 
 def planned_pairs(rows: Sequence[Mapping[str, Any]]) -> int:
     """How many pairs of these cells a run will compare, as far as that is known before it."""
-    variants = variants_of(rows, {})
-    return len(_bounded(list(pairs_by_factor(variants)), variants))
+    return len(tested_pairs(variants_of(rows, {}))[0])
+
+
+def tested_pairs(variants: Sequence[Variant]) -> tuple[list[_Pair], list[str]]:
+    """The pairs that differ in exactly one factor, with the factor; and that they are not all, where they are not."""
+    every = list(pairs_by_factor(variants))
+    chosen = _bounded(every, variants)
+    return chosen, _on_bound(len(every), len(chosen))
 
 
 def _bounded(pairs: Sequence[_Pair], variants: Sequence[Variant]) -> list[_Pair]:
@@ -62,12 +67,15 @@ def _bounded(pairs: Sequence[_Pair], variants: Sequence[Variant]) -> list[_Pair]
     return against if len(against) <= MOST else [pair for pair in pairs if pair[1] is variants[0]][:MOST]
 
 
-def _row(pair: _Pair, found: Comparison) -> dict[str, Any]:
-    factor, first, second = pair
-    return {"factor": factor, "first": first.row["id"], "second": second.row["id"], **found.plain()}
+def row_of(first: Variant, second: Variant, found: Comparison) -> dict[str, Any]:
+    """A comparison as a summary holds it: `first` and `second` are ids of cells; `factor` is the one in which they
+    differ, None where there is none or several."""
+    factors = differing(first, second)
+    return {"factor": factors[0] if len(factors) == 1 else None, "first": first.row["id"], "second": second.row["id"],
+            **found.plain()}
 
 
-def _on_replicates(variants: Sequence[Variant]) -> list[str]:
+def on_replicates(variants: Iterable[Variant]) -> list[str]:
     """What stands under a cell's id where it was asked several times."""
     return ["A question's score is its mean over repeats and seeds; a cell stands here for all of its own."] if any(
         variant.cells > 1 for variant in variants) else []
@@ -76,4 +84,4 @@ def _on_replicates(variants: Sequence[Variant]) -> list[str]:
 def _on_bound(every: int, chosen: int) -> list[str]:
     return [] if every == chosen else [
         f"{every} pairs of cells differ in one factor, more than are tested at once; tested are {chosen}, against the "
-        "first value of each factor or the first cell. `ragbed compare` tests others."]
+        "first value of each factor or the first cell. `ragbed compare --baseline` tests others."]

@@ -5,10 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from documents.errors import RunError, SettingsError
-from experiments.comparing.matching import Match, between, differing, within
-from experiments.comparing.side import Answered, Side
+from experiments.comparing.every import on_replicates
+from experiments.comparing.matching import Match, between, differing, every, within
+from experiments.comparing.side import Side
+from experiments.comparing.variants import Variant
 from experiments.metrics import METRICS, metric_named
 from experiments.metrics.metric import family_of
+from experiments.metrics.sample import Row
 from experiments.metrics.scored import may_refuse
 from experiments.question import Question
 from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
@@ -36,10 +39,14 @@ class Findings:
     found: tuple[Finding, ...]
     notes: tuple[str, ...]
 
-    def answers(self, match: Match) -> tuple[Mapping[str, Answered], Mapping[str, Answered]]:
+    def answers(self, match: Match) -> tuple[Mapping[str, Row], Mapping[str, Row]]:
         """Those of the baseline, and of the cell."""
-        return (self.first.answers.get(self.first.cells[match.baseline]["id"], {}),
-                self.second.answers.get(self.second.cells[match.cell]["id"], {}))
+        before, after = self.cells(match)
+        return before.answers, after.answers
+
+    def cells(self, match: Match) -> tuple[Variant, Variant]:
+        """The baseline, and the cell."""
+        return self.first.cell(match.baseline), self.second.cell(match.cell)
 
 
 def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
@@ -47,19 +54,20 @@ def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: S
     """Compare; p is corrected over everything that is found here.
 
     Args:
-        second: None to compare the cells of the first with each other.
-        metrics: without, those of the first column of the benchmark's table.
+        second: None to compare the cells of the first with each other: where neither cells nor a baseline are named,
+            all that differ in exactly one factor, as the run's summary does.
+        metrics: without, the first of the benchmark's table, which the run's summary compares.
 
     Raises:
-        SettingsError: a metric or cell is unknown, or there is nothing to compare.
-        RunError: the runs are scored differently, or share no question.
+        SettingsError: a metric is unknown, or there is nothing to compare.
+        RunError: a cell is unknown, the runs are scored differently, or they share no question.
     """
     other = second or first
-    matches = between(first, second, cells, baseline) if second else within(first, cells, baseline)
+    matches, bound = _matches(first, second, cells, baseline)
     if first.scoring != other.scoring:
         raise RunError(f"{first.path} has {first.scoring} scoring and {other.path} {other.scoring}: their figures do "
                        "not compare; run one of them again with the other's")
-    names = list(dict.fromkeys(metrics)) or other.columns[0].split(" / ")
+    names = list(dict.fromkeys(metrics)) or [other.columns[0].split(" / ")[0]]
     for name in names:
         _check(name, first, other)
     questions = _shared(first, other)
@@ -68,9 +76,19 @@ def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: S
     results = compare([made for _, made in pairs], first.seed)
     found = tuple(Finding(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
     clustered = any(one.pairs.clustered for one in found)
+    compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]
     notes = [*_on_runs(first, second, names, questions), *_on_cells(first, second, matches, cells, baseline),
-             *([grouped.note] if grouped.note else []), *_on_clusters(clustered), *_on_many(len(found))]
+             *on_replicates(compared), *bound, *([grouped.note] if grouped.note else []), *_on_clusters(clustered),
+             *_on_many(sum(one.pairs.n > 0 for one in found))]
     return Findings(first, other, found, tuple(notes))
+
+
+def _matches(first: Side, second: Side | None, cells: Sequence[str],
+             baseline: str | None) -> tuple[list[Match], list[str]]:
+    """What is compared, and what a reader has to know of what is not."""
+    if second is not None:
+        return between(first, second, cells, baseline), []
+    return (within(first, cells, baseline), []) if cells or baseline else every(first)
 
 
 def _check(name: str, first: Side, second: Side) -> None:
@@ -95,10 +113,9 @@ def _asked(question: Question) -> tuple[object, ...]:
 
 def _pairs(first: Side, second: Side, match: Match, metric: str, questions: Mapping[str, Question],
            grouped: Mapping[str, str]) -> Pairs:
-    rows = first.cells[match.baseline], second.cells[match.cell]
-    sides = [{name: answered for name, answered in run.answers.get(row["id"], {}).items() if name in questions}
-             for run, row in zip((first, second), rows, strict=True)]
-    refusing = all(may_refuse(row["rules"]) for row in rows)
+    cells = first.cell(match.baseline), second.cell(match.cell)
+    sides = [{name: answered for name, answered in cell.answers.items() if name in questions} for cell in cells]
+    refusing = all(may_refuse(cell.row["rules"]) for cell in cells)
     return pairs_of(metric, sides[0], sides[1], grouped, first.scoring, refusing)
 
 
@@ -121,7 +138,7 @@ def _on_runs(first: Side, second: Side | None, metrics: Sequence[str], shared: M
 
 
 def _named(run: Side, factor: str) -> str:
-    return " / ".join(dict.fromkeys(str(row.get(factor) or "none") for row in run.cells.values()))
+    return " / ".join(dict.fromkeys(str(row.get(factor) or "none") for row in run.rows))
 
 
 def _on_cells(first: Side, second: Side | None, matches: Sequence[Match], cells: Sequence[str],

@@ -12,10 +12,10 @@ class Flip:
     """A question with its score and outcome in the baseline and in the cell."""
 
     question: str
-    first: float
-    second: float
-    first_outcome: Outcome
-    second_outcome: Outcome
+    before: float
+    after: float
+    before_outcome: Outcome
+    after_outcome: Outcome
 
 
 def flips(findings: Findings, finding: Finding) -> list[Flip]:
@@ -27,4 +27,4 @@ def flips(findings: Findings, finding: Finding) -> list[Flip]:
     found = [Flip(name, float(first), float(second), before[name].outcome, after[name].outcome)
              for name, (first, second) in zip(finding.pairs.questions, scores, strict=True) if first != second]
     places = {name: place for place, name in enumerate(findings.second.questions)}
-    return sorted(found, key=lambda flip: (flip.second > flip.first, places[flip.question]))
+    return sorted(found, key=lambda flip: (flip.after > flip.before, places[flip.question]))

@@ -2,15 +2,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from documents.errors import SettingsError
 from experiments.cells import FACTORS
+from experiments.comparing.every import tested_pairs
 from experiments.comparing.side import Side
-
-Row = Mapping[str, Any]
+from experiments.comparing.variants import VARIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +20,26 @@ class Match:
     cell: str
 
 
+def every(run: Side) -> tuple[list[Match], list[str]]:
+    """The cells of one run that differ in exactly one factor, as its summary compares them; and notes on that.
+
+    Raises:
+        SettingsError: there are none.
+    """
+    pairs, notes = tested_pairs(list(run.cells.values()))
+    if not pairs:
+        raise SettingsError(f"{run.path}: there is no second cell that differs from another in one factor alone; give "
+                            f"another run's folder too, or a --baseline, out of: {', '.join(run.cells)}")
+    called = {cell.row["id"]: label for label, cell in run.cells.items()}
+    return [Match(called[first.row["id"]], called[second.row["id"]]) for _, first, second in pairs], notes
+
+
 def within(run: Side, wanted: Sequence[str], baseline: str | None) -> list[Match]:
     """The cells of one run against its baseline: the named one, or the first of those that are wanted.
 
     Raises:
-        SettingsError: there is nothing to compare, or a name fits no cell.
+        SettingsError: there is nothing to compare, or a name fits several cells.
+        RunError: a name fits no cell.
     """
     chosen = _chosen(run, wanted)
     against = _one(run, baseline) if baseline else chosen[0] if len(chosen) > 1 else next(iter(run.cells))
@@ -42,21 +56,22 @@ def between(first: Side, second: Side, wanted: Sequence[str], baseline: str | No
     Cells are alike that agree in every factor but those in which the two runs have no value in common.
 
     Raises:
-        SettingsError: no cell has its like, a cell has several, or a name fits no cell.
+        SettingsError: no cell has its like, a cell has several, or a name fits several cells.
+        RunError: a name fits no cell.
     """
     chosen = _chosen(second, wanted)
     if baseline:
         against = _one(first, baseline)
         return [Match(against, label) for label in chosen]
-    if len(first.cells) == len(second.cells) == 1:
+    if len(first.cells) == len(second.cells) == 1 and not wanted:
         return [Match(next(iter(first.cells)), chosen[0])]
     apart = differing(first, second)
     alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for label, row in first.cells.items():
-        alike[_key(row, apart)].append(label)
+    for label in (*first.cells, *first.replicates):
+        alike[_key(first, label, apart)].append(label)
     matches = []
     for label in chosen:
-        found = alike.get(_key(second.cells[label], apart), [])
+        found = alike.get(_key(second, label, apart), [])
         if len(found) > 1:
             raise SettingsError(f"{label!r} of {second.path} could be compared with {' and '.join(map(repr, found))} "
                                 f"of {first.path}; choose one with --baseline")
@@ -73,33 +88,26 @@ def differing(first: Side, second: Side) -> list[str]:
 
 
 def _values(run: Side, name: str) -> set[str]:
-    return {str(row.get(name)) for row in run.cells.values()}
+    return {str(row.get(name)) for row in run.rows}
 
 
-def _key(row: Row, apart: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(row.get(name)) for name in FACTORS if name not in apart)
+def _key(run: Side, label: str, apart: Sequence[str]) -> tuple[str, ...]:
+    """The repeat and seed tell single cells apart, and nothing else."""
+    names = VARIED if label in run.cells else FACTORS
+    row = run.cell(label).row
+    return tuple(str(row.get(name)) for name in names if name not in apart)
 
 
 def _chosen(run: Side, wanted: Sequence[str]) -> list[str]:
     """The cells that any of the names fits, in the run's order; without names, all."""
     if not wanted:
         return list(run.cells)
-    found = {label for name in wanted for label in _fitting(run, name)}
-    return [label for label in run.cells if label in found]
+    found = {label for name in wanted for label in run.named(name)}
+    return [label for label in (*run.cells, *run.replicates) if label in found]
 
 
 def _one(run: Side, name: str) -> str:
-    found = _fitting(run, name)
+    found = run.named(name)
     if len(found) > 1:
         raise SettingsError(f"{name!r} fits several cells of {run.path}; choose one of: {', '.join(found)}")
     return found[0]
-
-
-def _fitting(run: Side, name: str) -> list[str]:
-    """The cell of that label or id, or those with that value of a factor, such as `direct`."""
-    exact = [label for label, row in run.cells.items() if name in (label, row["id"])]
-    found = exact or [label for label, row in run.cells.items()
-                      if name in [str(row[factor]) for factor in FACTORS if row.get(factor) is not None]]
-    if not found:
-        raise SettingsError(f"no cell of {run.path} is called {name!r}; there are: {', '.join(run.cells)}")
-    return found

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from agents.types import Outcome
+from experiments.cells import labels
+from experiments.comparing.variants import REPLICATED, Variant, variants_of
+from experiments.finding import fitting, no_cell
 from experiments.finished import open_finished
 from experiments.metrics import Scoring
 from experiments.question import Question
@@ -32,16 +35,20 @@ class Side:
     """A finished run.
 
     Attributes:
-        cells: the rows of its summary, by what they are called.
+        rows: the cells of its summary.
         answers: by cell's id, then by question.
+        cells: what is compared, by what it is called: cells that differ in repeats and seeds alone are one.
+        replicates: each of those by itself, by what it is called.
         columns: the metrics of its benchmark's table, in order.
         results: the hash over all its results.
     """
 
     path: Path
     name: str
-    cells: Mapping[str, Mapping[str, Any]]
+    rows: Sequence[Mapping[str, Any]]
     answers: Mapping[str, Mapping[str, Answered]]
+    cells: Mapping[str, Variant]
+    replicates: Mapping[str, Variant]
     questions: Mapping[str, Question]
     columns: tuple[str, ...]
     scoring: Scoring
@@ -52,16 +59,43 @@ class Side:
     @property
     def metrics(self) -> list[str]:
         """Every metric that a cell has."""
-        return list(dict.fromkeys(name for row in self.cells.values() for name in row["metrics"]))
+        return list(dict.fromkeys(name for row in self.rows for name in row["metrics"]))
+
+    def cell(self, label: str) -> Variant:
+        """The cell of a label."""
+        return self.cells[label] if label in self.cells else self.replicates[label]
+
+    def named(self, name: str) -> list[str]:
+        """The labels of the cells that a name fits; a single one of several repeats and seeds is named by its id, by
+        its own label, or by the repeat or seed, as in `repeat 0`.
+
+        Raises:
+            RunError: there is none.
+        """
+        found = (fitting({label: _together(cell) for label, cell in self.cells.items()}, name)
+                 or fitting({label: cell.row for label, cell in self.replicates.items()}, name))
+        if not found:
+            raise no_cell(name, self.cells)
+        return found
 
 
 def read_side(path: Path) -> Side:
     """The run of a folder; RunError where there is none, it has not finished, or its summary is unusable."""
     with open_finished(path) as run:
-        first = run.rows[0]
-        return Side(run.path, run.name, {run.labels[row["id"]]: row for row in run.rows},
-                    _answers(run.folder.database.read(_SCORES)), run.questions, tuple(run.summary["columns"]),
-                    first["scoring"], first["judge"], run.summary["seed"], run.summary["results"])
+        first, answers = run.rows[0], _answers(run.folder.database.read(_SCORES))
+        cells = variants_of(run.rows, answers)
+        alone = {cell.row["id"] for cell in cells if cell.cells == 1}
+        return Side(run.path, run.name, run.rows, answers,
+                    dict(zip(labels([_together(cell) for cell in cells]), cells, strict=True)),
+                    {run.labels[row["id"]]: Variant(row, answers.get(row["id"], {}), 1) for row in run.rows
+                     if row["id"] not in alone},
+                    run.questions, tuple(run.summary["columns"]), first["scoring"], first["judge"],
+                    run.summary["seed"], run.summary["results"])
+
+
+def _together(cell: Variant) -> Mapping[str, Any]:
+    """Its row without what is of one of its cells alone."""
+    return {**cell.row, "id": cell.row["id"] if cell.cells == 1 else "", **dict.fromkeys(REPLICATED)}
 
 
 def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, Answered]]:

@@ -78,10 +78,11 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
     """
     finite = [bool(pairs.n) and all(map(math.isfinite, pairs.observed())) for pairs in all_pairs]
     exact = [pairs.share and not pairs.clustered for pairs in all_pairs]
+    many = sum(pairs.n > 0 for pairs in all_pairs)
     drawn = [pairs for pairs, some, one in zip(all_pairs, finite, exact, strict=True) if some and not one]
     found = iter(list(zip(bootstraps(drawn, seed), permutations(drawn, seed), strict=True)))
-    made = [_compared(pairs, one, _Found() if not some else _of_shares(pairs, len(all_pairs)) if one else
-                      _of_figures(pairs, *next(found), len(all_pairs)))
+    made = [_compared(pairs, one, _Found() if not some else _of_shares(pairs, many) if one else
+                      _of_figures(pairs, *next(found), many))
             for pairs, some, one in zip(all_pairs, finite, exact, strict=True)]
     return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
 

@@ -26,7 +26,7 @@ def show_effects(path: Path, metric: str | None, json: bool) -> None:
     run = read_side(path)
     name = metric or run.columns[0].split(" / ")[0]
     _check(run, name)
-    found = effects(list(run.cells.values()), run.answers, clusters(run.questions.values()), name, run.scoring)
+    found = effects(run.rows, run.answers, clusters(run.questions.values()), name, run.scoring)
     if found is None:
         raise RunError(f"{path}: nothing varies between its cells but repeats and seeds; effects are of runs with "
                        "several values of a factor")

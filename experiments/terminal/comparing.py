@@ -3,22 +3,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import typer
 
-from experiments.comparing.findings import Finding, Findings, find
+from experiments.comparing import Finding, Findings, Gate, find, read_side
 from experiments.comparing.flips import flips
-from experiments.comparing.gate import Gate
 from experiments.comparing.gates_as_tests import Passed, write_gates
-from experiments.comparing.side import read_side
-from experiments.comparing.steps import partings_of, show_steps, steps_json
+from experiments.comparing.plain import findings_plain, partings_plain
+from experiments.comparing.steps import Parting, partings_of
 from experiments.comparing.words import difference, effect, figure, probability, verdict
 from experiments.metrics import shown_name
 from experiments.terminal.display import note, print_json, print_table, say
+
+_BAR = 40  # characters of the longest bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Wanted:
     junit: Path | None = None
 
 
-def show(paths: tuple[Path, Path | None], wanted: Wanted, json: bool) -> None:
+def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool) -> None:
     """Compare and show. Exit status 1 where a gate fails.
 
     Raises:
@@ -52,8 +52,11 @@ def show(paths: tuple[Path, Path | None], wanted: Wanted, json: bool) -> None:
     with ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
         first, *others = pool.map(read_side, [path for path in paths if path])
     second = others[0] if others else None
-    own = wanted.metrics or (second or first).columns[0].split(" / ")
-    findings = find(first, second, [*own, *(gate.metric for gate in gates)], wanted.cells, wanted.baseline)
+    own = wanted.metrics or (second or first).columns[0].split(" / ")[:1]
+    baseline = wanted.baseline
+    if gates and second is None and not wanted.cells:
+        baseline = baseline or next(iter(first.cells))  # that of the gates
+    findings = find(first, second, [*own, *(gate.metric for gate in gates)], wanted.cells, baseline)
     passed = [Passed.of(gate, one) for gate in gates for one in findings.found
               if one.comparison.metric == gate.metric]
     failed = [one for one in passed if not one.passes]
@@ -61,30 +64,15 @@ def show(paths: tuple[Path, Path | None], wanted: Wanted, json: bool) -> None:
     if wanted.junit:
         write_gates(passed, wanted.junit)
     if json:
-        steps = {"steps": steps_json(partings)} if wanted.steps else {}
-        print_json({**_as_json(findings, failed, wanted.flips), **steps})
+        steps = {"steps": partings_plain(findings, partings)} if wanted.steps else {}
+        print_json({**findings_plain(findings, failed, wanted.flips), **steps})
     else:
         _show(findings, wanted.flips)
-        show_steps(partings)
+        _show_partings(partings)
     for one in failed:
         note(f"fails: {one.said}")
     if failed:
         raise typer.Exit(1)
-
-
-def _as_json(findings: Findings, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:
-    rows = [{**_cells(findings, one), **asdict(one.comparison), "verdict": verdict(one.comparison),
-             **({"flips": [asdict(flip) for flip in flips(findings, one)]} if with_flips else {})}
-            for one in findings.found]
-    return {"first": str(findings.first.path), "second": str(findings.second.path), "scoring": findings.first.scoring,
-            "comparisons": rows, "notes": list(findings.notes),
-            "failed": [{"condition": one.gate.text, **_cells(findings, one.finding)} for one in failed]}
-
-
-def _cells(findings: Findings, one: Finding) -> dict[str, Any]:
-    first, second = findings.first.cells[one.match.baseline], findings.second.cells[one.match.cell]
-    return {"baseline": {"id": first["id"], "name": one.match.baseline},
-            "cell": {"id": second["id"], "name": one.match.cell}}
 
 
 def _show(findings: Findings, with_flips: bool) -> None:
@@ -93,7 +81,7 @@ def _show(findings: Findings, with_flips: bool) -> None:
         print_table(*_table(findings, found),
                     title=f"{_heading(findings)}: {shown_name(metric, findings.second.judge)}")
         for one in found:
-            say(f"{one.match.cell}: {verdict(one.comparison)}.")
+            say(f"{_named(findings, one)}: {verdict(one.comparison)}.")
         say("")
         if with_flips:
             _show_flips(findings, found)
@@ -103,19 +91,33 @@ def _show(findings: Findings, with_flips: bool) -> None:
 
 def _heading(findings: Findings) -> str:
     if findings.first is findings.second:
-        return (f"{findings.first.name}: against {findings.found[0].match.baseline}, {findings.first.scoring} scoring")
+        against = f" against {findings.found[0].match.baseline}," if _one_baseline(findings) else ""
+        return f"{findings.first.name}:{against} {findings.first.scoring} scoring"
     names = [findings.first.name, findings.second.name]
     names = names if names[0] != names[1] else [str(findings.first.path), str(findings.second.path)]
     return f"{names[1]} against {names[0]}, {findings.first.scoring} scoring"
 
 
 def _table(findings: Findings, found: Sequence[Finding]) -> tuple[list[str], list[list[str]]]:
-    """The baseline has a column where cells have several, or one of another name in the other run."""
-    lonely = any(one.comparison.unpaired for one in found)
-    named = findings.first is not findings.second and any(one.match.cell != one.match.baseline for one in found)
+    lonely, named = any(one.comparison.unpaired for one in found), _names_baselines(findings)
     header = ["cell", *(["baseline"] if named else []), "n", *(["unpaired"] if lonely else []), "baseline's [95 %]",
               "cell's [95 %]", "difference [95 %]", "up", "down", "effect", "test", "p", "p (Holm)"]
     return header, [_row(one, named, lonely) for one in found]
+
+
+def _one_baseline(findings: Findings) -> bool:
+    return len({one.match.baseline for one in findings.found}) == 1
+
+
+def _names_baselines(findings: Findings) -> bool:
+    """Whether a baseline needs a name beside its cell: there are several, or it has another one in the other run."""
+    if findings.first is findings.second:
+        return not _one_baseline(findings)
+    return any(one.match.cell != one.match.baseline for one in findings.found)
+
+
+def _named(findings: Findings, one: Finding) -> str:
+    return f"{one.match.cell} against {one.match.baseline}" if _names_baselines(findings) else one.match.cell
 
 
 def _row(one: Finding, named: bool, lonely: bool) -> list[str]:
@@ -143,5 +145,16 @@ def _show_flips(findings: Findings, found: Sequence[Finding]) -> None:
 def _flip_rows(findings: Findings, found: Sequence[Finding]) -> Iterator[list[str]]:
     for one in found:
         for flip in flips(findings, one):
-            yield [flip.question, one.match.cell, f"{flip.first:g} {flip.first_outcome}",
-                   f"{flip.second:g} {flip.second_outcome}"]
+            yield [flip.question, _named(findings, one), f"{flip.before:g} {flip.before_outcome}",
+                   f"{flip.after:g} {flip.after_outcome}"]
+
+
+def _show_partings(partings: Sequence[Parting]) -> None:
+    """A table for each, its bars drawn to one scale."""
+    most = max((bar.questions for one in partings for bar in one.bars), default=1)
+    for one in partings:
+        rows = [[bar.where, str(bar.questions), str(bar.up), str(bar.down), "█" * -(-_BAR * bar.questions // most)]
+                for bar in one.bars]
+        print_table(["first step that differs", "questions", f"{one.metric} up", "down", ""], rows,
+                    title=f"Where {one.match.cell} parts from {one.match.baseline}")
+        say("")
