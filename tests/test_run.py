@@ -1,21 +1,17 @@
-"""`ragbed run` end to end: one record for every question, killed and continued, replayed, and alone in its folder."""
+"""`ragbed run` end to end: one record for every question, killed and continued, and alone in its folder."""
 from __future__ import annotations
 
 import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 
-import pytest
-
 from strategies.catalogue import REASONING
-from strategies.types import Draft, Generate, Message
 
 FIVE = list(REASONING)
 COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
@@ -65,79 +61,6 @@ def test_killed_and_continued_it_is_the_run_that_was_never_disturbed(serve, town
     assert len(server.requests) - before == len(made)
     assert (town.run / "summary.json").read_bytes() == disturbed
     assert town.hashes() == hashes
-
-
-def test_replay_makes_no_request_and_gives_the_same_summary(serve, town, ragbed):
-    server = serve(lambda body: {"status": 500} if "town 3" in body["messages"][1]["content"] else town.reply(body))
-    path = town.config(server.url, reasoning=FIVE)
-    assert ragbed("run", path)[0] == 0
-    before, made, hashes = (town.run / "summary.json").read_bytes(), len(server.requests), town.hashes()
-    timings = [record["timing"] for record in town.records()]
-    status, _, err = ragbed("run", path, "--journal", "replay")
-    assert status == 0
-    assert " made now, 0 calls sent and " in err
-    assert len(server.requests) == made
-    assert (town.run / "summary.json").read_bytes() == before
-    assert town.hashes() == hashes
-    replayed = [record["timing"] for record in town.records()]
-    assert all(one.pop("replayed") for one in replayed)
-    assert replayed == [{name: value for name, value in one.items() if name != "replayed"} for one in timings]
-    assert all(one["attempts"] and one["seconds"] for one in replayed)
-    assert ragbed("run", path)[0] == 0  # finished: nothing is asked again
-    assert len(server.requests) == made
-    assert (town.run / "summary.json").read_bytes() == before
-
-
-@pytest.mark.parametrize("gone", ["gguf:gone.gguf", "hf:owner/repo/gone.gguf"])
-def test_a_run_of_a_local_model_is_replayed_where_its_weights_are_not(serve, town, ragbed, gone):
-    """As if the journal came from another machine: its model stands under a file's name."""
-    url = serve(town.reply).url
-    assert ragbed("run", town.config(url))[0] == 0
-    for name in ("config.yaml", "manifest.json"):
-        made = town.run / name
-        made.write_text(made.read_text().replace(f"{url}#m", gone))
-    path = town.config(url, models=gone)
-    assert ragbed("run", path, "--journal", "replay")[0] == 0
-    assert [record["timing"]["replayed"] for record in town.records()] == [1] * 6
-    assert ragbed("run", path)[0] == 0  # finished: shown again
-    ragbed.refuses("run", path, "--fresh", says=["gone.gguf"])
-    assert len(town.records()) == 6
-
-
-def test_equal_calls_of_two_cells_are_made_once_so_that_a_replay_is_equal_whatever_the_server_says(serve, town, ragbed):
-    rows = [town.row(number) for number in range(6)]
-    for row in rows:  # with one document each, `given` and `evidence` send the same prompts
-        row["documents"] = json.dumps(json.loads(row["documents"])[:1])
-    town.write(rows)
-    count = iter(range(1000))
-
-    def moody(body):
-        number = next(count)
-        return {"status": 400} if number % 5 == 0 else {"text": f"<Answer>{number}</Answer>", "delay": 0.02}
-
-    server = serve(moody)
-    path = town.config(server.url, conditions=["given", "evidence"], reasoning=["direct", "chain_of_draft"])
-    assert ragbed("run", path)[0] == 0
-    before = (town.run / "summary.json").read_bytes()
-    assert len(server.requests) == 12
-    assert ragbed("run", path, "--journal", "replay")[0] == 0
-    assert (town.run / "summary.json").read_bytes() == before
-
-
-def test_a_replay_that_misses_a_call_names_the_nearest_prompt(serve, town, ragbed):
-    server = serve(town.reply)
-    path = town.config(server.url)
-    assert ragbed("run", path)[0] == 0
-    with sqlite3.connect(town.run / "records.sqlite") as connection:
-        connection.execute("DELETE FROM calls WHERE key = (SELECT min(key) FROM calls)")
-    connection.close()
-    status, out, err = ragbed("run", path, "--journal", "replay", "--json")
-    (cell,) = json.loads(out)["cells"]
-    assert (status, cell["n"], cell["outcomes"]["error"], len(server.requests)) == (1, 6, 1, 6)
-    assert "1 of the calls and searches are not in the journal" in err
-    (missed,) = [one["result"]["failure"] for one in town.records() if one["result"]["failure"]]
-    assert missed["kind"] == "replay_miss"
-    assert "the nearest recorded prompt differs from character" in missed["message"]
 
 
 def test_other_settings_or_questions_are_refused_and_fresh_begins_anew(serve, town, ragbed):
@@ -207,21 +130,6 @@ def test_under_placed_evidence_the_retrieval_strategy_has_no_effect(serve, town,
     assert all(body["messages"][1]["content"].startswith("Documents:\n\n[1]\n") for body, _ in server.requests)
 
 
-def test_a_strategy_draws_otherwise_in_every_cell_and_alike_in_a_replay(serve, town, ragbed, monkeypatch):
-    def drawing(task):
-        reply = yield Generate((Message("user", (f"{task.rng().random()}",)),), "answer")
-        return Draft.from_reply(reply)
-
-    monkeypatch.setitem(REASONING, "drawing", drawing)
-    server = serve(lambda _: "x")
-    path = town.config(server.url, reasoning="drawing", conditions=["given", "closed-book"], repeats=2)
-    assert ragbed("run", path)[0] == 0
-    assert len({body["messages"][0]["content"] for body, _ in server.requests}) == len(server.requests) == 6 * 4
-    hashes = town.hashes()
-    assert ragbed("run", path, "--journal", "replay")[0] == 0
-    assert town.hashes() == hashes
-
-
 def test_a_limited_run_is_a_run_of_its_own(serve, town, ragbed):
     server = serve(town.reply)
     path = town.config(server.url)
@@ -287,15 +195,3 @@ def test_output_that_cannot_say_a_character_says_it_otherwise(serve, town, ragbe
                           env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(r"\uc2e4\ud589/town/report.html" + "\n")
-
-
-def test_a_run_that_was_moved_replays_from_its_new_place(serve, town, ragbed):
-    server = serve(lambda body: {"text": town.reply(body)})
-    assert ragbed("run", town.config(server.url))[0] == 0
-    before, made = (town.run / "summary.json").read_bytes(), len(server.requests)
-    moved = town.folder / "moved" / town.run.name
-    moved.parent.mkdir()
-    town.run.rename(moved)
-    assert ragbed("run", town.config(server.url, out=str(moved.parent)), "--journal", "replay")[0] == 0
-    assert (moved / "summary.json").read_bytes() == before
-    assert len(server.requests) == made
