@@ -10,6 +10,7 @@ from experiments.attribution import figures_of
 from experiments.cells import Cell, on_cells
 from experiments.comparing.effects import effects
 from experiments.comparing.every import comparisons
+from experiments.comparing.repeated import repeated
 from experiments.manifest import known_models
 from experiments.matrix import models_of
 from experiments.metrics.aggregate import aggregate, outcomes
@@ -57,7 +58,7 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
             **_between(rows, by_cell, scheme, settings, grouped),
             **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed),
-            "notes": [*on_cells(settings, cells),
+            "notes": [*on_cells(settings, cells), *([grouped.note] if grouped.note else []),
                       *on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
                       *on_late_clues(questions.values()),
@@ -70,11 +71,12 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
 
 def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[Result]], scheme: Scheme,
              settings: RunSettings, grouped: Clusters) -> dict[str, Any]:
-    """What the cells do to the metric of the first column: against each other, and by factor."""
+    """What the cells do to the metric of the first column, against each other and by factor; repeats together."""
     metric = scheme.columns[0].split(" / ")[0]
     answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
     return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed),
-            "effects": effects(rows, answers, grouped, metric, settings.scoring)}
+            "effects": effects(rows, answers, grouped, metric, settings.scoring),
+            "repeated": repeated(rows, answers, grouped, settings.scoring, settings.seed)}
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,

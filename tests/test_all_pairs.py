@@ -7,6 +7,7 @@ import pytest
 from experiments.comparing import every
 from experiments.comparing.effects import effects
 from experiments.comparing.every import comparisons
+from experiments.comparing.repeated import repeated
 from experiments.metrics import aggregate
 from experiments.statistics import Clusters
 
@@ -74,6 +75,15 @@ def test_intervals_of_shares_over_repeats_are_as_narrow_as_the_means_of_question
     scores = {name: [float(rng.random() < 0.5) for _ in range(60)] for name, _ in cells}
     pair, = compared(*cells, scores=scores, metric="em")["pairs"]
     assert pair["before_high"] - pair["before_low"] == pytest.approx(2 * 1.96 * (0.25 / 1200) ** 0.5, abs=0.015)
+
+
+def test_what_is_repeated_has_its_figures_over_all_repeats():
+    rows = [{**BASE, "id": "a0"}, {**BASE, "id": "a1", "repeat": 1}, {**BASE, "id": "b", "reasoning": "cot"}]
+    answers = {name: {f"q{place}": Row({"em": value}) for place, value in enumerate(values)}
+               for name, values in {"a0": [1.0, 0.0], "a1": [0.0, 0.0], "b": [1.0, 1.0]}.items()}
+    one, = repeated(rows, answers, Clusters({}), "corrected")
+    assert (one["cell"], one["cells"], one["metrics"]["em"]["mean"], one["metrics"]["em"]["n"]) == ("a0", 2, 0.25, 2)
+    assert one["metrics"]["em"]["low"] < 0.25 < one["metrics"]["em"]["high"]
 
 
 def test_shares_are_tested_exactly_and_clusters_together():

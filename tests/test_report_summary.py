@@ -128,8 +128,8 @@ def test_factors_that_matter_are_told_from_those_of_which_nothing_is_seen():
     found = said(THREE, effects={"metric": "em", "factors": [factor("model", 0.01), factor("reasoning", 0.3)],
                                  "interactions": [joint], "notes": []})
     assert found["Factors"] == ("The model matters (p (Holm) 0.010), but how much depends on reasoning: mean exact "
-                                "match is 0.60 [0.50, 0.70] for b, 0.50 [0.40, 0.60] for c and 0.40 [0.30, 0.50] for a. "
-                                "No effect of reasoning is seen over the mean of the rest. How much model matters "
+                                "match is 0.60 [0.50, 0.70] for b, 0.50 [0.40, 0.60] for c and 0.40 [0.30, 0.50] for "
+                                "a. No effect of reasoning is seen over the mean of the rest. How much model matters "
                                 "depends on reasoning (p (Holm) 0.020).")
 
 
@@ -197,6 +197,14 @@ def test_repeats_stand_together_under_the_first_of_them():
     assert [(one.id, one.n, one.prompt_tokens) for one in together] == [
         ("direct0", 200, 200_000), ("plan0", 200, 200_000)]
     assert together[0].of("unified") == ("unified (gpt-4o)", Figure(0.55, None, None, 100))
+
+
+def test_what_was_repeated_has_an_interval_in_the_first_sentence():
+    cells = [cell("direct", mean, id=f"direct{at}", repeat=at) for at, mean in enumerate((0.5, 0.6))]
+    figure = {"mean": 0.55, "low": 0.48, "high": 0.62, "n": 100}
+    stored = [{"cell": "direct0", "cells": 2, "metrics": {"unified": figure}}]
+    one, = entrants(table(cells, ["unified"]), stored).cells
+    assert one.of("unified") == ("unified (gpt-4o)", Figure(0.55, 0.48, 0.62, 100))
 
 
 def test_a_run_without_repeats_is_as_it_is():

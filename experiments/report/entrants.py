@@ -1,32 +1,36 @@
 """The cells as ways of answering: those that differ in repeats and seeds alone, together."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 from experiments.cells import called
-from experiments.report.cells import Cell, Figure, Table
+from experiments.report.cells import Cell, Figure, Table, column
 from experiments.report.words import plural
 
 _AGAIN = ("repeat", "seed")
 
 
-def entrants(table: Table) -> Table:
-    """The table with one cell for all that ask the same again, under the first one's id and with their mean figures.
+def entrants(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
+    """The table with one cell for all that ask the same again, under the first one's id. Comparisons name them so.
 
-    Comparisons name them so. What is averaged has no interval here: its answers are not independent.
+    Args:
+        repeated: the summary's figures of them; without, they have their means and no intervals.
     """
     factors = [name for name in table.varying if name not in _AGAIN]
     if len(factors) == len(table.varying):
         return table
+    known = {row["cell"]: row["metrics"] for row in repeated}
     alike: dict[tuple[str | None, ...], list[Cell]] = {}
     for cell in table.cells:
         alike.setdefault(tuple(value for name, value in cell.factors.items() if name not in _AGAIN), []).append(cell)
-    return replace(table, cells=tuple(_together(cells, factors) for cells in alike.values()), varying=tuple(factors))
+    cells = tuple(_together(cells, factors, known.get(cells[0].id, {})) for cells in alike.values())
+    return replace(table, cells=cells, varying=tuple(factors))
 
 
-def _together(cells: Sequence[Cell], factors: Sequence[str]) -> Cell:
+def _together(cells: Sequence[Cell], factors: Sequence[str], known: Mapping[str, Any]) -> Cell:
     first = cells[0]
     label = called(first.factors, factors) or first.factors.get("reasoning") or first.label
     if len(cells) == 1:
@@ -34,7 +38,8 @@ def _together(cells: Sequence[Cell], factors: Sequence[str]) -> Cell:
     prices = [cell.price for cell in cells if cell.price is not None]
     return replace(
         first, label=f"{label} ({plural(len(cells), 'repeat')})", n=sum(cell.n for cell in cells),
-        figures={name: _mean([cell.figures[name] for cell in cells if name in cell.figures]) for name in first.figures},
+        figures={name: _mean([cell.figures[name] for cell in cells if name in cell.figures]) for name in first.figures}
+        | {column(name, first.judge): Figure.of(value) for name, value in known.items()},
         outcomes=tuple((name, sum(dict(cell.outcomes).get(name, 0) for cell in cells))
                        for name in dict.fromkeys(name for cell in cells for name, _ in cell.outcomes)),
         prompt_tokens=sum(cell.prompt_tokens for cell in cells), calls=sum(cell.calls for cell in cells),

@@ -32,7 +32,8 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
               replay: Replay | None = None) -> None:
     """Run or continue, write the report, and show the figures.
 
-    Exit status 1 where every question ended in an error, or a replay missed anything.
+    Exit status 1 where every question ended in an error, or a replay missed anything or gave
+    other results than the cassette's.
 
     Args:
         json: the figures, and nothing else on stdout.
@@ -74,8 +75,8 @@ def run_json(folder: RunFolder) -> dict[str, Any]:
     """The figures of a finished run as `ragbed run --json` prints them."""
     summary = folder.summary()
     return {"run": str(folder.path), **{name: summary[name] for name in (
-        "columns", "cells", "views", "comparisons", "effects", "attribution", "tradeoff", "published", "notes",
-        "results")}}
+        "columns", "cells", "views", "comparisons", "effects", "repeated", "attribution", "tradeoff", "published",
+        "notes", "results")}}
 
 
 def _show(folder: RunFolder) -> None:
