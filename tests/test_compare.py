@@ -10,6 +10,7 @@ import pytest
 
 from documents.errors import RunError, SettingsError
 from experiments.comparing import Gate, find, read_side
+from experiments.comparing.words import ON_INTERVALS
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_a_run_is_compared_with_the_like_cells_of_another(two, ragbed):
     assert (row["first_name"], row["n"], row["gained"], row["lost"]) == ("direct", 5, 1, 0)
     assert row["flips"] == [{"question": "non_refusal-3", "before": 0.0, "after": 1.0, "before_outcome": "answered",
                              "after_outcome": "answered"}]
-    assert (row["p"], row["odds"]) == (1.0, None)
+    assert (row["p"], row["odds"]) == (1.0, 3.0)
     assert row["verdict"] == "no difference that 5 questions can show; they are too few to show any"
 
 
@@ -151,7 +152,7 @@ def test_a_run_is_equal_to_itself(two, ragbed):
     assert {(row["difference"], row["unpaired"], row["p_holm"]) for row in found["comparisons"]} == {(0.0, 0, 1.0)}
     assert {row["verdict"] for row in found["comparisons"]} == {"the same score on 6 questions",
                                                                 "the same score on 5 questions"}
-    assert found["notes"] == ["Both runs hold the same results.",
+    assert found["notes"] == ["Both runs hold the same results.", ON_INTERVALS,
                               "p (Holm) is corrected for 4 comparisons, all that are shown."]
 
 

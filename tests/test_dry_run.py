@@ -136,6 +136,28 @@ def test_the_smallest_difference_is_that_of_the_statistics(plan):
     assert found["of_all_pairs"] == planned("unified", 5, 1, comparisons=3)
 
 
+def test_what_can_be_detected_is_of_the_questions_that_have_the_metric(plan):
+    from experiments.statistics import planned
+
+    found = plan(conditions="closed-book", reasoning=["direct", "least_to_most"])["detectable"]
+    assert (found["questions"], found["of_one_pair"]) == (5, planned("unified", 5))
+    assert plan(conditions=["closed-book", "given"])["detectable"]["questions"] == 6
+
+
+def test_what_can_be_detected_allows_for_questions_that_share_documents(plan, town, ragbed):
+    from experiments.statistics import planned
+
+    benchmark = town.own(*({"id": f"q{number}", "question": "Who?", "answer": "Ada",
+                            "gold_documents": [f"d{number // 5}.txt"]} for number in range(60)))
+    found = plan(benchmark=benchmark, conditions="closed-book")["detectable"]
+    assert (found["questions"], found["clusters"]) == (60, 12)
+    assert found["of_one_pair"] == planned("unified", 60, clusters=[(5, 0)] * 12)
+    assert found["assumed"].endswith("with a correlation of 0.2 between questions over the same documents")
+    config = town.config("http://127.0.0.1:9/v1", benchmark=benchmark, conditions="closed-book")
+    out = ragbed("run", config, "--dry-run")[1]
+    assert "that 60 questions in 12 clusters detect, four times out of five" in " ".join(out.split())
+
+
 def test_of_many_questions_some_stand_for_all(plan, town):
     questions = tuple(Question(str(number), "?", (), True) for number in range(1000))
     assert [question.id for question in spread(questions)] == [str(number * 10) for number in range(SAMPLE)]

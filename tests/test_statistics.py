@@ -3,6 +3,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from experiments.comparing.words import effect, verdict
 from experiments.metrics import aggregate
 from experiments.question import Gold, Question
 from experiments.statistics import clusters, compare, holm, mcnemar, pairs_of, permutation, planned, smallest_share
@@ -75,10 +76,15 @@ def test_a_metric_that_rests_on_two_is_of_the_questions_that_have_both():
 def test_shares_have_an_exact_test_flips_both_ways_and_odds():
     first, second = cell("em", [0] * 8 + [1] * 12), cell("em", [1] * 8 + [0] + [1] * 11)
     made, = compare([pairs_of("em", first, second, {})])
-    assert (made.gained, made.lost, made.odds, made.test) == (8, 1, 8.0, "McNemar")
+    assert (made.gained, made.lost, made.odds, made.test) == (8, 1, pytest.approx(8.5 / 1.5), "McNemar")
     assert made.p == pytest.approx(20 / 512)
     assert made.difference == 0.35
     assert made.dz is None
+
+
+def test_odds_are_finite_where_none_is_lost():
+    made, = compare([pairs_of("em", cell("em", [0] * 20), cell("em", [1] * 15 + [0] * 5), {})])
+    assert (made.odds, effect(made)) == (31.0, "odds 31.00")
 
 
 def test_the_interval_of_shares_has_a_width_without_any_flip():
@@ -87,9 +93,37 @@ def test_the_interval_of_shares_has_a_width_without_any_flip():
     assert of_shares(0, 0, 0) == (None, None)
 
 
+def test_an_interval_holds_0_where_the_test_finds_no_difference():
+    assert of_shares(9, 2, 20).low > 0
+    made, = compare([pairs_of("em", cell("em", [0] * 9 + [1] * 2 + [0] * 9), cell("em", [1] * 9 + [0] * 11), {})])
+    assert (made.p, made.low) == (pytest.approx(0.0654, abs=1e-4), 0.0)
+    assert made.high > made.difference
+    made, = compare([pairs_of("f1", cell("f1", [0.0] * 100), cell("f1", [0.5] * 5 + [0.0] * 95), {})])
+    assert (made.p, made.low) == (2 / 32, 0.0)
+
+
 def test_dz_is_the_mean_difference_over_its_deviation():
     made, = compare([pairs_of("f1", cell("f1", [0, 0]), cell("f1", [0.2, 0.4]), {})])
     assert made.dz == pytest.approx(0.3 / 0.02**0.5)
+
+
+def test_dz_of_unified_weighs_the_splits_as_its_figure_does():
+    first = cell("unified", [0.5] * 4, [0, 0])
+    made, = compare([pairs_of("unified", first, cell("unified", [0.5, 0.5, 0, 0], [1, 1]), {})])
+    assert made.difference == 0.375  # -0.25 and 1
+    spread = (2 * 0.375**2 + 2 * 0.875**2) / 8 + 2 * 0.625**2 / 4
+    assert made.dz == pytest.approx(0.375 / (spread / (1 - 4 / 64 - 2 / 16)) ** 0.5)
+
+
+def test_where_the_test_can_find_nothing_no_difference_is_named_that_it_could():
+    found, *_ = compare([pairs_of("f1", cell("f1", [0] * 5), cell("f1", [0.9, 0.91, 0.92, 0.88, 0.89]), {})])
+    assert (found.p, found.smallest) == (2 / 32, None)
+    assert verdict(found) == "no difference that 5 questions can show; they are too few to show any"
+    pairs = pairs_of("f1", cell("f1", [0] * 6), cell("f1", [0.9, 0.91, 0.92, 0.88, 0.89, -0.2]), {})
+    assert compare([pairs])[0].smallest > 0
+    assert [one.smallest for one in compare([pairs, pairs])] == [None, None]
+    assert planned("f1", 5) is planned("f1", 6, comparisons=2) is None
+    assert planned("em", 40, clusters=[(8, 0)] * 5) is None
 
 
 def test_what_one_cell_alone_has_is_counted():
@@ -142,7 +176,8 @@ def test_a_collection_that_hangs_together_is_clustered_by_the_first_document():
 
 
 def test_few_documents_are_taken_as_they_are():
-    found = clusters([question(f"q{n}", f"d{n % 3}") for n in range(30)])
+    assert clusters([question(f"q{n}", f"d{n % 6}") for n in range(30)]).note == ""
+    found = clusters([question(f"q{n}", f"d{n % 5}") for n in range(30)])
     assert "say nothing of others" in found.note
     assert len(set(found.of.values())) == 30
 
@@ -161,6 +196,15 @@ def test_more_comparisons_need_larger_differences():
     assert planned("f1", 100) < planned("f1", 100, comparisons=10)
     assert planned("em", 100) == smallest_share(100)
     assert planned("unified", 50, 50) == pytest.approx(planned("f1", 100), rel=0.01)
+
+
+def test_questions_that_share_documents_detect_less():
+    assert planned("f1", 210, clusters=[(7, 0)] * 30) == pytest.approx(
+        smallest_mean(210, 0.5 * (1 + 6 * 0.2) ** 0.5), rel=0.04)  # but for 29 degrees of freedom
+    assert planned("f1", 210, clusters=[(1, 0)] * 210) == planned("f1", 210)
+    assert planned("em", 210, clusters=[(7, 0)] * 30) == planned("f1", 210, clusters=[(7, 0)] * 30)
+    assert planned("unified", 60, 60, clusters=[(4, 0), (0, 4)] * 15) < planned("unified", 60, 60,
+                                                                               clusters=[(4, 4)] * 15)
 
 
 def test_as_published_and_corrected_agree_with_the_tables_means():

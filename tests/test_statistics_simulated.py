@@ -1,5 +1,6 @@
 """Simulated scores whose truth is known: intervals cover, tests err, and plans find as often as they say."""
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -152,6 +153,31 @@ def test_the_planned_difference_of_two_splits_is_found_in_four_of_five():
     found = [permutation(pairs("unified", np.zeros(90), rng.normal(smallest, 0.5, 90), answerable), seed, 999) <= 0.05
              for seed in range(TIMES)]
     assert np.mean(found) == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize(("n", "comparisons"), [(6, 1), (7, 1), (8, 3), (9, 10), (12, 10)])
+def test_the_planned_difference_of_few_questions_is_found_in_four_of_five(n, comparisons):
+    rng = np.random.default_rng(n)
+    smallest = smallest_mean(n, 0.5, comparisons)
+    found = [permutation(pairs("f1", np.zeros(n), rng.normal(smallest, 0.5, n))) <= 0.05 / comparisons
+             for _ in range(TIMES)]
+    assert 0.75 <= np.mean(found) <= 0.9
+
+
+@pytest.mark.parametrize("metric", ["f1", "em"])
+def test_the_planned_difference_of_questions_over_shared_documents_is_found_in_four_of_five(metric):
+    rng = np.random.default_rng(10)
+    smallest = planned(metric, 210, clusters=[(7, 0)] * 30)
+    of = np.repeat(np.arange(30), 7)
+    found = []
+    for seed in range(200):
+        drawn = np.sqrt(0.2) * np.repeat(rng.normal(size=30), 7) + np.sqrt(0.8) * rng.normal(size=210)
+        first, second = np.zeros(210), smallest + 0.5 * drawn
+        if metric == "em":  # a quarter differ, in as many as the difference says one way
+            first = drawn < NormalDist().inv_cdf((0.25 - smallest) / 2)
+            second = drawn > NormalDist().inv_cdf(1 - (0.25 + smallest) / 2)
+        found.append(permutation(pairs(metric, first, second, clusters=of), seed, 999) <= 0.05)
+    assert 0.73 <= np.mean(found) <= 0.91  # answers that differ hang together less than what decides them
 
 
 def test_the_smallest_difference_that_a_comparison_names_is_about_the_planned_one():

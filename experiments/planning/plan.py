@@ -16,13 +16,14 @@ from experiments.judges import ModelJudge
 from experiments.manifest import identities, questions_hash, what_differs
 from experiments.matrix import models_of
 from experiments.outset import outset_of
+from experiments.planning.detectable import detectable
 from experiments.planning.evidence import Foreseen
 from experiments.planning.judging import judged
 from experiments.planning.playing import Bounds, Use, bounds_of
 from experiments.question import Benchmark, Question
 from experiments.settings import RunSettings
 from experiments.spending import check_prices
-from experiments.statistics import assumed, planned
+from experiments.statistics import clusters
 from experiments.store import config_of
 from experiments.tasks import Tasks
 
@@ -53,15 +54,15 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     planner = _Planner(settings, Resources(benchmark, settings.seed, outset.exemplars))
     plans = [planner.plan(cell) for cell in cells]
     summary = [{"id": cell.id, **asdict(cell)} for cell in cells]
-    names = labels(summary)
+    names, grouped = labels(summary), clusters(benchmark.questions)
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
     total = sum((plan.bounds for plan in plans), Bounds())
     return {"run": str(settings.folder), "questions": len(benchmark.questions), "cells": rows,
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
-            "detectable": _detectable(benchmark, planned_pairs(summary)),
-            "notes": list(_notes(settings, benchmark, planner, plans))}
+            "detectable": detectable(benchmark, cells, grouped, planned_pairs(summary)),
+            "notes": [*_notes(settings, benchmark, planner, plans), *([grouped.note] if grouped.note else [])]}
 
 
 class _Planner:
@@ -130,20 +131,6 @@ def _figures(bounds: Bounds, least: float | None, most: float | None) -> dict[st
             "prompt_tokens": {"least": round(bounds.least.prompt), "most": round(bounds.most.prompt)},
             "completion_tokens": {"most": round(bounds.most.completion)}, "price": {"least": least, "most": most},
             "too_long": round(bounds.too_long)}
-
-
-def _detectable(benchmark: Benchmark, pairs: int) -> dict[str, Any]:
-    """The smallest difference in the main figure that so many questions detect: of one pair of cells, and of all.
-
-    Args:
-        pairs: that the run's summary will compare.
-    """
-    metric = benchmark.scheme.columns[0].split(" / ")[0]
-    answerable = sum(question.answerable for question in benchmark.questions)
-    counts = answerable, len(benchmark.questions) - answerable
-    return {"metric": metric, "pairs": pairs, "assumed": assumed(metric),
-            "of_one_pair": planned(metric, *counts),
-            "of_all_pairs": planned(metric, *counts, comparisons=max(1, pairs))}
 
 
 def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,

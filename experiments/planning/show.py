@@ -62,10 +62,16 @@ def _span(bounds: Mapping[str, int]) -> str:
 def _detectable(found: Mapping[str, Any]) -> str:
     one, every = found["of_one_pair"], found["of_all_pairs"]
     if one is None:
-        return f"So few questions can detect no difference in {found['metric']} between two cells."
-    said = (f"The smallest difference in {found['metric']} that so many questions detect, four times out of five, "
+        return f"{_count(found)} can detect no difference in {found['metric']} between two cells: they are too few."
+    said = (f"The smallest difference in {found['metric']} that {_count(found)} detect, four times out of five, "
             f"where {found['assumed']}: {one:.3f} between two cells")
     if found["pairs"] < 2:
         return said + "."
     return said + (f", corrected for all {found['pairs']} pairs that differ in one factor " +
                    ("none." if every is None else f"{every:.3f}."))
+
+
+def _count(found: Mapping[str, Any]) -> str:
+    """The questions that have the metric, and how many of them are independent."""
+    asked = "1 question" if found["questions"] == 1 else f"{found['questions']:,} questions"
+    return asked if found["clusters"] == found["questions"] else f"{asked} in {found['clusters']:,} clusters"

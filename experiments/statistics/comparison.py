@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from experiments.metrics.bounds import NO_INTERVAL, Interval
-from experiments.statistics.intervals import Drawn, bootstraps, of_shares, of_sides
+from experiments.statistics.intervals import Drawn, bootstraps, of_shares, of_sides, with_zero
 from experiments.statistics.pairs import Pairs
 from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
 from experiments.statistics.testing import holm, mcnemar, permutations
 
 Test = Literal["McNemar", "permutation"]
 _DIGITS = 10
+_NOTHING = 1e-24
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,16 @@ class Comparison:
         n: pairs; `clusters` of them that are independent: fewer where questions share documents.
         unpaired: questions that the metric applies to in one cell alone.
         before, after: the metric of the first and of the second cell over the pairs, with their 95 % intervals;
-            `difference` is the second's less the first's, `low` and `high` its interval.
+            `difference` is the second's less the first's, `low` and `high` its interval, which holds 0 where p is
+            not below 0.05.
         gained, lost: pairs whose score is higher in the second cell, and lower; None for a metric of sets.
         p: of the test; `p_holm` after Holm's correction over all that are shown together.
-        odds: gained / lost, for scores of 0 and 1, where any is lost.
-        dz: Cohen's d_z, the mean difference over the standard deviation of the differences, for other scores.
-        smallest: the difference that would be detected, by as much as these pairs vary.
+        odds: of gained to lost, for scores of 0 and 1: (gained + 1/2) / (lost + 1/2), finite where none is lost
+            (Haldane, Annals of Human Genetics 20, 1956).
+        dz: Cohen's d_z, the mean difference over the standard deviation of the differences, for other scores. Pairs
+            weigh as in the metric's figure: of `unified`, each split half.
+        smallest: the difference that would be detected, by as much as these pairs vary; None where the test can find
+            none among so few.
     """
 
     metric: str
@@ -102,7 +107,8 @@ def _compared(pairs: Pairs, exact: bool, found: _Found) -> Comparison:
         before=_rounded(first), after=_rounded(second), difference=_rounded(second - first),
         low=_rounded(found.interval.low), high=_rounded(found.interval.high), gained=gained, lost=lost,
         test="McNemar" if exact else "permutation", p=_rounded(found.p), p_holm=None,
-        odds=_rounded(gained / lost) if pairs.share and gained is not None and lost else None, dz=_dz(pairs),
+        odds=None if gained is None or lost is None or not pairs.share else _rounded((gained + 0.5) / (lost + 0.5)),
+        dz=_dz(pairs),
         smallest=_rounded(found.smallest),
         before_low=_rounded(found.sides[0].low), before_high=_rounded(found.sides[0].high),
         after_low=_rounded(found.sides[1].low), after_high=_rounded(found.sides[1].high))
@@ -110,21 +116,24 @@ def _compared(pairs: Pairs, exact: bool, found: _Found) -> Comparison:
 
 def _of_shares(pairs: Pairs, comparisons: int) -> _Found:
     gained, lost = pairs.flips()
-    return _Found(of_shares(gained, lost, pairs.n), mcnemar(gained, lost),
+    p = mcnemar(gained, lost)
+    return _Found(with_zero(of_shares(gained, lost, pairs.n), p), p,
                   smallest_share(pairs.n, (gained + lost) / pairs.n, comparisons), of_sides(pairs))
 
 
 def _of_figures(pairs: Pairs, drawn: Drawn, p: float | None, comparisons: int) -> _Found:
-    smallest = smallest_by_error(drawn.error, len(pairs.units.sums) - 1, comparisons) if drawn.error else None
-    return _Found(drawn.difference, p, smallest, (drawn.first, drawn.second))
+    units = len(pairs.units.sums)
+    smallest = smallest_by_error(drawn.error, units, units - 1, comparisons) if drawn.error else None
+    return _Found(with_zero(drawn.difference, p), p, smallest, (drawn.first, drawn.second))
 
 
 def _dz(pairs: Pairs) -> float | None:
     if pairs.scores is None or pairs.share or pairs.n < 2:
         return None
-    change = pairs.scores[:, 1] - pairs.scores[:, 0]
-    deviation = float(change.std(ddof=1))
-    return _rounded(float(change.mean()) / deviation) if deviation else None
+    change, weights = pairs.scores[:, 1] - pairs.scores[:, 0], pairs.weights
+    mean = float(weights @ change)
+    variance = float(weights @ (change - mean) ** 2) / (1 - float(weights @ weights))
+    return _rounded(mean / math.sqrt(variance)) if variance > _NOTHING else None
 
 
 def _rounded(value: float | None) -> float | None:

@@ -6,7 +6,7 @@ for, finds it with a probability of `POWER`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -25,43 +25,58 @@ POWER = 0.8
 # the standard deviation of the difference of their scores, which for scores of 0 and 1 is the square root of that.
 DISCORDANCE = 0.25
 DEVIATION = 0.5
+WITHIN = 0.2  # the correlation of the differences of two questions of one cluster
+_NEVER = 1e-18  # below which a number of pairs is not looked at
 _STEPS = 25  # halvings of the range in which a difference is looked for
+_MANY = 60  # units beyond which more make no p too large
 
 
-def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: int = 1) -> float | None:
+def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: int = 1,
+            clusters: Sequence[tuple[int, int]] | None = None) -> float | None:
     """The smallest difference of a metric between two cells that so many questions can detect, before any is asked.
 
-    For shares it is McNemar's, with an assumed `DISCORDANCE`; for other metrics that of means, with an assumed
-    `DEVIATION`, of `unified` of two splits' means.
+    For shares of independent questions it is McNemar's, with an assumed `DISCORDANCE`; else that of means, with an
+    assumed `DEVIATION`, of `unified` of two splits' means. The differences of questions of one cluster have the
+    assumed correlation `WITHIN`: where all m of a cluster do, that is Kish's design effect 1 + (m - 1) x `WITHIN`
+    ("Survey Sampling", 1965) on the variance.
 
     Args:
         answerable, unanswerable: questions that the metric applies to.
         comparisons: how many are corrected for.
+        clusters: how many answerable and unanswerable questions each has; without, every question is one.
 
     Returns:
         None where no difference could be detected: it would be wider than the metric's range.
     """
-    smallest = _planned(metric, answerable, unanswerable, comparisons)
+    smallest = _planned(metric, answerable, unanswerable, comparisons,
+                        clusters or [(1, 0)] * answerable + [(0, 1)] * unanswerable)
     return smallest if smallest is not None and smallest <= 1 else None
 
 
-def assumed(metric: str) -> str:
+def assumed(metric: str, clustered: bool = False) -> str:
     """What `planned` takes two cells' answers to differ by, in words."""
-    known = METRICS.get(family_of(metric))
-    if known is not None and known.share:
-        return f"two cells differ in {DISCORDANCE:.0%} of the questions"
-    return f"the differences of two cells have a standard deviation of {DEVIATION}"
+    within = f", with a correlation of {WITHIN} between questions over the same documents" if clustered else ""
+    if _is_share(metric):
+        return f"two cells differ in {DISCORDANCE:.0%} of the questions{within}"
+    return f"the differences of two cells have a standard deviation of {DEVIATION}{within}"
 
 
-def _planned(metric: str, answerable: int, unanswerable: int, comparisons: int) -> float | None:
+def _is_share(metric: str) -> bool:
     known = METRICS.get(family_of(metric))
-    if known is not None and known.share:
-        return smallest_share(answerable + unanswerable, comparisons=comparisons)
-    splits = [n for n in (answerable, unanswerable) if n]
-    if metric != "unified" or len(splits) < 2:
-        return smallest_mean(sum(splits), comparisons=comparisons)
-    error = math.sqrt(sum(DEVIATION**2 / n for n in splits)) / 2
-    return smallest_by_error(error, sum(splits) - 2, comparisons)
+    return known is not None and known.share
+
+
+def _planned(metric: str, answerable: int, unanswerable: int, comparisons: int,
+             clusters: Sequence[tuple[int, int]]) -> float | None:
+    n = answerable + unanswerable
+    if _is_share(metric) and len(clusters) == n:
+        return smallest_share(n, comparisons=comparisons)
+    by_split = metric == "unified" and answerable > 0 and unanswerable > 0
+    one, other = (1 / (2 * answerable), 1 / (2 * unanswerable)) if by_split else (1 / max(n, 1),) * 2  # their weights
+    alone = answerable * one**2 + unanswerable * other**2
+    joined = math.fsum((first * one + second * other) ** 2 for first, second in clusters)
+    error = DEVIATION * math.sqrt((1 - WITHIN) * alone + WITHIN * joined)
+    return smallest_by_error(error, len(clusters), len(clusters) - 1 - by_split, comparisons)
 
 
 def smallest_share(n: int, discordance: float = DISCORDANCE, comparisons: int = 1) -> float | None:
@@ -89,6 +104,8 @@ def mcnemar_power(n: int, difference: float, discordance: float = DISCORDANCE, c
         return 0.0
     likely = np.exp(gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1) + xlogy(counts, differ)
                     + xlog1py(n - counts, -differ))
+    some = likely > _NEVER
+    likely, counts, most = likely[some], counts[some], most[some]
     one_way = (differ + difference) / (2 * differ)
     return float(likely @ (bdtr(most, counts, one_way) + bdtr(most, counts, 1 - one_way)))
 
@@ -118,19 +135,26 @@ def smallest_mean(n: int, deviation: float = DEVIATION, comparisons: int = 1) ->
     Args:
         deviation: the standard deviation of the questions' differences.
     """
-    return smallest_by_error(deviation / math.sqrt(n), n - 1, comparisons) if n > 1 else None
+    return smallest_by_error(deviation / math.sqrt(n), n, n - 1, comparisons) if n > 1 else None
 
 
-def smallest_by_error(error: float, freedom: int, comparisons: int = 1) -> float | None:
-    """The smallest difference of two figures whose difference has this standard error.
+def smallest_by_error(error: float, units: int, freedom: int, comparisons: int = 1) -> float | None:
+    """The smallest difference of two figures whose difference has this standard error, that the permutation test finds.
 
-    It is error x (t(1 - alpha/2) + t(power)), of Student's distribution with these degrees of freedom.
+    It is error x (t(1 - alpha/2) + t(power)), of Student's distribution with these degrees of freedom, and wider by
+    1/(4k) where only k of the ways of swapping the units are rare enough on either side: that much power is lost in
+    simulations of six to twelve units.
+
+    Returns:
+        None where no way is: p is never below 2^(1 - units).
     """
     from scipy.special import stdtrit
 
-    if freedom < 1:
+    rare = math.floor(ALPHA / comparisons * 2.0 ** min(units - 1, _MANY))
+    if freedom < 1 or rare < 1:
         return None
-    return float(error * (stdtrit(freedom, 1 - ALPHA / comparisons / 2) + stdtrit(freedom, POWER)))
+    reach = stdtrit(freedom, 1 - ALPHA / comparisons / 2) + stdtrit(freedom, POWER)
+    return float(error * reach * (1 + 1 / (4 * rare)))
 
 
 def _smallest(power: Callable[[float], float]) -> float | None:
