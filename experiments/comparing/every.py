@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from experiments.comparing.variants import Variant, differing, pairs_by_factor, variants_of
+from experiments.comparing.words import ON_INTERVALS
 from experiments.metrics.sample import Row
 from experiments.metrics.scored import Scoring, may_refuse
 from experiments.statistics import Clusters, Comparison, compare, pairs_of
@@ -36,7 +37,7 @@ def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
             "notes": [*on_replicates(variants), *notes,
                       *([f"Pairs of cells of which no question has {metric} in both: {len(chosen) - len(shown)}."]
                         if len(shown) < len(chosen) else []),
-                      *([clusters.note] if clusters.note else []),
+                      *([clusters.note] if clusters.note else []), *([ON_INTERVALS] if shown else []),
                       *([f"p (Holm) is corrected for {len(shown)} comparisons: all cells that differ in exactly one "
                          "factor."] if len(shown) > 1 else [])]}
 

@@ -9,6 +9,7 @@ from experiments.comparing.every import on_replicates
 from experiments.comparing.matching import Match, between, differing, every, within
 from experiments.comparing.side import Side
 from experiments.comparing.variants import Variant
+from experiments.comparing.words import ON_INTERVALS
 from experiments.metrics import METRICS, metric_named
 from experiments.metrics.metric import family_of
 from experiments.metrics.sample import Row
@@ -79,7 +80,7 @@ def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: S
     compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]
     notes = [*_on_runs(first, second, names, questions), *_on_cells(first, second, matches, cells, baseline),
              *on_replicates(compared), *bound, *([grouped.note] if grouped.note else []), *_on_clusters(clustered),
-             *_on_many(sum(one.pairs.n > 0 for one in found))]
+             *([ON_INTERVALS] if (tested := sum(one.pairs.n > 0 for one in found)) else []), *_on_many(tested)]
     return Findings(first, other, found, tuple(notes))
 
 

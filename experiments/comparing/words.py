@@ -4,6 +4,8 @@ from __future__ import annotations
 from experiments.statistics import Comparison
 
 UNKNOWN = "[no interval]"  # as where a figure is infinite in some resample
+ON_INTERVALS = ("The test decides. The interval of a difference is of that one alone, approximate and not corrected "
+                "for how many are shown; where p is not below 0.05 it is made to hold 0.")
 
 
 def verdict(comparison: Comparison) -> str:
