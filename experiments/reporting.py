@@ -1,13 +1,11 @@
 """From a run's folder to its report."""
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from documents.errors import RunError
 from experiments.finished import Finished
+from experiments.garbage import no_collections
 from experiments.report import ReportInput, write_report
 from retrieval.files import why_unwritten
 
@@ -21,23 +19,11 @@ def report_run(run: Finished) -> Path:
     """
     path = run.path / "report.html"
     try:
-        with _no_collections():
+        with no_collections():
             write_report(_input(run), path)
     except OSError as error:
         raise RunError(f"{path}: {why_unwritten(error)}") from error
     return path
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """What is read is kept to the end; walking it again and again in search of cycles took a quarter of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _input(run: Finished) -> ReportInput:

@@ -5,11 +5,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.comparing.findings import Finding
 from experiments.comparing.gate import Gate
 from experiments.comparing.words import difference, probability
-from experiments.export.junit import Test, write_suites
+
+if TYPE_CHECKING:
+    from experiments.export.junit import Test
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Passed:
 
 def write_gates(all_passed: Sequence[Passed], path: Path) -> None:
     """A suite for each gate, a test for each cell; RunError where the file cannot be written."""
+    from experiments.export.junit import Test, write_suites  # brings all exports with it
+
     suites: dict[str, list[Test]] = defaultdict(list)
     for one in all_passed:
         name = one.finding.match.cell

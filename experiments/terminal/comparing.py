@@ -15,6 +15,7 @@ from experiments.comparing.gates_as_tests import Passed, write_gates
 from experiments.comparing.plain import findings_plain, partings_plain
 from experiments.comparing.steps import Parting, partings_of
 from experiments.comparing.words import difference, effect, figure, probability, verdict
+from experiments.garbage import no_collections
 from experiments.metrics import shown_name
 from experiments.terminal.display import note, print_json, print_table, say
 
@@ -49,14 +50,8 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool
         UserError: what the user can mend.
     """
     gates = [Gate.parse(text) for text in wanted.gates]
-    with ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
-        first, *others = pool.map(read_side, [path for path in paths if path])
-    second = others[0] if others else None
-    own = wanted.metrics or (second or first).columns[0].split(" / ")[:1]
-    baseline = wanted.baseline
-    if gates and second is None and not wanted.cells:
-        baseline = baseline or next(iter(first.cells))  # that of the gates
-    findings = find(first, second, [*own, *(gate.metric for gate in gates)], wanted.cells, baseline)
+    with no_collections():
+        findings = _find(paths, wanted, gates)
     passed = [Passed.of(gate, one) for gate in gates for one in findings.found
               if one.comparison.metric == gate.metric]
     failed = [one for one in passed if not one.passes]
@@ -68,11 +63,22 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool
         print_json({**findings_plain(findings, failed, wanted.flips), **steps})
     else:
         _show(findings, wanted.flips)
-        _show_partings(partings)
+        _show_partings(findings, partings)
     for one in failed:
         note(f"fails: {one.said}")
     if failed:
         raise typer.Exit(1)
+
+
+def _find(paths: tuple[Path, Path | None], wanted: Wanted, gates: Sequence[Gate]) -> Findings:
+    with ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
+        first, *others = pool.map(read_side, [path for path in paths if path])
+    second = others[0] if others else None
+    baseline = wanted.baseline
+    if gates and second is None and not wanted.cells:
+        baseline = baseline or next(iter(first.cells))  # a gate is of one baseline
+    own = wanted.metrics or (second or first).columns[0].split(" / ")[:1]
+    return find(first, second, [*own, *(gate.metric for gate in gates)], wanted.cells, baseline)
 
 
 def _show(findings: Findings, with_flips: bool) -> None:
@@ -149,7 +155,7 @@ def _flip_rows(findings: Findings, found: Sequence[Finding]) -> Iterator[list[st
                    f"{flip.after:g} {flip.after_outcome}"]
 
 
-def _show_partings(partings: Sequence[Parting]) -> None:
+def _show_partings(findings: Findings, partings: Sequence[Parting]) -> None:
     """A table for each, its bars drawn to one scale."""
     most = max((bar.questions for one in partings for bar in one.bars), default=1)
     for one in partings:
@@ -158,3 +164,5 @@ def _show_partings(partings: Sequence[Parting]) -> None:
         print_table(["first step that differs", "questions", f"{one.metric} up", "down", ""], rows,
                     title=f"Where {one.match.cell} parts from {one.match.baseline}")
         say("")
+    if any(cell.cells > 1 for one in partings for cell in findings.cells(one.match)):
+        say("Of several repeats or seeds, the steps are those of the first; scores are the means over all.")
