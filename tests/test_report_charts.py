@@ -4,12 +4,10 @@ from bs4 import BeautifulSoup
 
 from experiments.metrics.aggregate import share_of
 from experiments.report import ReportInput, write_report
-from experiments.report.axes import around_zero, cost_axis, quality_axis
 from experiments.report.cells import table
 from experiments.report.cost import cost_of
 from experiments.report.grid import crossed, grids
 from experiments.report.plot import plot
-from experiments.report.scatter import apart, beside
 from experiments.report.tradeoff import tradeoff
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -64,9 +62,9 @@ SUMMARY = {
     "tradeoff": [{"cell": one["id"], "answered": share_of(40, 50), "risk": share_of(10, 40)} for one in CELLS]}
 
 
-def page(folder, summary):
+def page(folder, summary, rights=()):
     path = folder / "report.html"
-    write_report(ReportInput("r", summary, {}, [], {}.__getitem__), path)
+    write_report(ReportInput("r", summary, {}, [], {}.__getitem__, rights), path)
     return BeautifulSoup(path.read_bytes(), "html.parser")
 
 
@@ -131,54 +129,21 @@ def test_points_have_intervals_words_and_a_row_of_the_table(report):
 def test_the_front_is_drawn_and_named_in_legend_and_table(report):
     made = table(CELLS, ["em"])
     chart = plot(made, cost_of(made.cells))
-    assert [spot.cell.number for spot in chart.spots if spot.front] == [1, 3, 5, 6]
-    assert len(report.select("#plot line.front")) == 2 * 4
+    assert [spot.cell.number for spot in chart.spots if spot.front] == [1, 2]
+    assert [spot.cell.number for spot in chart.spots if spot.faded] == [3, 4, 5, 6]
+    assert len(report.select("#plot line.front")) == 2 * 2
+    assert "Faded cells do not compete" in words(report.select_one("#plot figcaption"))
     assert [item.a["href"] for item in report.select("#plot .points li") if "on the front" in words(item)] == [
-        "#cell-1", "#cell-3", "#cell-5", "#cell-6"]
+        "#cell-1", "#cell-2"]
     assert [row["id"] for row in report.select("table.cells tbody tr") if "on the Pareto front" in words(row)] == [
-        "cell-1", "cell-3", "cell-5", "cell-6"]
+        "cell-1", "cell-2"]
 
 
 def test_colours_and_shapes_stand_for_the_two_factors(report):
     keys = [words(line) for line in report.select("#plot p.keys")]
     assert keys == [f"reasoning direct {HOSTILE}", "condition retrieved evidence closed-book"]
-    assert [spot["class"] for spot in report.select("#plot a.spot")] == [["spot", "c1"], ["spot", "c2"]] * 3
-
-
-def test_points_that_would_hide_each_other_are_moved_apart_and_others_stay():
-    assert beside([10.0, 50.0, 10.0, 10.5], [20.0, 20.0, 80.0, 24.0]) == [9.25, 50.0, 10.0, 11.25]
-
-
-def test_places_are_moved_as_little_as_keeps_them_apart():
-    assert apart([10.0, 100.0, 10.0], gap=0.02) == [9.0, 100.0, 11.0]
-
-
-@pytest.mark.parametrize(("values", "ticks"), [
-    ([0.0, 0.0], "0.00 0.20 0.40 0.60 0.80 1.00"), ([0.0, 0.05], "0.00 0.01 0.02 0.03 0.04 0.05"),
-    ([0.8, 0.9], "0.80 0.82 0.84 0.86 0.88 0.90"), ([0.3, 0.9], "0.00 0.20 0.40 0.60 0.80"),
-    ([], "0.00 0.20 0.40 0.60 0.80 1.00"), ([1.0], "0.00 0.20 0.40 0.60 0.80 1.00")])
-def test_the_axis_of_a_share_fits_and_stays_within_its_bounds(values, ticks):
-    axis = quality_axis(values)
-    assert [tick.text for tick in axis.ticks] == ticks.split()
-    assert axis.low >= 0
-    assert axis.high <= 1
-
-
-def test_a_metric_below_zero_has_an_axis_that_reaches_there():
-    axis = quality_axis([-0.3, 0.5], least=-0.5)
-    assert (axis.low <= -0.3, axis.low >= -0.5, "0.00" in [tick.text for tick in axis.ticks]) == (True, True, True)
-
-
-def test_costs_far_apart_stand_on_a_logarithmic_axis():
-    near, far = (cost_axis(values, lambda value: f"{value:,.0f}") for values in ([100, 1000], [100, 10_000]))
-    assert (near.logarithmic, near.low, near.ticks[0].text) == (False, 0.0, "0")
-    assert (far.logarithmic, far.at(1000)) == (True, pytest.approx(50, abs=0.1))
-    assert [tick.text for tick in far.ticks] == ["100", "200", "500", "1,000", "2,000", "5,000", "10,000"]
-
-
-def test_an_axis_around_zero_has_zero_in_its_middle():
-    assert around_zero([-0.2, 0.5, None]).at(0) == 50
-    assert [tick.text for tick in around_zero([]).ticks] == ["-1.00", "-0.50", "0", "+0.50", "+1.00"]
+    assert [spot["class"] for spot in report.select("#plot a.spot")] == [["spot", "c1"], ["spot", "c2"]] + [
+        ["spot", "c1", "faded"], ["spot", "c2", "faded"]] * 2
 
 
 def test_the_grid_crosses_two_factors_with_shades_and_links(report):
@@ -188,6 +153,29 @@ def test_the_grid_crosses_two_factors_with_shades_and_links(report):
     assert [square["class"] for square in squares] == [[f"shade-{at}"] for at in (0, 4, 8, 2, 6, 10)]
     assert words(squares[-1]) == "0.50 highest [0.40, 0.60]"
     assert squares[1].a["href"] == "#questions?cell=3"
+    assert squares[1].a["aria-label"] == "direct · evidence, 0.20: its questions"
+
+
+def test_means_lead_to_what_is_wrong_and_counts_to_what_became_right_or_wrong(tmp_path):
+    made = page(tmp_path, SUMMARY, ("unified",))
+    assert made.select("table.grid td")[1].a["href"] == "#questions?cell=3&wrong=3"
+    assert "right there is unified score of 1" in words(made.select_one("#comparisons .hint"))
+    assert "unified score of 1, not the headline's exact match" in words(made.select_one("#causes figcaption"))
+    up, down = made.select('#comparisons [data-label="up, down"]')[1].select("a")
+    assert (up["href"], words(up)) == ("#questions?right=2&wrong=1", "9")
+    assert down["href"] == "#questions?right=1&wrong=2"
+    assert down["aria-label"] == f"4 down: right in direct · retrieved, wrong in {HOSTILE} · retrieved"
+
+
+def test_means_over_fewer_questions_say_how_many_and_why(tmp_path):
+    unified = [one | {"metrics": {"unified": {"mean": 0.5, "low": 0.4, "high": 0.6,
+                                              "n": 30 if one["condition"] == "closed-book" else 50}}} for one in CELLS]
+    made = page(tmp_path, {"columns": ["unified"], "cells": unified})
+    assert [words(square) for square in made.select("table.grid td")[1:3]] == [
+        "0.50 [0.40, 0.60]", "0.50 n 30 [0.40, 0.60]"]
+    assert words(made.select_one("#factors .hint")) == (
+        f"Of direct · closed-book and {HOSTILE} · closed-book the mean is over 30 of 50 questions: closed-book offers "
+        "no refusal, so that the 20 unanswerable ones have no score.")
 
 
 def test_a_combination_that_was_not_run_is_named(tmp_path):
@@ -252,12 +240,29 @@ def test_what_is_kept_of_the_gold_alone_has_counts_and_the_share_an_interval(rep
     assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed attribute"]
 
 
-def test_refusals_are_drawn_with_both_intervals_and_the_good_corner(report):
+def test_refusals_are_drawn_with_both_intervals(report):
     spot = report.select("#refusals a.spot")[0]
     assert spot["aria-label"] == "direct · retrieved; answers 80 % of 50; wrong in 25 % of 40 answered"
     assert len(report.select_one("#refusals .behind").select("line.whisker")) == 2
-    assert "better" in words(report.select_one("#refusals .corner"))
     assert words(report.select("#refusals tbody tr")[0]) == "1 direct · retrieved 80 [67, 89] n 50 25 [14, 40] n 40"
+
+
+def test_the_ideal_of_refusals_is_at_the_share_that_is_answerable(tmp_path):
+    shares = {"refused_answerable": {"mean": 0.1, "n": 30}, "refusal_accuracy": {"mean": 0.5, "n": 20}}
+    cells = [one | {"metrics": one["metrics"] | shares} for one in CELLS]
+    chart = tradeoff(SUMMARY["tradeoff"], table(cells, ["em"])).chart
+    assert (chart.goal.x, chart.goal.y, chart.goal.line) == (chart.x.at(0.6), 100.0, "60 % are answerable")
+    made = page(tmp_path, SUMMARY | {"cells": cells}).select_one("#refusals")
+    assert [words(one) for one in made.select(".goal-line")] == ["60 % are answerable"]
+    assert "ideal: all that is answerable is answered, and nothing wrong" in words(made)
+    dropped = [*cells[:-1], cells[-1] | {"metrics": shares | {"refusal_accuracy": {"mean": 0.5, "n": 50}}}]
+    assert tradeoff(SUMMARY["tradeoff"], table(dropped, ["em"])).chart.goal is None
+
+
+def test_a_legend_explains_no_shape_without_a_point():
+    made = table(CELLS, ["em"])
+    keys = tradeoff(SUMMARY["tradeoff"][:2], made).chart.keys
+    assert keys.shapes == ("condition", (("retrieved", 1),))
 
 
 def test_a_run_that_refuses_nothing_has_the_shares_alone(tmp_path):
@@ -270,14 +275,27 @@ def test_a_run_that_refuses_nothing_has_the_shares_alone(tmp_path):
 
 def test_comparisons_have_the_real_ones_first_in_words(report):
     heads = [words(head) for head in report.select("#comparisons thead th")]
-    assert heads == ["what changes", "so", "difference", "difference drawn", "p (Holm)", "p", "before", "after", "up",
-                     "down", "effect size", "n", "test"]
+    assert heads == ["what changes", "so", "difference", "p", "before → after", "up, down", "effect size", "n"]
     rows = [words(row) for row in report.select("#comparisons tbody tr")]
     assert rows == [
-        f"direct → {HOSTILE} evidence, cells 3 → 4 real: higher +0.30 [+0.20, +0.40] 0.001 0.001 0.50 "
-        f"[0.40, 0.60] 0.80 [0.65, 0.90] 9 4 odds 2.25 50 2 left out McNemar",
-        f"direct → {HOSTILE} retrieved, cells 1 → 2 cannot be told apart it would take 0.20 -0.10 [-0.20, +0.00] "
-        f"0.200 0.200 0.50 [0.40, 0.60] 0.40 [0.25, 0.50] 9 4 odds 2.25 50 McNemar"]
+        f"direct → {HOSTILE} evidence, cells 3 → 4 really higher +0.30 [+0.20, +0.40] 0.001 0.50 "
+        f"[0.40, 0.60] → 0.80 [0.65, 0.90] 9 up, 4 down odds 2.25 50 2 left out",
+        f"direct → {HOSTILE} retrieved, cells 1 → 2 no difference seen it would take 0.20 -0.10 [-0.20, +0.00] "
+        f"0.200 0.50 [0.40, 0.60] → 0.40 [0.25, 0.50] 9 up, 4 down odds 2.25 50"]
+    assert "(McNemar test)" in words(report.select_one("#comparisons .hint"))
+    assert [words(title) for title in report.select("#comparisons h3")] == ["Reasoning: 1 of 2 really different"]
+
+
+def test_comparisons_are_grouped_by_factor_and_what_is_real_alone_is_said(tmp_path):
+    pairs = [pair("direct/retrieved", "direct/evidence", 0.3, p=0.01, factor="condition"),
+             pair("direct/retrieved", f"{HOSTILE}/retrieved", -0.2, p=0.02, p_holm=0.08)]
+    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": pairs, "notes": []}})
+    assert [words(title) for title in made.select("#comparisons h3")] == [
+        "Reasoning: none of 1 really different, 1 on their own", "Condition: 1 of 1 really different"]
+    row = made.select("#comparisons tbody tr")[0]
+    assert [words(row.select_one(f'[data-label="{name}"]')) for name in ("so", "p")] == [
+        "lower on its own not after the correction", "0.020 corrected 0.080"]
+    assert "over the same 50 questions" in words(made.select_one("#comparisons .hint"))
 
 
 def test_many_comparisons_are_folded(tmp_path):
@@ -285,14 +303,14 @@ def test_many_comparisons_are_folded(tmp_path):
     made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": many, "notes": []}})
     section = made.select_one("#comparisons")
     shown, folded = section.select("table")
-    assert (len(shown.select("tbody tr")), len(folded.select("tbody tr"))) == (12, 28)
-    assert words(section.summary) == "28 more comparisons, none of them real"
+    assert (len(shown.select("tbody tr")), len(folded.select("tbody tr"))) == (3, 37)
+    assert words(section.summary) == "37 more by reasoning: none of them really different"
 
 
 @pytest.mark.parametrize(("fields", "said"), [
     ({"gained": 0, "lost": 0, "difference": 0.0, "low": None, "high": None}, "the same score on 50 questions"),
     ({"n": 0, "difference": None, "low": None, "high": None}, "nothing to compare: no question of both cells has it"),
-    ({"smallest": None}, "cannot be told apart too few questions for any difference")])
+    ({"smallest": None}, "no difference seen too few questions for any")])
 def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
     one = pair("direct/retrieved", f"{HOSTILE}/retrieved") | fields
     made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": [one], "notes": []}})
@@ -306,7 +324,7 @@ def test_metrics_are_defined_and_shares_of_one_question_are_counts(tmp_path):
                            "cells": [cell("direct", metrics=shares, judge="http://host:8000/v1#gpt-4o")]})
     heads = [words(head) for head in made.select("table.cells thead th")]
     assert heads[:3] == ["Cell", "correct by gpt-4o", "correct / partially correct / wrong by gpt-4o"]
-    assert words(made.select_one('[data-label^="correct /"]')) == "25 / 10 / 15 n 50"
+    assert words(made.select_one('[data-label^="correct /"]')) == "25 / 10 / 15"
     assert "http://host:8000/v1#gpt-4o" in words(made.select_one(".shared"))
     assert "partially correct partial share graded Partially Correct; over answerable questions" in [
         words(item) for item in made.select("#figures .defined div")]

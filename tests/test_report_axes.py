@@ -1,0 +1,41 @@
+"""The axes of the report's charts, and how points keep from hiding each other."""
+import pytest
+
+from experiments.report.axes import around_zero, cost_axis, quality_axis
+from experiments.report.scatter import apart, beside
+
+
+def test_points_that_would_hide_each_other_are_moved_apart_and_others_stay():
+    assert beside([10.0, 50.0, 10.0, 10.5], [20.0, 20.0, 80.0, 24.0]) == [9.25, 50.0, 10.0, 11.25]
+
+
+def test_places_are_moved_as_little_as_keeps_them_apart():
+    assert apart([10.0, 100.0, 10.0], gap=0.02) == [9.0, 100.0, 11.0]
+
+
+@pytest.mark.parametrize(("values", "ticks"), [
+    ([0.0, 0.0], "0.00 0.20 0.40 0.60 0.80 1.00"), ([0.0, 0.05], "0.00 0.01 0.02 0.03 0.04 0.05"),
+    ([0.8, 0.9], "0.80 0.82 0.84 0.86 0.88 0.90"), ([0.3, 0.9], "0.00 0.20 0.40 0.60 0.80"),
+    ([], "0.00 0.20 0.40 0.60 0.80 1.00"), ([1.0], "0.00 0.20 0.40 0.60 0.80 1.00")])
+def test_the_axis_of_a_share_fits_and_stays_within_its_bounds(values, ticks):
+    axis = quality_axis(values)
+    assert [tick.text for tick in axis.ticks] == ticks.split()
+    assert axis.low >= 0
+    assert axis.high <= 1
+
+
+def test_a_metric_below_zero_has_an_axis_that_reaches_there():
+    axis = quality_axis([-0.3, 0.5], least=-0.5)
+    assert (axis.low <= -0.3, axis.low >= -0.5, "0.00" in [tick.text for tick in axis.ticks]) == (True, True, True)
+
+
+def test_costs_far_apart_stand_on_a_logarithmic_axis():
+    near, far = (cost_axis(values, lambda value: f"{value:,.0f}") for values in ([100, 1000], [100, 10_000]))
+    assert (near.logarithmic, near.low, near.ticks[0].text) == (False, 0.0, "0")
+    assert (far.logarithmic, far.at(1000)) == (True, pytest.approx(50, abs=0.1))
+    assert [tick.text for tick in far.ticks] == ["100", "200", "500", "1,000", "2,000", "5,000", "10,000"]
+
+
+def test_an_axis_around_zero_has_zero_in_its_middle():
+    assert around_zero([-0.2, 0.5, None]).at(0) == 50
+    assert [tick.text for tick in around_zero([]).ticks] == ["-1.00", "-0.50", "0", "+0.50", "+1.00"]
