@@ -70,7 +70,7 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     told = [term for term in design.terms if design.tells(term)]
     tests = [fitted.test(design.effects(term)) for term in told]
     made = [{**_named(term), "p": _rounded(p), "p_holm": _rounded(corrected),
-             "levels" if len(term) == 1 else "cells": list(_levels(design, fitted, scores, metric, term))}
+             "levels" if len(term) == 1 else "cells": list(_levels(design, fitted, scores, term))}
             for term, p, corrected in zip(told, tests, holm(tests), strict=True)]
     return _made(metric, [one for one in made if "factor" in one], [one for one in made if "factors" in one],
                  [*notes, *_on_design(design, told), *([clusters.note] if clusters.note else []),
@@ -104,10 +104,12 @@ def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str, scorin
     if metric == _BY_SPLIT and scoring == "as-published" and len(set(split)) == 1:
         table = table * 0.5  # as published, the mean of two splits is halved where one is empty
     groups = np.unique([clusters.of.get(name, name) for name in questions], return_inverse=True)[1]
-    return _Scores(tuple(variants), tuple(questions), _strata(table, split, groups), len(every) - len(questions))
+    return _Scores(tuple(variants), tuple(questions), _strata(table, split, groups, metric),
+                   len(every) - len(questions))
 
 
-def _strata(table: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp]) -> tuple[Stratum, ...]:
+def _strata(table: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp],
+            metric: str) -> tuple[Stratum, ...]:
     """The splits; or one, where a cluster has questions of both: then of scores that differ within the splits alone,
     as what sets these apart is no chance, and worth no more clusters than its smaller split is."""
     import numpy as np
@@ -120,9 +122,11 @@ def _strata(table: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp]) 
     if together(counts):
         weights = 1 / (sizes[split] * len(present))
         means = np.array([np.bincount(split, row, 2) for row in table]) / sizes
-        return (Stratum(table - means[:, split] + (table @ weights)[:, None], weights, clusters, min(worth.values())),)
+        return (Stratum(table - means[:, split] + (table @ weights)[:, None], weights, clusters, min(worth.values()),
+                        range_of(metric)),)
     return tuple(Stratum(table[:, split == kind], np.full(int(sizes[kind]), 1 / sizes[kind]),
-                         np.unique(clusters[split == kind], return_inverse=True)[1], worth[kind], 1 / len(present))
+                         np.unique(clusters[split == kind], return_inverse=True)[1], worth[kind],
+                         range_of(metric, answerable=not kind), 1 / len(present))
                  for kind in present)
 
 
@@ -130,12 +134,10 @@ def _named(term: Term) -> dict[str, Any]:
     return {"factor": term[0]} if len(term) == 1 else {"factors": list(term)}
 
 
-def _levels(design: Design, fitted: Fit, scores: _Scores, metric: str,
-            term: Term) -> Iterator[dict[str, Any]]:
+def _levels(design: Design, fitted: Fit, scores: _Scores, term: Term) -> Iterator[dict[str, Any]]:
     """n counts answers: of all questions in all cells that have the level."""
-    least, most = range_of(metric)
-    means = fitted.estimates(design.means(term), (least, most))
-    effects = fitted.estimates(design.effects(term), (least - most, most - least))
+    means = fitted.estimates(design.means(term), apart=False)
+    effects = fitted.estimates(design.effects(term), apart=True)
     for at, (mean, between), (effect, about) in zip(design.combinations(term), means, effects, strict=True):
         cells = sum(variant.cells for variant in scores.variants
                     if all(variant.levels[name] == level for name, level in zip(term, at, strict=True)))

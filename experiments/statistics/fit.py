@@ -26,6 +26,7 @@ class Stratum:
         scores: cells by questions.
         weights: of the questions, which add up to 1; `clusters` of them, from 0.
         worth: how many clusters of one size these are worth.
+        limits: of a score.
         share: of the stratum in the figure that is fitted; shares add up to 1.
     """
 
@@ -33,22 +34,32 @@ class Stratum:
     weights: Floats
     clusters: NDArray[np.intp]
     worth: float
+    limits: tuple[float, float]
     share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a stratum adds to the coefficients of a design, and to their covariance."""
+    """What a stratum adds to the coefficients of a design, and to their covariance.
+
+    Attributes:
+        limits: of what it adds to a mean.
+    """
 
     coefficients: Floats
     covariance: Floats
     worth: float
-    share: float
+    limits: tuple[float, float]
 
     def along(self, contrast: Floats) -> tuple[float, float]:
         """What it adds to the contrast, and to its variance."""
         variance = float(contrast @ self.covariance @ contrast)
         return float(contrast @ self.coefficients), variance if variance > _rest(contrast, self.covariance) else 0.0
+
+    def ends(self, apart: bool) -> tuple[float, float]:
+        """The least and the most that it adds to a mean, or to how far two of them are apart."""
+        least, most = self.limits
+        return (least - most, most - least) if apart else self.limits
 
     def fixed(self, contrasts: Floats) -> bool:
         """Whether any sum of the contrasts is apart from zero without any spread."""
@@ -91,20 +102,27 @@ class Fit:
 
     parts: tuple[Part, ...]
 
-    def estimates(self, contrasts: Floats, limits: tuple[float, float]) -> Iterator[tuple[float, Interval]]:
+    def estimates(self, contrasts: Floats, apart: bool) -> Iterator[tuple[float, Interval]]:
         """Each contrast with its interval: Student's, with the degrees of freedom of Welch ("The generalization of
         'Student's' problem when several different population variances are involved", Biometrika 34, 1947) and
         Satterthwaite; a part without any spread has the room that its clusters leave (`bounds.room`), and the
         squares of both add up (`bounds.widened`).
 
         Args:
-            limits: of the values; what a model says of combinations that no cell has may be beyond.
+            apart: whether these are differences of means; what a model says of combinations that no cell has may be
+                beyond what scores can be.
         """
         for contrast in contrasts:
             value = math.fsum(part.along(contrast)[0] for part in self.parts)
-            yield value, self._interval(contrast, value, limits)
+            below, above = self._reach(contrast, apart)
+            if math.isinf(below) or math.isinf(above):
+                yield value, NO_INTERVAL
+                continue
+            least, most = (math.fsum(ends) for ends in zip(*(part.ends(apart) for part in self.parts), strict=True))
+            yield value, within((min(least, value), max(most, value)), Interval(value - below, value + above))
 
-    def _interval(self, contrast: Floats, value: float, limits: tuple[float, float]) -> Interval:
+    def _reach(self, contrast: Floats, apart: bool) -> tuple[float, float]:
+        """How far below and above its value the contrast may be."""
         known: list[tuple[float, float]] = []
         below, above = [0.0], [0.0]
         for part in self.parts:
@@ -112,18 +130,14 @@ class Fit:
             if part.worth > 1 and variance:
                 known.append((variance, part.worth - 1))
                 continue
-            left, own = unseen(max(part.worth, 1.0)), added / part.share
-            below.append(part.share * left * max(own - limits[0], 0.0))
-            above.append(part.share * left * max(limits[1] - own, 0.0))
-        if not all(map(math.isfinite, (*below, *above))):
-            return NO_INTERVAL
-        total = math.fsum(variance for variance, _ in known)
-        half = 0.0
+            left, (least, most) = unseen(max(part.worth, 1.0)), part.ends(apart)
+            below.append(left * max(added - least, 0.0))
+            above.append(left * max(most - added, 0.0))
         if known:
+            total = math.fsum(variance for variance, _ in known)
             freedom = total**2 / math.fsum(variance**2 / free for variance, free in known)
-            half = student(freedom) * math.sqrt(total)
-        return within((min(limits[0], value), max(limits[1], value)),
-                      Interval(value - math.hypot(half, *below), value + math.hypot(half, *above)))
+            below[0] = above[0] = student(freedom) * math.sqrt(total)
+        return math.hypot(*below), math.hypot(*above)
 
     def test(self, contrasts: Floats) -> float | None:
         """The p of Wald's test that all the contrasts are zero.
@@ -181,7 +195,8 @@ def _part(design: Design, stratum: Stratum) -> Part:
     fitted = model.fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": False})
     few = stratum.worth / (stratum.worth - 1) if stratum.worth > 1 else 1.0
     return Part(stratum.share * (basis @ fitted.params),
-                stratum.share**2 * few * (basis @ fitted.cov_params() @ basis.T), stratum.worth, stratum.share)
+                stratum.share**2 * few * (basis @ fitted.cov_params() @ basis.T), stratum.worth,
+                (stratum.share * stratum.limits[0], stratum.share * stratum.limits[1]))
 
 
 def _swapped(clusters: float) -> float:
