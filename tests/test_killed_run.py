@@ -23,6 +23,7 @@ from strategies.catalogue import REASONING
 COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
 QUESTIONS = Path(__file__).parent / "data" / "hotpotqa_195"
 AT_ONCE, KILLS = 16, 5
+CALLS = 3 * 195 * (1 + 1 + 1 + 1 + 4)  # the last strategy asks for two sub-questions, each, and the question
 
 
 def reply(body):
@@ -44,44 +45,44 @@ def settings(folder, url) -> Path:
     return path
 
 
-def begun(path, log) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([*COMMAND, str(path), "--json"], stdout=subprocess.DEVNULL, stderr=log)
-
-
-def made(run: Path) -> tuple[bytes, list[tuple[str, str, str]]]:
-    """The summary and the hash of every result."""
+def made(run: Path) -> tuple[list[tuple[str, str, str]], bytes]:
+    """The hash of every result, and the summary."""
     with contextlib.closing(sqlite3.connect(run / "records.sqlite")) as connection:
         rows = connection.execute("SELECT cell, question, hash FROM records ORDER BY cell, question").fetchall()
-    return (run / "summary.json").read_bytes(), rows
+    return rows, (run / "summary.json").read_bytes()
 
 
-def calls(requests) -> Counter[str]:
-    return Counter(json.dumps(body, sort_keys=True) for body, _ in requests)
+def journal(run: Path) -> list[str]:
+    """The text of every reply in the journal."""
+    with contextlib.closing(sqlite3.connect(run / "records.sqlite")) as connection:
+        return sorted(text for text, in connection.execute("SELECT json_extract(reply, '$.text') FROM calls"))
 
 
-def test_killed_five_times_and_continued_a_run_is_the_one_that_was_never_disturbed(serve, tmp_path):
-    server = serve(lambda body: {"text": reply(body), "delay": 0.002})
+def test_killed_five_times_and_continued_a_run_is_the_one_that_was_never_disturbed(serve, tmp_path, ragbed):
+    server = serve(reply)
     path, run = settings(tmp_path, server.url), tmp_path / "runs" / "matrix"
     with (tmp_path / "log").open("wb") as log:
-        assert begun(path, log).wait() == 0
-        undisturbed, once = made(run), calls(server.requests)
-        assert len(undisturbed[1]) == 5 * 3 * 195
-        assert set(once.values()) == {1}
-
-        run.rename(run.with_name("undisturbed"))
-        server.requests.clear()
-        for enough in sorted(random.Random(4).sample(range(50, len(once) - 200), KILLS)):
-            child = begun(path, log)
+        for enough in sorted(random.Random(4).sample(range(50, CALLS - 200), KILLS)):
+            child = subprocess.Popen([*COMMAND, str(path), "--json"], stdout=subprocess.DEVNULL, stderr=log)
             while len(server.requests) < enough:
                 assert child.poll() is None
                 time.sleep(0.002)
             child.kill()
             child.wait()
             assert not (run / "summary.json").exists()
-        assert begun(path, log).wait() == 0
-    again = calls(server.requests)
-    assert again.keys() == once.keys()
-    summary, hashes = made(run)
-    assert hashes == undisturbed[1]  # first: a summary can only differ alone where the code changed in between
-    assert summary == undisturbed[0]
-    assert sum(again.values()) - len(again) <= KILLS * AT_ONCE
+    assert ragbed("run", path)[0] == 0
+    hashes, summary = made(run)
+    assert len(hashes) == 5 * 3 * 195
+
+    calls = Counter(json.dumps(body, sort_keys=True) for body, _ in server.requests)
+    assert len(calls) == CALLS
+    assert calls.total() - CALLS <= KILLS * AT_ONCE
+    assert journal(run) == sorted(reply(json.loads(body)) for body in calls)
+
+    # What is never disturbed, over the same replies: every record anew from the journal, in one sitting.
+    server.requests.clear()
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert server.requests == []
+    hashes_undisturbed, summary_undisturbed = made(run)
+    assert hashes == hashes_undisturbed  # first: a summary can only differ alone where the code changed in between
+    assert summary == summary_undisturbed
