@@ -12,7 +12,8 @@ class CallLimits(BaseModel):
             asks it to wait counts, what it waits for a place behind other calls does not.
         attempts: requests sent before a failure is final. One that is refused for the number of requests (HTTP 429)
             is no failure: it is sent again while there is time.
-        concurrency: calls at once to one model, at most; fewer while its server refuses them for their number.
+        concurrency: calls at once to one model, at most; fewer while its server refuses them for their number. One for
+            a local model, whose server keeps the beginning of one prompt.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

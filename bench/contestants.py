@@ -164,7 +164,7 @@ def _run_settings(url: str, folder: Path, numbers: range) -> RunSettings:
     return check_settings({
         "name": "run", "out": str(folder), "benchmark": {"kind": "crest", "path": str(path)},
         "models": f"{url}#instant", "reasoning": "direct", "layout": "documents_first", "conditions": "given",
-        "judge": "lexical", "concurrency": AT_ONCE, "calls": {"calls": {"concurrency": AT_ONCE}}}, "bench")
+        "judge": "lexical", "concurrency": AT_ONCE}, "bench")
 
 
 def _crest_row(number: int) -> dict[str, Any]:

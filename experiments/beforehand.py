@@ -4,13 +4,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agents.context import Context, least_tokens
-from documents.errors import ReplayMiss
 from documents.types import Chunk
 from experiments.cells import Cell
 from experiments.evidence.gold import missing_documents
 from experiments.evidence.resources import Resources
 from experiments.metrics.scored import may_refuse
-from experiments.question import Benchmark, Question
+from experiments.question import Benchmark
 from experiments.settings import RunSettings
 
 
@@ -74,19 +73,11 @@ def _too_long(settings: RunSettings, cells: Sequence[Cell], resources: Resources
         if context is None or cell.searched or key in told:
             continue
         told.add(key)
-        shown = (_placed(resources, cell, question) for question in resources.benchmark.questions)
+        shown = (resources.placed_if_known(cell, question) for question in resources.benchmark.questions)
         least = [_least(chunks, context, settings.limits.max_tokens, sizes) for chunks in shown]
         over = [size for size in least if size is not None]
         if over:
             yield _cannot_fit(cell, context, settings.limits.max_tokens, over, len(least))
-
-
-def _placed(resources: Resources, cell: Cell, question: Question) -> Sequence[Chunk]:
-    """What is placed; nothing where a replay does not know it, which its record will say."""
-    try:
-        return resources.placed(cell, question).chunks
-    except ReplayMiss:
-        return ()
 
 
 def _least(chunks: Sequence[Chunk], context: Context, reply: int, sizes: dict[str, int]) -> int | None:

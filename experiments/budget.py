@@ -13,9 +13,9 @@ _FORM = "expected dollars=N, tokens=N or seconds=N; none in place of a number li
 
 class Budget(BaseModel):
     """What a run may spend. When it is spent no further question begins, those under way end, and the run stops; the
-    same command with a larger budget continues it. So a budget is passed by at most what the questions under way
-    still ask for: as many as `concurrency` says, of every model. A replay spends nothing and has no budget. Where a
-    file of settings names several benchmarks, each is a run, with this budget of its own.
+    same command with a larger budget continues it. So a budget is passed by at most what the questions under way still
+    ask for: `concurrency` of every model. A replay spends nothing and has no budget. Where a file of settings names
+    several benchmarks, each is a run, with this budget of its own.
 
     Attributes:
         dollars: in US dollars, for all calls that the run's journal holds, the judge's and those of earlier sittings

@@ -19,11 +19,11 @@ from experiments.cells import Cell
 from experiments.evidence.gold import match
 from experiments.evidence.opening import open_resources
 from experiments.evidence.resources import Resources
+from experiments.jobs import Beginning, Job, beginning_of, jobs_of, side_by_side
 from experiments.judging.ask import ask_judge, graded_of
 from experiments.manifest import prepare_run
 from experiments.outset import outset_of
 from experiments.play import CellPlayer
-from experiments.question import Question
 from experiments.record import Record
 from experiments.results import make_record, make_result, scored_result
 from experiments.settings import RunSettings
@@ -33,15 +33,6 @@ from experiments.sub_questions import subs_of
 from experiments.summary import summarise
 from experiments.window import in_window
 from retrieval.build import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One question in one cell. `place` is the cell's in the run's order."""
-
-    cell: Cell
-    place: int
-    question: Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +96,7 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
     with ExitStack() as undone:
         undone.callback(beginning.close)
         done = set() if again else beginning.done()
-        jobs = [job for job in _jobs(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
+        jobs = [job for job in jobs_of(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
         over = _Over(spending, settings.folder, cells, len(benchmark.questions))
         stage = _interruptible(watch.stage, lambda: over.check(done) if jobs else None)
         resources = Resources(benchmark, settings.seed, exemplars)
@@ -182,13 +173,6 @@ def _start_up_kept() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _jobs(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
-    """By question, then by cell: prompts that share their documents stay together."""
-    for question in questions:
-        for place, cell in enumerate(cells):
-            yield Job(cell, place, question)
-
-
 def _clients(resources: Resources) -> list[ModelClient]:
     """Every client once, the judge's included."""
     judge = [] if resources.judge is None else [resources.judge]
@@ -197,10 +181,12 @@ def _clients(resources: Resources) -> list[ModelClient]:
 
 async def _play(jobs: Sequence[Job], work: _Work) -> None:
     """Each model has its own window, so that a slow one does not hold up the others. Ends early with the budget."""
+    def begins(job: Job) -> Beginning:
+        return beginning_of(job, work.settings.layout, work.resources)
+
     async def of_model(name: str) -> None:
-        window = min(work.settings.concurrency, work.resources.clients[name].limits.concurrency)
-        await in_window(work.spending.affordable([job for job in jobs if job.cell.model == name]), window,
-                        work.carry_out)
+        own = side_by_side((job for job in jobs if job.cell.model == name), begins)
+        await in_window(work.spending.affordable(own), work.resources.clients[name].limits.concurrency, work.carry_out)
 
     models = list(dict.fromkeys(job.cell.model for job in jobs))
     async with work.spending.in_time():

@@ -90,6 +90,8 @@ class RunSettings(Matrix):
         seed: of what perturbations draw, and strategies; several are a factor. Intervals are drawn by the first.
         exclude: parts of the product that are left out.
         include: matrices that are added to what is left.
+        concurrency: questions under way at once with one model, and so its calls, at most: short for
+            `calls.calls.concurrency`, whose place it takes where it is given. A local model is asked one by one.
     """
 
     name: Annotated[str, AfterValidator(_folder_name)]
@@ -118,7 +120,7 @@ class RunSettings(Matrix):
     limits: Limits = Limits()
     calls: ModelSettings = ModelSettings()
     budget: Budget = Budget()
-    concurrency: int = Field(default=8, ge=1, le=1024)
+    concurrency: int | None = Field(default=None, ge=1, le=1024)
 
     @model_validator(mode="before")
     @classmethod
@@ -158,6 +160,14 @@ class RunSettings(Matrix):
     def seed(self) -> int:
         """The first seed, which decides what is no factor of cells."""
         return self.seeds[0]
+
+    @property
+    def asking(self) -> ModelSettings:
+        """How models are called: `calls`, with the run's own `concurrency` where it has one."""
+        if self.concurrency is None:
+            return self.calls
+        limits = self.calls.calls.model_copy(update={"concurrency": self.concurrency})
+        return self.calls.model_copy(update={"calls": limits})
 
     @property
     def folder(self) -> Path:

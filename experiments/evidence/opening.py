@@ -67,11 +67,11 @@ async def _open_models(settings: RunSettings, cells: Sequence[Cell], calls: bool
                        resources: Resources, stack: contextlib.AsyncExitStack) -> None:
     for name in dict.fromkeys(cell.model for cell in cells):
         resources.clients[name] = await stack.enter_async_context(
-            open_model(name, settings.calls, calls=calls, known=known.get(name)))
+            open_model(name, settings.asking, calls=calls, known=known.get(name)))
     if isinstance(settings.judge, ModelJudge):
         name = settings.judge.model
         resources.judge = resources.clients.get(name) or await stack.enter_async_context(
-            open_model(name, settings.calls, calls=calls, known=known.get(name)))
+            open_model(name, settings.asking, calls=calls, known=known.get(name)))
 
 
 def index_folder(settings: RunSettings, retriever: Dense, format: Format) -> Path:

@@ -124,6 +124,13 @@ class Resources:
             self._placed[key] = self._changed(cell, question, self._placing.chunks(cell, question))
         return self._placed[key]
 
+    def placed_if_known(self, cell: Cell, question: Question) -> Sequence[Chunk]:
+        """The chunks that are placed; none where a replay does not know them, which the record will say."""
+        try:
+            return self.placed(cell, question).chunks
+        except ReplayMiss:
+            return ()
+
     def shown(self, cell: Cell, question: Question) -> Shown:
         """What a search returns under the cell's condition."""
         if not cell.searched:

@@ -1,0 +1,71 @@
+"""Jobs: one question in one cell each, in an order in which a server computes what prompts share once."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby, islice
+
+from experiments.cells import Cell
+from experiments.evidence.resources import Resources
+from experiments.question import Question
+from strategies.types import Layout
+
+_TOGETHER = 16  # questions whose jobs may change places: progress stays by question
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One question in one cell. `place` is the cell's in the run's order."""
+
+    cell: Cell
+    place: int
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a prompt begins with.
+
+    Attributes:
+        first: names the least that is worth keeping: the first passage.
+        rest: all of it, so that what sorts next to each other shares the most.
+    """
+
+    first: tuple[object, ...]
+    rest: tuple[tuple[str, str, int, int], ...] = ()
+
+
+def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
+    """By question, then by cell."""
+    return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
+
+
+def side_by_side(jobs: Iterable[Job], beginning: Callable[[Job], Beginning]) -> Iterator[Job]:
+    """The jobs, which stand by question, with those together whose prompts begin alike.
+
+    Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
+    each other, within groups of a few questions. The order is else as it was.
+    """
+    questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
+    while group := list(chain.from_iterable(islice(questions, _TOGETHER))):
+        begun = [(beginning(job), job) for job in group]
+        turns: dict[tuple[object, ...], int] = {}
+        for begins, _ in begun:
+            turns.setdefault(begins.first, len(turns))
+        begun.sort(key=lambda one: (turns[one[0].first], one[0].rest))
+        yield from (job for _, job in begun)
+
+
+def beginning_of(job: Job, layout: Layout, resources: Resources) -> Beginning:
+    """What the job's prompts begin with, as far as it is known before anything was searched.
+
+    As published, rules, instruction and question stand before the documents, so only repeats and seeds share them.
+    """
+    cell, question = job.cell, job.question.id
+    if layout == "as_published":
+        return Beginning((question, cell.rules, cell.reasoning, cell.show))
+    if cell.searched:
+        return Beginning((question, cell.retriever, cell.format, cell.retrieval, cell.perturbation, cell.seed))
+    placed = resources.placed_if_known(cell, job.question)
+    passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
+    return Beginning((cell.separators, *passages[0][:3]) if passages else (question,), passages)

@@ -1,0 +1,95 @@
+"""The order in which questions are asked: what begins alike follows each other, and nothing else changes."""
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from experiments.benchmarks import DetectiveQa
+from experiments.cells import cells_of
+from experiments.evidence.resources import Resources
+from experiments.jobs import Beginning, beginning_of, jobs_of, side_by_side
+from experiments.settings_file import check_settings
+
+NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
+FACTORS = {"conditions": ["full", "evidence", "closed-book"], "reasoning": ["direct", "chain_of_thought"],
+           "repeats": 2, "calls": {"temperature": 1.0}}
+BENCHMARK = DetectiveQa(path=NOVELS["path"]).load()
+
+
+def orders(**settings):
+    """The beginnings of all jobs that show documents, by question and cell, and as they are asked."""
+    checked = check_settings({"name": "town", "benchmark": NOVELS, **FACTORS, **settings}, "town")
+    resources = Resources(BENCHMARK, 0)
+
+    def begins(job):
+        return beginning_of(job, checked.layout, resources)
+
+    jobs = list(jobs_of(cells_of(checked, BENCHMARK), BENCHMARK.questions))
+    asked = list(side_by_side(jobs, begins))
+    assert sorted(map(id, asked)) == sorted(map(id, jobs))
+    return [[begins(job) for job in order if job.cell.condition != "closed-book"] for order in (jobs, asked)]
+
+
+def changes(values):
+    """How often a server that keeps one beginning has to read another."""
+    return sum(now != before for before, now in pairwise([None, *values]))
+
+
+def test_questions_over_one_novel_and_repeats_read_it_once():
+    before, asked = orders()
+    assert (len(asked), changes(before), changes(asked), len(set(asked))) == (32, 16, 7, 7)
+    whole = [begins for begins in asked if begins.rest[0][2] == 0]  # from the novel's first character
+    assert (len(whole), changes(begins.first for begins in whole)) == (16, 2)
+    assert asked[:12] == whole[:12]
+
+
+def test_as_published_the_question_comes_first_and_repeats_share_what_follows_it():
+    before, asked = orders(layout="as_published", conditions="full")
+    assert (len(asked), changes(before), changes(asked)) == (16, 16, 8)
+
+
+def test_searches_of_one_retriever_stand_together():
+    retrievers = [{"name": "two", "k": 2}, {"name": "three", "k": 3}]
+    before, asked = orders(conditions="retrieved", retriever=retrievers)
+    assert (len(asked), changes(before), changes(asked)) == (32, 16, 8)
+
+
+def test_what_shares_nothing_is_asked_by_question_and_groups_are_bounded():
+    checked = check_settings({"name": "town", "benchmark": NOVELS, "conditions": "closed-book"}, "town")
+    cell, = cells_of(checked, BENCHMARK)
+    questions = [replace(BENCHMARK.questions[0], id=str(number)) for number in range(40)]
+
+    def order(first):
+        asked = side_by_side(jobs_of([cell], questions), lambda job: Beginning((first(int(job.question.id)),)))
+        return [int(job.question.id) for job in asked]
+
+    assert order(lambda number: number) == list(range(40))
+    assert order(lambda number: number % 2) == [*range(0, 16, 2), *range(1, 16, 2), *range(16, 32, 2),
+                                                *range(17, 32, 2), *range(32, 40, 2), *range(33, 40, 2)]
+
+
+@pytest.fixture
+def run_of(serve, town, ragbed):
+    server = serve(lambda body: "<Answer>A</Answer>")
+
+    def run(at_once):
+        path = town.config(server.url, file=f"town{at_once}", name=f"town{at_once}", benchmark=NOVELS, **FACTORS,
+                           concurrency=at_once)
+        status, _, err = ragbed("run", path)
+        assert status == 0, err
+        return server, json.loads((town.run.parent / f"town{at_once}" / "summary.json").read_text())
+    return run
+
+
+def test_prompts_are_sent_in_that_order_and_the_results_do_not_depend_on_it(run_of):
+    server, alone = run_of(1)
+    shown = [body["messages"][1]["content"].partition("Rules:")[0] for body, _ in server.requests]
+    shown = [text for text in shown if text.startswith("Documents:")]
+    assert (len(shown), changes(shown), len(set(shown))) == (32, 7, 7)
+    assert [text.count("Ida lit the lamp") for text in shown[:13]] == [1] * 12 + [0]
+    _, many = run_of(8)
+    assert alone["results"] == many["results"]
