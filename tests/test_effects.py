@@ -245,7 +245,7 @@ def test_a_split_of_one_leaves_room_and_no_p():
     assert (factor["p"], factor["p_holm"]) == (None, None)
     assert (factor["levels"][0]["effect_low"], factor["levels"][0]["effect_high"]) == (
         pytest.approx(-0.4875, abs=0.01), pytest.approx(0.4875, abs=0.01))  # of half a range of -1 to 1
-    assert any("No p stands" in note for note in found["notes"])
+    assert any("Without p are" in note for note in found["notes"])
 
 
 def test_a_document_with_questions_of_both_splits_is_one_cluster_worth_as_many_as_the_smaller_has():

@@ -180,6 +180,6 @@ def _on_tests(tests: Sequence[float | None]) -> list[str]:
     many = len(tests) - tests.count(None)
     return ["A mean is over all combinations of the other factors, each counting once; an effect is how far it is from "
             "the mean of the levels, that of a combination how far it is from what its two levels say when added.",
-            *(["No p stands where too few questions or documents could be drawn, of the answerable or of the "
-               "unanswerable, for so many levels."] if many < len(tests) else []),
+            *(["Without p are tests of more levels than the questions, or the documents, of one kind can tell: the "
+               "answerable or the unanswerable."] if many < len(tests) else []),
             *([f"p (Holm) is corrected for {many} tests: every factor and every interaction."] if many > 1 else [])]
