@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import csv
 import json
+from importlib.util import find_spec
 from xml.etree import ElementTree
 
 import pytest
@@ -85,6 +86,31 @@ def test_junit_fails_wrong_answers_and_says_why(finished, town, ragbed, tmp_path
     assert int(root.get("failures")) + int(root.get("errors")) == len(wrong)
 
 
+def test_junit_passes_a_right_answer_that_cites_nothing_and_says_so(serve, town, ragbed, tmp_path):
+    server = serve(lambda body: town.reply(body).replace(" [1]", ""))
+    assert ragbed("run", town.config(server.url))[0] == 0
+    right = sorted(record["result"]["question"] for record in town.records()
+                   if record["result"]["scores"]["unified"] == 1)
+    assert ragbed("export", town.run, tmp_path / "tests.xml")[0] == 0
+    suite, = ElementTree.parse(tmp_path / "tests.xml").getroot()
+    passed = {case.get("name"): case.findtext("system-out") for case in suite
+              if case.find("failure") is None and case.find("error") is None}
+    assert sorted(passed) == right
+    assert [out.partition(":")[0] for out in passed.values() if out] == ["citation_only"]
+
+
+def test_junit_skips_what_has_no_gold_and_an_answer_that_never_came_is_an_error(serve, town, ragbed, tmp_path):
+    own = town.own({"id": "open", "question": "What now?"}, {"id": "gone", "question": "Who?", "answer": "Ada"})
+    server = serve(lambda body: {"status": 400, "error": {"message": "no"}} if "Who?" in str(body) else "Nothing.")
+    path = town.config(server.url, benchmark=own, conditions="closed-book")
+    assert ragbed("run", path)[0] == 0
+    assert ragbed("export", town.run, tmp_path / "tests.xml")[0] == 0
+    root = ElementTree.parse(tmp_path / "tests.xml").getroot()
+    assert {case.get("name"): [child.tag for child in case] for case in root.iter("testcase")} == {
+        "open": ["skipped"], "gone": ["error"]}
+    assert [root.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["2", "0", "1", "1"]
+
+
 def test_hostile_answers_do_nothing_in_a_spreadsheet_or_in_xml(serve, town, ragbed, tmp_path):
     server = serve(lambda body: f"<Answer>{HOSTILE}</Answer>")
     assert ragbed("run", town.config(server.url))[0] == 0
@@ -102,7 +128,8 @@ def test_mlflow_has_a_run_for_each_cell_and_none_twice(finished, ragbed, tmp_pat
     pytest.importorskip("mlflow")
     from mlflow import MlflowClient
 
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "")  # so that it is restored
+    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE")
     uri = (tmp_path / "mlruns").as_uri()
     assert ragbed("export", finished, f"mlflow:{uri}")[0] == 0
     client = MlflowClient(tracking_uri=uri)
@@ -120,6 +147,13 @@ def test_mlflow_has_a_run_for_each_cell_and_none_twice(finished, ragbed, tmp_pat
     assert status == 0
     assert "has these results already" in out
     assert len(client.search_runs([experiment])) == 3
+
+
+def test_mlflow_in_a_database_needs_all_of_it(finished, ragbed, tmp_path):
+    pytest.importorskip("mlflow")
+    if find_spec("sqlalchemy") is not None:
+        pytest.skip("all of MLflow is installed")
+    ragbed.refuses("export", finished, f"mlflow:sqlite:///{tmp_path / 'all.db'}", says=["a database", "install mlflow"])
 
 
 def test_mlflow_without_a_place_is_one_line(finished, ragbed, monkeypatch):

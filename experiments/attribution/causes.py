@@ -15,29 +15,31 @@ class Cause:
     Attributes:
         definition: of what no cause before it took.
         holds: whether it is the cause of a case that none before it is the cause of.
+        right: whether the answer is right by its score, whatever it rests on.
     """
 
     name: str
     title: str
     definition: str
     holds: Callable[[Case], bool]
+    right: bool = False
 
 
 CAUSES: tuple[Cause, ...] = (
     Cause("right", "right",
           "The answer is right, or an unanswerable question was refused. Where gold is named some of it was in view, "
           "and where the rules ask for citations a cited passage holds gold. Closed-book: the answer is right.",
-          lambda case: case.right and not case.without_gold and not case.uncited),
-    Cause("citation_only", "citation only",
+          lambda case: case.right and not case.without_gold and not case.uncited, right=True),
+    Cause("citation_only", "right, gold not cited",
           "The answer is right with gold in view, the rules ask for citations, and no cited passage holds gold.",
-          lambda case: case.right and case.uncited),
+          lambda case: case.right and case.uncited, right=True),
     Cause("memory", "memory",
           "The answer is right although none of the gold was in view, and right closed-book too.",
-          lambda case: case.right and bool(case.known)),
+          lambda case: case.right and bool(case.known), right=True),
     Cause("unsupported", "unsupported",
           "The answer is right although none of the gold was in view, and not known to be right closed-book: a guess, "
           "evidence that is not named as gold, or memory.",
-          lambda case: case.right),
+          lambda case: case.right, right=True),
     Cause("failed", "failed",
           "No answer came: the prompt was too long, a limit or a deadline was reached, or a call failed.",
           lambda case: case.failed),
@@ -54,7 +56,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("missing_refusal", "missing refusal",
           "The question is unanswerable, or its gold was dropped, the rules offer a refusal, and it was answered.",
           lambda case: not case.answerable and case.may_refuse and not case.refused),
-    Cause("not_known", "not known",
+    Cause("not_known", "wrong closed-book",
           "Wrong, or refused, closed-book: nothing was shown that could have been read wrongly.",
           lambda case: case.closed_book),
     Cause("gold_unknown", "wrong, gold unknown",

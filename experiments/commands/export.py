@@ -12,8 +12,9 @@ from experiments.commands.options import AsJson
 def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
            to: Annotated[str, typer.Argument(metavar="TO", help=(
                "A file, whose ending says in what form: .csv and .parquet for a row for each question in each cell, "
-               ".jsonl for all that is stored of it, prompts and evidence too, .xml for JUnit; or mlflow, or "
-               "mlflow:URI."))], json: AsJson = False) -> None:
+               ".jsonl for all that is stored of it, prompts and evidence too, .xml for JUnit, where a question passes "
+               "whose answer is right by its score, whatever it cites or rests on, and fails whose answer is wrong; "
+               "or mlflow, or mlflow:URI, of a folder or a server."))], json: AsJson = False) -> None:
     """Write a run's records for other tools."""
     from experiments.export import export as write
     from experiments.finished import open_finished

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
@@ -15,25 +16,37 @@ from experiments.export.material import Material
 from experiments.record import Record
 from retrieval.files import why_unwritten, write_atomically
 
-RIGHT = "right"
-_FAILED = frozenset({"too_long", "budget", "timeout", "error"})  # outcomes without an answer: errors, not failures
+Kind = Literal["failure", "error", "skipped"]
+
+# What an answer that is not right is, by its cause; a failure by all others.
+_KINDS: MappingProxyType[str, Kind] = MappingProxyType({
+    "failed": "error", "unjudged": "error", "not_scored": "skipped"})
+_COUNTED: MappingProxyType[Kind, str] = MappingProxyType({
+    "failure": "failures", "error": "errors", "skipped": "skipped"})
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 has no form for
 _LONGEST = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One test as JUnit has it; `kind` and `message` are None where it passed."""
+    """One test as JUnit has it.
+
+    Attributes:
+        kind: None where it passed; what `why` and `message` then say is output of the test.
+    """
 
     name: str
-    kind: Literal["failure", "error"] | None = None
+    kind: Kind | None = None
     why: str = ""
     message: str = ""
     seconds: float = 0.0
 
 
 def write_junit(material: Material, path: Path) -> None:
-    """A test passes where the answer is right, fails where it is wrong, and is an error where there is none.
+    """A test passes where the answer is right by its score, fails where it is wrong, is an error where there is none
+    or no verdict on it, and is skipped where nothing says what is right.
+
+    A right answer that rests on no gold, or cites none, passes with its cause as output.
 
     Raises:
         RunError: the benchmark has no right answers.
@@ -52,13 +65,13 @@ def write_suites(name: str, suites: Iterable[tuple[str, list[Test]]], path: Path
     """Named suites of tests as one file, there whole or not at all; RunError where it cannot be written."""
     root = Element("testsuites", name=_clean(name))
     for suite, tests in suites:
-        counts = {kind: str(sum(test.kind == kind for test in tests)) for kind in ("failure", "error")}
-        inside = SubElement(root, "testsuite", name=_clean(suite), tests=str(len(tests)), failures=counts["failure"],
-                            errors=counts["error"], skipped="0", time=f"{sum(test.seconds for test in tests):.3f}")
+        counts = {of: str(sum(test.kind == kind for test in tests)) for kind, of in _COUNTED.items()}
+        inside = SubElement(root, "testsuite", {"name": _clean(suite), "tests": str(len(tests)), **counts,
+                                                "time": f"{sum(test.seconds for test in tests):.3f}"})
         for test in tests:
             _write(inside, suite, test)
-    for kind in ("tests", "failures", "errors"):
-        root.set(kind, str(sum(int(inside.attrib[kind]) for inside in root)))
+    for counted in ("tests", *_COUNTED.values()):
+        root.set(counted, str(sum(int(inside.attrib[counted]) for inside in root)))
     whole = BytesIO()
     ElementTree(root).write(whole, encoding="utf-8", xml_declaration=True)
     try:
@@ -71,17 +84,20 @@ def _write(suite: Element, name: str, test: Test) -> None:
     case = SubElement(suite, "testcase", classname=_clean(name), name=_clean(test.name), time=f"{test.seconds:.3f}")
     if test.kind:
         SubElement(case, test.kind, type=_clean(test.why), message=_clean(test.message))
+    elif test.message:
+        SubElement(case, "system-out").text = _clean(f"{test.why}: {test.message}")
 
 
 def _test(record: Record, material: Material) -> Test:
     result = record.result
     cause = BY_NAME[material.causes[result.cell][result.question]]
-    if cause.name == RIGHT:
-        return Test(result.question, seconds=record.timing.seconds)
+    if cause.right:
+        flaw = "" if cause.name == "right" else cause.definition
+        return Test(result.question, None, cause.name, flaw, record.timing.seconds)
     failure = f": {result.failure.message}" if result.failure else ""
     said = f"; answered: {result.text}" if result.text else ""
     gold = " / ".join(material.run.questions[result.question].answers) or "none"
-    return Test(result.question, "error" if result.outcome in _FAILED else "failure", cause.name,
+    return Test(result.question, _KINDS.get(cause.name, "failure"), cause.name,
                 f"{cause.title} ({result.outcome}{failure}); gold: {gold}{said}", record.timing.seconds)
 
 

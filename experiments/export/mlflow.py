@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from documents.errors import MissingExtra, RunError, SettingsError
 from experiments.cells import FACTORS
@@ -30,12 +31,12 @@ def log_to_mlflow(run: Finished, uri: str) -> str:
     parameters; the run's files but its records are artifacts.
 
     Args:
-        uri: of the tracking server or folder; empty for that of the variable MLFLOW_TRACKING_URI.
+        uri: of the tracking server, folder or database; empty for that of the variable MLFLOW_TRACKING_URI.
 
     Raises:
         MissingExtra: MLflow is not installed.
         SettingsError: no place is named.
-        RunError: MLflow refuses.
+        RunError: MLflow refuses, or cannot write there as it is installed.
     """
     if find_spec("mlflow") is None:
         raise MissingExtra("mlflow", "mlflow")
@@ -43,10 +44,26 @@ def log_to_mlflow(run: Finished, uri: str) -> str:
     if not uri:
         raise SettingsError(f"mlflow of where? give mlflow:URI, or set {_VARIABLE}")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # its seven take minutes where nobody listens
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # MLflow refuses folders without; it still writes them
+    _check_database(uri)
     with _in_one_line(uri):
         from mlflow import MlflowClient
 
         return _log(MlflowClient(tracking_uri=uri), run)
+
+
+def _check_database(uri: str) -> None:
+    """mlflow-skinny, which the extra is, keeps nothing in databases, and says so of something else."""
+    from mlflow.store.db.db_types import DATABASE_ENGINES
+
+    if urlsplit(uri).scheme.partition("+")[0] in DATABASE_ENGINES and find_spec("sqlalchemy") is None:
+        raise RunError(f"MLflow at {_shown(uri)}: a database needs the whole of MLflow; pip install mlflow, or give a "
+                       "folder or a server")
+
+
+def _shown(uri: str) -> str:
+    """Without the user and password that it may hold."""
+    return uri.rpartition("@")[2]
 
 
 @contextmanager
@@ -57,7 +74,7 @@ def _in_one_line(uri: str) -> Iterator[None]:
         yield
     except (MlflowException, OSError, ImportError) as error:
         first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise RunError(f"MLflow at {uri.rpartition('@')[2]}: {first[:300]}") from error
+        raise RunError(f"MLflow at {_shown(uri)}: {first[:300]}") from error
 
 
 def _log(client: MlflowClient, run: Finished) -> str:
