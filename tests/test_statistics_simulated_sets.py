@@ -7,7 +7,8 @@ import pytest
 from experiments.comparing.every import comparisons
 from experiments.metrics import aggregate
 from experiments.metrics.aggregate import share_among
-from experiments.statistics import Clusters
+from experiments.question import Gold, Question
+from experiments.statistics import Clusters, clusters
 
 TIMES = 250  # the standard error of a share of 0.95 is 0.014
 LEAST, MOST = 0.915, 0.985
@@ -69,6 +70,18 @@ def test_intervals_of_clustered_shares_cover_where_wilsons_does_not(share, part)
     assert found > covered(sets, "em", share, resamples=2)
     alone = [share_among([row.scores["em"] == 1 for row in rows], names(30, 4)) for rows in sets]
     assert np.mean([one["low"] <= share <= one["high"] for one in alone]) == found
+
+
+@pytest.mark.parametrize("documents", [6, 9])
+def test_intervals_over_few_documents_cover_where_those_by_question_do_not(documents):
+    rng = np.random.default_rng(documents)
+    sets = [[Row({"f1": float(np.clip(0.5 + value / 6, 0, 1)), "em": float(value < 0)})
+             for value in by_document(rng, documents, 20, 0.3)] for _ in range(TIMES)]
+    of = clusters([Question(str(at), "?", ("x",), True, gold=(Gold(name),))
+                   for at, name in enumerate(names(documents, 20))]).of
+    for name in ("f1", "em"):
+        assert covered(sets, name, 0.5, list(of.values())) >= LEAST
+        assert covered(sets, name, 0.5) < 0.85
 
 
 def cited(rng, documents, each):
