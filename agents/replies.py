@@ -10,6 +10,9 @@ from strategies.types import Reply, Usage
 Pricer = Callable[[int, int, int], "float | None"]
 
 
+_MOST_TOKENS = 10**9  # of one call, far beyond any context
+
+
 class BadJson(ValueError):
     """The body is not JSON."""
 
@@ -98,7 +101,8 @@ def _usage(data: Mapping[str, Any], price: Pricer) -> Usage:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    """Tokens; 0 where the value is no number of them that a call could use."""
+    return value if type(value) is int and 0 < value <= _MOST_TOKENS else 0
 
 
 def _refuse(constant: str) -> NoReturn:

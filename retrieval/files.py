@@ -5,7 +5,9 @@ import errno
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from uuid import uuid4
 
 from documents.errors import SettingsError
@@ -49,16 +51,23 @@ def unwritable(error: OSError) -> SettingsError:
                          "set RAGBED_CACHE to a folder that can be written")
 
 
+# What to do where a file cannot be written; elsewhere, its place has to be made writable.
+_REMEDIES: Mapping[int, str] = MappingProxyType({
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free space, and the same command continues"),
+    errno.ENOENT: "make the folder first", errno.ENOTDIR: "what it is to lie in is no folder; name another",
+    **dict.fromkeys((errno.EISDIR, errno.EBUSY), "that is a folder; name a file"),
+    errno.ENAMETOOLONG: "give a shorter name"})
+
+
 def why_unwritten(error: OSError) -> str:
     """Why a file of a run cannot be written, and what to do."""
-    remedy = ("free space, and the same command continues" if error.errno in (errno.ENOSPC, errno.EDQUOT) else
-              "make its folder writable, or copy that to where you can write")
+    remedy = _REMEDIES.get(error.errno or 0, "make its folder writable, or copy that to where you can write")
     return f"cannot write: {error.strerror}; {remedy}"
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all, also after a loss of power."""
-    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
+    partial = path.parent / f".{path.name}.{uuid4().hex[:8]}"
     try:
         with partial.open("xb") as stream:
             stream.write(data)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from importlib.util import find_spec
 from xml.etree import ElementTree
 
@@ -68,8 +69,35 @@ def test_json_lines_hold_the_prompts_and_the_evidence(finished, town, ragbed, tm
 
 def test_an_ending_that_is_none_is_refused_before_anything_is_written(finished, ragbed, tmp_path):
     ragbed.refuses("export", finished, tmp_path / "rows.xlsx", says=["rows.xlsx", ".csv", ".parquet", "mlflow:URI"])
-    ragbed.refuses("export", finished, tmp_path / "no" / "rows.csv", says=["No such file or directory"])
+    ragbed.refuses("export", finished, tmp_path / "no" / "rows.csv",
+                   says=["No such file or directory; make the folder first"])
     assert [path.name for path in tmp_path.iterdir() if "rows" in path.name] == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl", "xml"])
+def test_an_export_replaces_an_earlier_one_and_nothing_else(finished, ragbed, tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+    for content in (b"", None):  # an empty file, then the first export
+        if content is not None:
+            path.write_bytes(content)
+        exported(ragbed, finished, path)
+    others = {"csv": b"question,answer\n1,2\n", "parquet": b"PAR1 no table PAR1", "xml":
+              b'<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests"/>',
+              "jsonl": b'{"run": "base", "question": "Who?"}\n'}
+    path.write_bytes(others[ending])
+    ragbed.refuses("export", finished, path, says=[f"rows.{ending} is there", "name another file"])
+    assert path.read_bytes() == others[ending]
+
+
+def test_questions_folders_and_devices_are_not_exported_over(finished, town, ragbed, tmp_path):
+    questions = town.crest / "refusal.jsonl"
+    before = questions.read_bytes()
+    ragbed.refuses("export", finished, questions, says=["refusal.jsonl is there", "name another file"])
+    assert questions.read_bytes() == before
+    (tmp_path / "folder.csv").mkdir()
+    ragbed.refuses("export", finished, tmp_path / "folder.csv", says=["that is a folder; name a file"])
+    os.mkfifo(tmp_path / "pipe.csv")
+    ragbed.refuses("export", finished, tmp_path / "pipe.csv", says=["that is a device or a pipe; name a file"])
 
 
 def test_a_run_that_has_not_finished_is_not_exported(finished, ragbed, tmp_path):

@@ -287,6 +287,12 @@ async def test_openai_secrets_go_to_nobody_else(serve, monkeypatch):
     assert "secret" not in str(server.requests)
 
 
+@pytest.mark.parametrize("tokens", [10**30, -1, True, 1.5, "7", None])
+async def test_usage_that_cannot_be_is_none(serve, tokens):
+    usage = {"prompt_tokens": tokens, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": tokens}}
+    assert (await call(serve([{"text": "a", "usage": usage}]))).reply.usage == Usage(0, 2, 0, 1, None)
+
+
 async def test_broken_surrogates_become_storable_text(serve):
     body = b'{"choices": [{"message": {"content": "a\\ud800b"}, "finish_reason": "stop"}]}'
     done = await call(serve([{"body": body}]))

@@ -12,6 +12,7 @@ from experiments.export.jsonlines import write_jsonl
 from experiments.export.junit import write_junit
 from experiments.export.material import Material
 from experiments.export.mlflow import log_to_mlflow
+from experiments.export.replacing import check_replaceable
 from experiments.export.tables import write_csv, write_parquet
 from experiments.finished import Finished
 from retrieval.files import why_unwritten
@@ -29,17 +30,20 @@ def export(run: Finished, destination: str) -> str:
 
     Raises:
         SettingsError: the destination is of no known form.
-        RunError: the destination cannot be written.
+        RunError: the destination cannot be written, or is something other than an earlier export of that form.
     """
     kind, colon, uri = destination.partition(":")
-    write = FORMS.get(Path(destination).suffix.lower())
+    path = Path(destination)
+    form = path.suffix.lower()
+    write = FORMS.get(form)
     if kind != MLFLOW and write is None:
         raise SettingsError(f"{destination!r}: end the file's name in {', '.join(FORMS)}, or give {MLFLOW} or "
                             f"{MLFLOW}:URI")
     if kind == MLFLOW and (colon or write is None):
         return f"MLflow: {log_to_mlflow(run, uri)}"
     assert write is not None
-    material, path = Material(run, run.causes(run.folder.results())), Path(destination)
+    check_replaceable(path, form)
+    material = Material(run, run.causes(run.folder.results()))
     _whole(path, lambda partial: write(material, partial))
     return f"{path}: {len(run.folder.done())} records"
 
