@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cached_property
+from itertools import islice, takewhile
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
@@ -83,29 +84,51 @@ class Journal:
         self.database.put(KEEP, (key, shown, json.dumps(parameters, sort_keys=True), reply, failure))
         await self.database.durable()
 
-    def miss(self, key: str, messages: Sequence[Message]) -> ReplayMiss:
-        """The error of a replay that the journal cannot answer, with the nearest recorded prompt."""
-        if not self._prompts:
-            return ReplayMiss(f"the journal holds no call {key[:12]}, nor any other", "replay_miss", 0)
+    def miss(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> ReplayMiss:
+        """The error of a replay that the journal cannot answer: how the nearest recorded call differs."""
         wanted = "\n".join(message.content for message in messages)
-        place = bisect_left(self._prompts, wanted)  # among sorted texts the nearest stands beside the place
-        at, nearest = max((_common_prefix(wanted, one), one) for one in self._prompts[max(place - 1, 0):place + 1])
-        return ReplayMiss(f"the journal holds no call {key[:12]}; the nearest recorded prompt differs from character "
-                          f"{at}: recorded {nearest[at:at + 40]!r}, asked {wanted[at:at + 40]!r}", "replay_miss", 0)
+        said = f"; {self._nearest(wanted, parameters)}" if self._prompts else ", nor any other"
+        return ReplayMiss(f"the journal holds no call {key[:12]}{said}", "replay_miss", 0)
+
+    def _nearest(self, wanted: str, parameters: Mapping[str, Any]) -> str:
+        place = bisect_left(self._prompts, (wanted, ""))  # among sorted texts the nearest stands beside the place
+        same = [key for _, key in takewhile(lambda one: one[0] == wanted, islice(self._prompts, place, None))]
+        if same:
+            return self._apart(same, parameters)
+        at, nearest = max((_common_prefix(wanted, one), one) for one, _ in self._prompts[max(place - 1, 0):place + 1])
+        return (f"the nearest recorded prompt differs from character {at}: recorded {nearest[at:at + 40]!r}, asked "
+                f"{wanted[at:at + 40]!r}")
+
+    def _apart(self, keys: Sequence[str], parameters: Mapping[str, Any]) -> str:
+        """How a call differs from those with its prompt. A repeat has a seed of its own; what is left is the model."""
+        assert self.database is not None
+        known = [json.loads(self.database.read("SELECT parameters FROM calls WHERE key = ?", (key,))[0][0])
+                 for key in keys]
+        names, nearest = min(((_differing(one, parameters), one) for one in known), key=lambda pair: len(pair[0]))
+        if not names:
+            return "its prompt is recorded, but of another model"
+        told = ", ".join(f"{name}: recorded {nearest.get(name)!r:.80}, asked {parameters.get(name)!r:.80}"
+                         for name in names)
+        return f"its prompt is recorded with other parameters; {told}{', of another repeat' * (names == ['seed'])}"
 
     @cached_property
-    def _prompts(self) -> list[str]:
-        """Recorded prompts, sorted: a replay adds none, so they are read once."""
+    def _prompts(self) -> list[tuple[str, str]]:
+        """Recorded prompts with the key of their call, sorted: a replay adds none, so they are read once."""
         if self.database is None:
             return []
-        prompts: list[str] = []
+        prompts: list[tuple[str, str]] = []
         room = _NEAREST_OF
-        for (messages,) in self.database.rows("SELECT messages FROM calls"):
-            prompts.append("\n".join("".join(map(self.database.text, parts)) for _, parts in json.loads(messages)))
-            room -= len(prompts[-1])
+        for key, messages in self.database.rows("SELECT key, messages FROM calls"):
+            prompt = "\n".join("".join(map(self.database.text, parts)) for _, parts in json.loads(messages))
+            prompts.append((prompt, key))
+            room -= len(prompt)
             if room < 0:
                 break
         return sorted(prompts)
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def _common_prefix(one: str, other: str) -> int:

@@ -58,7 +58,7 @@ class Model:
         """The outcome of a call that the journal does not hold."""
         try:
             if self.journal.mode == "replay":
-                raise self.journal.miss(key, action.messages)
+                raise self.journal.miss(key, action.messages, self._parameters(action))
             done = await self.client.complete(action, max_tokens=self._limit(action), repeat=self.repeat,
                                               deadline=deadline)
         except CallError as error:

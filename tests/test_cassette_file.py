@@ -108,6 +108,7 @@ def changes(fields: list[dict]) -> dict[str, list]:
             "cut short": [head, *rest],
             "newer ragbed, in format 2": [{**head, "version": 2}, *rest, end],
             "no cassette": [*rest, end],
+            "benchmark.name: Field required": [{**head, "run": {**head["run"], "benchmark": {}}}, *rest, end],
             "does not say what its run was": [{**head, "run": {"name": "town"}}, *rest, end]}
 
 
@@ -116,6 +117,15 @@ def test_lines_that_do_not_fit_are_one_line_and_nothing_is_begun(ragbed, file, t
         put(file, fields, hashed="end" in fields[-1])
         ragbed.refuses("run", "--replay", file, "--out", tmp_path / "again", says=["c.gz", said])
     assert not (tmp_path / "again").exists()
+
+
+def test_a_reply_that_was_altered_under_a_fitting_hash_ends_the_replay_with_status_1(ragbed, file, tmp_path):
+    whole = lines(file)
+    call = next(line for line in whole if "call" in line)
+    call["reply"]["text"] = "<Answer>another</Answer>"
+    put(file, whole)
+    status, _, err = ragbed("run", "--replay", file, "--out", tmp_path / "again")
+    assert (status, "the results are not those of" in err, "or the file was altered" in err) == (1, True, True), err
 
 
 def test_a_file_that_unpacks_to_more_than_it_says_ends_soon(ragbed, file, monkeypatch):

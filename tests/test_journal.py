@@ -105,6 +105,23 @@ async def test_a_miss_names_the_nearest_prompt_and_is_no_call(serve, tmp_path):
     database.close()
 
 
+async def test_a_miss_of_a_recorded_prompt_names_what_else_differs(serve, tmp_path):
+    server = serve(["Norway"])
+    await ask(tmp_path / "j", server.url, ASK)
+    database = Database(tmp_path / "j", SCHEMA)
+    messages = {}
+    for name, model, changed, repeat in (("model", "other", {}, 0), ("parameter", "m", {"max_tokens": 65}, 0),
+                                         ("repeat", "m", {}, 2)):
+        async with open_model(f"{server.url}#{model}", SETTINGS, calls=False) as client:
+            asked = Model(client, Journal(database, "replay"), changed.get("max_tokens", 64), repeat)
+            messages[name] = (await asked.ask(ASK, time.monotonic() + 60)).outcome.message.partition("; ")[2]
+    database.close()
+    assert messages == {
+        "model": "its prompt is recorded, but of another model",
+        "parameter": "its prompt is recorded with other parameters; max_tokens: recorded 64, asked 65",
+        "repeat": "its prompt is recorded with other parameters; seed: recorded None, asked 2000, of another repeat"}
+
+
 async def test_misses_over_many_long_prompts_read_them_once(serve, tmp_path, monkeypatch):
     server, scans, rows = serve(lambda _: "x"), [], Database.rows
     monkeypatch.setattr(Database, "rows", lambda self, *asked: scans.append(asked) or rows(self, *asked))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agents.cassette import is_cassette, write_cassette
 from documents.errors import RunError
-from experiments.cassettes.replay import About, portable
+from experiments.cassettes.replay import About, Asked, portable
 from experiments.finished import Finished
 from experiments.manifest import manifest_of
 
@@ -47,6 +47,6 @@ def _about(run: Finished) -> About:
         raise RunError(f"{run.path}: was made by a ragbed that did not keep what searches find; give its `ragbed run` "
                        "command once with --journal replay, where what it searches is, and export it then")
     return About(name=run.name, settings=portable(run.settings),
-                 benchmark={name: made.benchmark[name] for name in ("name", "questions", "hash")},
+                 benchmark=Asked.model_validate({name: made.benchmark[name] for name in Asked.model_fields}),
                  prompts=made.prompts, judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
                  pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"])

@@ -17,7 +17,7 @@ def holdings(replay: Replay) -> dict[str, Any]:
             used += line.reply.usage if line.reply is not None else Usage()
     about, counts = replay.about, replay.cassette.counts
     return {"file": str(replay.path), "bytes": replay.path.stat().st_size, "ragbed": replay.cassette.ragbed,
-            "run": about.name, "benchmark": about.benchmark["name"], "questions": about.benchmark["questions"],
+            "run": about.name, "benchmark": about.benchmark.name, "questions": about.benchmark.questions,
             "models": about.models, "cells": about.cells, "calls": counts.get("calls", 0), "failed": failed,
             "searches": counts.get("searches", 0), "texts": counts.get("texts", 0),
             "tokens": {"prompt": used.prompt_tokens, "cached": used.cached_tokens,

@@ -22,12 +22,21 @@ LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops i
 FORMATS = ("html", "plain")
 
 
+class Asked(BaseModel):
+    """The benchmark's name, the number of its questions, and their hash."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    questions: int
+    hash: str
+
+
 class About(BaseModel):
     """What a cassette says of its run.
 
     Attributes:
         settings: resolved; without those of `LEFT_OUT`.
-        benchmark: name, number of questions, and their hash.
         models: identities by name.
         pins: hashes of what was searched, by what it is called.
         cells: what each is called.
@@ -38,7 +47,7 @@ class About(BaseModel):
 
     name: str
     settings: dict[str, Any]
-    benchmark: dict[str, str | int]
+    benchmark: Asked
     prompts: str
     judge_prompt: str
     exemplars: str | None
@@ -89,8 +98,8 @@ class Replay:
         Raises:
             RunError: they are others.
         """
-        if self.same_settings(settings) and questions != self.about.benchmark.get("hash"):
-            raise RunError(f"{self.about.benchmark.get('name')}: the questions{self.place(settings)} are not "
+        if self.same_settings(settings) and questions != self.about.benchmark.hash:
+            raise RunError(f"{self.about.benchmark.name}: the questions{self.place(settings)} are not "
                            f"those that {self.path} was recorded with; name the files of those with --set "
                            "benchmark.path=PATH")
 
