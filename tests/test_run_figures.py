@@ -41,6 +41,14 @@ def test_the_rules_that_offer_no_refusal_are_named(serve, town, ragbed):
     assert any(note.startswith("The prompts of the rules open offer no refusal") for note in run["notes"])
 
 
+def test_a_run_of_one_cell_says_that_its_questions_are_over_few_documents(serve, town, ragbed):
+    own = town.own(*({"id": str(at), "question": f"Who {at}?", "answer": "Ada", "gold_documents": [f"d{at % 2}.txt"]}
+                     for at in range(4)))
+    made = town.config(serve(town.reply).url, benchmark=own, conditions="closed-book")
+    run = json.loads(ragbed("run", made, "--json")[1])
+    assert any("too few documents to draw documents" in note for note in run["notes"])
+
+
 def test_the_small_model_is_told_of_under_any_name(tmp_path):
     entry = catalogue.entry_named(catalogue.DEFAULT)
     assert len(on_models(["SmolLM2-135M"])) == 1
