@@ -104,22 +104,11 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
             folder = beginning.begin(resources.contents())
             resources.recording.searches.begin(folder.database, mode)
             if jobs:
-                spending.recall(folder.database)
-                over.check(folder.done())
-                if mode != "replay":  # a replay gives what is there, so its figures stay until it ends
-                    folder.reopen()
-                watch.begun(Begun(cells, len(benchmark.questions), done, spending, _clients(resources)))
-                for text in beforehand(settings, cells, resources):
-                    watch.note(text)
                 work = _Work(settings, folder, resources, Journal(folder.database, mode), watch, spending)
-                with _start_up_kept():
-                    await _play(jobs, work)
-                if spending.stopped:
-                    over.end(folder.done())
+                await _sit(jobs, done, work, over)
         with _start_up_kept():
             folder.keep_cells({cell.id for cell in cells})
-            folder.finish(summarise(settings, benchmark.scheme, cells, folder,
-                                    len(resources.exemplars)))
+            folder.finish(summarise(settings, benchmark.scheme, cells, folder, len(resources.exemplars)))
         undone.pop_all()
         return folder
 
@@ -177,6 +166,29 @@ def _clients(resources: Resources) -> list[ModelClient]:
     """Every client once, the judge's included."""
     judge = [] if resources.judge is None else [resources.judge]
     return list({id(client): client for client in [*resources.clients.values(), *judge]}.values())
+
+
+async def _sit(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Work, over: _Over) -> None:
+    """Carry out what is left, as far as the budget goes.
+
+    Args:
+        done: what is left out.
+
+    Raises:
+        BudgetSpent: it was spent before the end.
+    """
+    folder, watch = work.folder, work.watch
+    work.spending.recall(folder.database)
+    over.check(folder.done())
+    if work.journal.mode != "replay":  # a replay gives what is there, so its figures stay until it ends
+        folder.reopen()
+    watch.begun(Begun(over.cells, over.questions, done, work.spending, _clients(work.resources)))
+    for text in beforehand(work.settings, over.cells, work.resources):
+        watch.note(text)
+    with _start_up_kept():
+        await _play(jobs, work)
+    if work.spending.stopped:
+        over.end(folder.done())
 
 
 async def _play(jobs: Sequence[Job], work: _Work) -> None:

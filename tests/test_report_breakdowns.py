@@ -79,7 +79,8 @@ def test_the_schemes_columns_come_first_and_the_rest_stands_apart(detective: Bea
 
 
 def test_the_first_column_is_what_the_sentences_and_the_plot_are_about(detective: BeautifulSoup) -> None:
-    assert words(detective.select_one(".headline")).startswith("b has the highest accuracy, 0.60 [0.50, 0.70]")
+    assert words(detective.select_one(".headline")).startswith(
+        "With the whole document (full), b has the highest accuracy, 0.60 [0.50, 0.70]")
     assert "Mean accuracy with its interval" in detective.select_one("#plot svg")["aria-label"]
     assert words(detective.select_one("#plot .axis-title")) == "↑ mean accuracy"
 

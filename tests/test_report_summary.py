@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import pytest
+from report_runs import Run
 
 from experiments.report.causes import causes
 from experiments.report.cells import Cell, Figure, Table, table
@@ -9,8 +10,10 @@ from experiments.report.comparisons import comparisons
 from experiments.report.cost import cost_of, front
 from experiments.report.effects import effects
 from experiments.report.entrants import entrants
-from experiments.report.verdicts import verdicts
+from experiments.report.verdicts import headlines, verdicts
 from experiments.report.words import fraction, listed, metric_words, money, percent, plural, short_name
+
+GIVEN = "With the benchmark's own passages (given), "
 
 
 def cell(reasoning, mean=0.5, condition="given", tokens=1000, **fields):
@@ -45,28 +48,76 @@ THREE = [cell("direct", 0.5), cell("draft", 0.6), cell("plan", 0.7)]
 
 def test_the_first_sentence_says_how_far_the_best_cell_is_better():
     some = said(THREE, pair("direct/given", "plan/given", 0.2, p=0.01), pair("draft/given", "plan/given", 0.1))
-    assert some[""] == ("plan has the highest unified score (gpt-4o), 0.70 [0.60, 0.80]: really better than 1 of the "
-                        "2 cells that it was tested against, not to be told apart from the other.")
+    assert some[""] == (f"{GIVEN}plan has the highest unified score (gpt-4o), 0.70 [0.60, 0.80], better by paired "
+                        "tests than 1 of the other 2; draft is 0.10 lower, a difference that chance may make over 100 "
+                        "questions.")
     both = said(THREE, pair("direct/given", "plan/given", 0.2, p=0.01), pair("plan/given", "draft/given", -0.1, p=0.02))
-    assert both[""].endswith("and is really better than each of the 2 cells that it was tested against.")
+    assert both[""].endswith(", better by paired tests than each of the other 2.")
     none = said(THREE, pair("direct/given", "plan/given", 0.2), pair("plan/given", "draft/given", -0.1))
-    assert none[""].endswith("but is not really better than any of the 2 cells that it was tested against.")
+    assert none[""].endswith("0.80]; draft is 0.10 lower, a difference that chance may make over 100 questions.")
+
+
+def test_what_differs_on_its_own_and_not_after_the_correction_is_a_third_word():
+    cells = [*THREE[1:], cell("direct", 0.1)]
+    found = said(cells, pair("draft/given", "plan/given", 0.1, p=0.01, p_holm=0.06),
+                 pair("direct/given", "plan/given", 0.6, p=0.001))
+    assert found[""].endswith("; draft is 0.10 lower, which 100 questions cannot settle.")
+    assert found["What it beats"] == (
+        "Really better than direct (+0.60 [+0.50, +0.70]). Different on its own, but not after the correction for 2, "
+        "from draft (+0.10 [+0.00, +0.20], p 0.010, corrected 0.060).")
+    assert found["Differences"].endswith("Of the 2: 1 really different, 1 on their own, none without a difference "
+                                         "that is seen.")
+
+
+def test_the_best_is_sought_among_what_could_be_put_to_use():
+    cells = [cell("direct", 0.5), cell("plan", 0.6), cell("direct", 0.8, "evidence"), cell("plan", 0.9, "evidence"),
+             cell("plan", 0.2, "closed-book"), cell("plan", 1.0, id="dropped", perturbation="drop_gold")]
+    cells[4]["metrics"]["unified"]["n"] = 60
+    found = said(cells, pair("direct/given", "plan/given", 0.1, p=0.01),
+                 pair("plan/given", "plan/evidence", 0.3, p=0.01, factor="condition"))
+    assert found[""] == (f"{GIVEN}plan has the highest unified score (gpt-4o), 0.60 [0.50, 0.70], better by paired "
+                         "tests than direct.")
+    assert found["Ceiling and floor"] == (
+        "With the gold alone (evidence) the same reaches 0.90 [0.80, 1.00], the ceiling. Without any document "
+        "(closed-book) it reaches 0.20 [0.10, 0.30] over 60 of the 100 questions, the floor.")
+
+
+@pytest.mark.parametrize(("conditions", "start"), [
+    (("given", "retrieved", "evidence"), "With retrieval (retrieved), x has"), (("evidence", "full"), "With the "
+                                                                                                      "whole "),
+    (("closed-book", "evidence"), "With the gold alone (evidence), "), (("given", "full"), "Of 4 cells, ")])
+def test_conditions_compete_in_their_order(conditions, start):
+    cells = [cell(name, 0.5 + 0.1 * (name == "x") + 0.01 * at, condition)
+             for at, condition in enumerate(conditions) for name in "xy"]
+    assert said(cells)[""].startswith(start)
+
+
+def test_the_terminal_has_the_same_sentences_from_the_summary_alone():
+    pairs = [pair("direct/given", "plan/given", 0.2, p=0.01), pair("draft/given", "plan/given", 0.1)]
+    summary = {"cells": THREE, "columns": ["unified"],
+               "comparisons": {"metric": "unified", "pairs": pairs, "notes": []}}
+    found = said(THREE, *pairs)
+    assert headlines(summary) == [found[""], found["Differences"]]
+    assert headlines({"cells": [], "columns": []}) == []
 
 
 def test_two_cells_are_named():
     two = THREE[1:]
-    assert said(two, pair("draft/given", "plan/given", 0.1, p=0.01))[""].endswith(", and is really better than draft.")
-    assert said(two, pair("draft/given", "plan/given", 0.1))[""].endswith(", but cannot be told apart from draft.")
+    assert said(two, pair("draft/given", "plan/given", 0.1, p=0.01))[""].endswith(", better by paired tests than "
+                                                                                  "draft.")
+    assert said(two, pair("draft/given", "plan/given", 0.1))[""].endswith("; draft is 0.10 lower, a difference "
+                                                                         "that chance may make over 100 questions.")
 
 
 def test_what_it_beats_has_differences_seen_from_the_best_cell():
     found = said(THREE, pair("direct/given", "plan/given", 0.2, p=0.01), pair("plan/given", "draft/given", -0.1))
     assert found["What it beats"] == (
-        "It is better than direct (+0.20 [+0.10, +0.30]). It cannot be told apart from draft (+0.10 [+0.00, +0.20]). "
-        "To be found with a probability of 80 %, a difference would have had to be about 0.15.")
-    assert found["All comparisons"] == (
-        "1 of 2 paired differences between cells is real. A difference is real where a paired test over the same "
-        "questions has p < 0.05 after Holm's correction for all 2.")
+        "Really better than direct (+0.20 [+0.10, +0.30]). No difference is seen from draft (+0.10 [+0.00, +0.20]). "
+        "So many questions would show a true difference of 0.15 with a probability of 80 %.")
+    assert found["Differences"] == (
+        "Two cells are really different where p < 0.05 in a paired test over the same questions holds after Holm's "
+        "correction for all 2 comparisons, and different on their own where it holds only before. Of the 2: 1 really "
+        "different, none on their own, 1 without a difference that is seen.")
 
 
 def test_cells_that_differ_in_more_than_one_factor_are_said_to_be_untested():
@@ -84,20 +135,21 @@ def test_too_few_questions_are_said_to_show_nothing():
 
 def test_a_cell_that_is_better_over_shared_questions_alone_is_not_hidden():
     found = said(THREE[1:], pair("plan/given", "draft/given", 0.1, p=0.01, unpaired=30))
-    assert found[""].endswith(", but is not really better than draft.")
-    assert found["What it beats"] == "Over the questions that both have, draft (-0.10 [-0.20, +0.00]) is better."
+    assert found[""].endswith("; over the questions that both have, draft is better.")
+    assert found["What it beats"] == "Over the questions that both have, draft (-0.10 [-0.20, +0.00]) is really better."
 
 
 @pytest.mark.parametrize(("cells", "first"), [
     ([], None),
     ([cell("direct", None)], "No unified score (gpt-4o) could be computed."),
-    ([cell("direct", 0.0)], "direct: unified score (gpt-4o) 0.00 [-0.10, 0.10], over 100 questions. There is no "
-                            "second cell to compare it with."),
-    ([cell("direct", 0.0), cell("plan", 0.0)], "All 2 cells have the same unified score (gpt-4o), 0.00: none is best."),
+    ([cell("direct", 0.0)], f"{GIVEN}direct has a mean unified score (gpt-4o) of 0.00 [-0.10, 0.10], over 100 "
+                            "questions. No other cell competes with it."),
+    ([cell("direct", 0.0), cell("plan", 0.0)], f"{GIVEN}both cells have the same unified "
+                                                       "score (gpt-4o), 0.00: none is best."),
     ([cell("direct", 0.5), cell("plan", 0.5), cell("draft", 0.4)],
-     "direct and plan share the highest unified score (gpt-4o), 0.50."),
-    (THREE, "plan has the highest unified score (gpt-4o), 0.70 [0.60, 0.80]. Whether that is a real difference was not "
-            "tested: ragbed compare does."),
+     f"{GIVEN}direct and plan share the highest unified score (gpt-4o), 0.50."),
+    (THREE, f"{GIVEN}plan has the highest unified score (gpt-4o), 0.70 [0.60, 0.80]. Whether that is a real "
+            "difference was not tested: ragbed compare does."),
     ([cell("direct", 0.5), cell("plan", 0.7, judge="lexical")],
      "The cells have different judges, so that their unified score does not compare."),
 ])
@@ -107,15 +159,16 @@ def test_the_first_sentence_of_ties_and_of_runs_with_little_to_say(cells, first)
 
 def test_a_tie_without_any_real_difference_says_so():
     found = said([cell("direct", 0.5), cell("plan", 0.5), cell("draft", 0.4)], pair("draft/given", "plan/given", 0.1))
-    assert found[""].endswith("0.50. No cell can be told apart from another.")
+    assert found[""].endswith("0.50. No cell is really different from another.")
 
 
 def test_each_condition_has_its_best_strategy():
     cells = [cell("direct", 0.5), cell("plan", 0.7), cell("direct", 0.3, "full"), cell("plan", 0.2, "full")]
     found = said(cells, pair("direct/given", "plan/given", 0.2, p=0.01), pair("direct/full", "plan/full", -0.1),
                  pair("plan/given", "plan/full", -0.5, p=0.001, factor="condition"))
-    assert found["Best of each"] == ("condition given: plan, 0.70, really better than direct. condition full: "
-                                     "direct, 0.30, not to be told apart from plan.")
+    assert found["Best of each"] == (
+        "With the benchmark's own passages (given): plan, 0.70, really better than direct. With the whole document "
+        "(full): direct, 0.30, no difference seen from plan.")
 
 
 def test_factors_that_matter_are_told_from_those_of_which_nothing_is_seen():
@@ -137,9 +190,12 @@ def test_the_cost_of_what_cannot_be_told_apart_is_said():
     cells = [cell("direct", 0.5, tokens=300), cell("draft", 0.6, tokens=400), cell("plan", 0.7, tokens=1200)]
     found = said(cells, pair("direct/given", "plan/given", 0.2, p=0.01), pair("draft/given", "plan/given", 0.1))
     assert found["Cost"] == (
-        "draft cannot be told apart from plan and takes a third of its tokens: 400 against 1,200 tokens per "
-        "question. The dearest, plan, takes 4.0 times as much as the cheapest, direct: 1,200 against 300 tokens per "
+        "For a third of the tokens, 400 against 1,200 tokens per question, draft is 0.10 lower than plan: no "
+        "difference is seen (p 0.500). The dearest, plan, takes 4.0 times as much as the cheapest, direct: 1,200 "
+        "against 300 tokens per "
         "question. On the Pareto front, where no other cell has a higher mean for as little: direct, draft and plan.")
+    assert found[""].endswith("; draft, at a third of its tokens, is 0.10 lower, a difference that chance may make "
+                              "over 100 questions.")
     assert "Cost" not in said(THREE)
 
 
@@ -172,27 +228,56 @@ def test_the_causes_of_the_best_cell_and_of_the_best_that_searches():
                              row("direct/evidence", right=0.7, reasoning_error=0.2, not_scored=0.1),
                              row("direct/closed-book", right=0.1, not_known=0.9)]}
     found = said(cells, attribution=attribution)
-    assert found["Causes"] == ("Of 20 wrong answers of evidence: reasoning error 100 %. Of 50 wrong answers of "
-                               "retrieved: retrieval miss 70 % and reasoning error 30 %.")
+    assert found["Causes"] == ("Of 50 wrong answers of direct (the best cell): retrieval miss 70 % and reasoning error "
+                               "30 %.")
+    few = {**attribution, "cells": [row("direct/retrieved", right=0.9, retrieval_miss=0.06, reasoning_error=0.04)]}
+    assert said(cells, attribution=few)["Causes"] == (
+        "Of 10 wrong answers of direct (the best cell): retrieval miss 6 and reasoning error 4.")
     right = {"causes": attribution["causes"], "cells": [row("direct/evidence", right=1.0)], "notes": []}
     assert said(cells, attribution=right)["Causes"] == "No answer is known to be wrong."
 
 
 def test_failures_say_whether_they_stay_in_the_means():
     cells = [cell("direct", outcomes={"answered": 97, "error": 2, "too_long": 1}), cell("plan")]
-    assert said(cells)["Failures"] == "3 of 200 answers failed: 1 too long and 2 error. They stay in every mean."
+    assert said(cells)["Failures"] == "Of 200 answers, 3 failed: error 2 and too long 1. They stay in every mean."
     assert said([cell("plan")])["Failures"] == "None of 100 answers failed."
     published = said([one | {"scoring": "as-published"} for one in cells])["Failures"]
     assert "n is smaller there" in published
     assert "stay in every mean" not in published
 
 
+def test_failures_have_their_reasons_and_what_is_malformed_is_none_of_them():
+    run = Run("direct")
+    run.ask("a")
+    run.answer("direct", "a", "", outcome="error")
+    results = [record.result for record in run.records]
+    found = said([cell("direct", outcomes={"answered": 97, "error": 1, "malformed": 2})], results=results)
+    assert found["Failures"] == ("Of 100 answers, 1 failed: HTTP 500. Malformed, without an answer that could be "
+                                 "read: 2. They stay in every mean.")
+
+
+def refusing(reasoning, right, over):
+    shares = {"refusal_accuracy": right, "refused_answerable": over}
+    return cell(reasoning, metrics={"unified": {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 50}, **{
+        name: {"mean": count / n if n else None, "low": 0, "high": 1, "n": n} for name, (count, n) in shares.items()}})
+
+
+def test_refusals_name_the_cells_at_either_end():
+    found = said([refusing("direct", (13, 36), (1, 44)), refusing("draft", (28, 36), (0, 44))])
+    assert found["Refusals"] == (
+        "The cell draft rightly refuses the most, 28 of 36 unanswerable questions; direct the fewest, 13 of 36. The "
+        "cell direct needlessly refuses the most, 1 of 44 answerable questions; draft the fewest, 0 of 44.")
+    needless = said([refusing("direct", (0, 0), (4, 44)), refusing("draft", (0, 0), (4, 44))])["Refusals"]
+    assert needless == ("Every question is answerable, so that each refusal is needless. Each cell needlessly "
+                        "refuses 4 of 44 answerable questions.")
+
+
 def test_repeats_stand_together_under_the_first_of_them():
     cells = [cell("direct", mean, id=f"direct{at}", repeat=at, price=None) for at, mean in enumerate((0.5, 0.6))]
     cells += [cell("plan", mean, id=f"plan{at}", repeat=at) for at, mean in enumerate((0.8, 0.7))]
     found = said(cells, pair("direct0", "plan0", 0.2, p=0.01))
-    assert found[""] == ("plan (2 repeats) has the highest unified score (gpt-4o), 0.75, and is really better than "
-                         "direct (2 repeats).")
+    assert found[""] == (f"{GIVEN}plan (2 repeats) has the highest unified score (gpt-4o), 0.75, better by paired "
+                         "tests than direct (2 repeats).")
     together = entrants(table(cells, ["unified"])).cells
     assert [(one.id, one.n, one.prompt_tokens) for one in together] == [
         ("direct0", 200, 200_000), ("plan0", 200, 200_000)]

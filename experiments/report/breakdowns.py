@@ -13,6 +13,7 @@ from experiments.report.text import visible
 from experiments.report.words import metric_words, short_name
 
 _SHADES = 10
+_ALL = "all"  # what stands first
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def breakdowns(views: Sequence[Mapping[str, Any]], judges: Collection[str] = ())
 def _breakdown(anchor: str, view: Mapping[str, Any], judges: Collection[str]) -> Breakdown:
     keys, shaded = int(view["keys"]), bool(view["shaded"])
     groups = tuple((visible(str(name)), tuple(_line(row, keys, shaded) for row in rows))
-                   for name, rows in groupby(view["rows"], key=lambda row: row[0]))
+                   for name, rows in groupby(sorted(view["rows"], key=lambda row: row[0] != _ALL),
+                                             key=lambda row: row[0]))
     header = tuple(_head(str(words), judges) for words in view["header"])
     return Breakdown(anchor, visible(view["title"]), header, groups, keys,
                      tuple(visible(note) for note in view["notes"]), shaded)

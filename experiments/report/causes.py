@@ -8,7 +8,7 @@ from typing import Any
 from experiments.comparing.words import probability
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.text import visible
-from experiments.report.words import percent
+from experiments.report.words import part
 
 _ROOMY = 6.0  # percent of a bar's width that a number inside takes
 _RIGHT = ("right", "citation_only", "memory", "unsupported")
@@ -125,7 +125,7 @@ def _bar(cell: Cell, stored: Mapping[str, Any], every: list[Cause]) -> Bar:
         if share is None or not share.mean:
             continue
         width = 100 * share.mean
-        text = percent(share.mean) if width >= _ROOMY else ""
+        text = part(share.count or 0, share.n) if width >= _ROOMY else ""
         parts.append(Part(cause, share.count or 0, round(at, 2), round(width, 2), text))
         at += width
     return Bar(cell, int(stored["n"]), tuple(parts), shares)

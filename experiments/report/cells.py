@@ -13,6 +13,7 @@ from experiments.report.text import visible
 from experiments.report.words import metric_words, short_name
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
+_PLAIN = {"show": "question", "repeat": "0", "exemplars": "0", "layout": "documents_first"}  # not worth a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,9 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
     Args:
         columns: of the benchmark's scheme; without, all metrics are its columns.
     """
-    shared = tuple((name, _text(stored[0][name])) for name in _SHARED if stored and stored[0].get(name) is not None
-                   and len({_text(cell.get(name)) for cell in stored}) == 1)
+    values = {name: {_text(cell.get(name)) for cell in stored} for name in _SHARED}
+    shared = tuple((name, min(found)) for name, found in values.items()
+                   if len(found) == 1 and found.isdisjoint(("", _PLAIN.get(name))))
     named = labels(stored) if stored else []
     cells = tuple(_cell(number, cell, visible(label))
                   for number, (cell, label) in enumerate(zip(stored, named, strict=True), 1))

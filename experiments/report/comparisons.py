@@ -1,8 +1,9 @@
-"""The paired tests of a run's cells: as a table, the real differences first."""
+"""The paired tests of a run's cells: as tables, one for each factor, the real differences first."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from experiments.comparing.words import difference, effect, figure, probability, verdict
@@ -10,8 +11,10 @@ from experiments.report.axes import Axis, around_zero
 from experiments.report.cells import Cell, Table
 from experiments.report.text import visible
 from experiments.statistics import Comparison
+from experiments.statistics.power import ALPHA
 
-SHOWN = 12  # rows, beyond which those without a real difference are folded away
+_FEW, _LEAST = 12, 3  # rows of a factor: so many are not folded, and so many are shown however little they show
+_FIRST = ("reasoning", "condition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,15 @@ class Pair:
         """The two values of the factor, a missing one `none`."""
         before, after = (cell.factors.get(self.factor) for cell in (self.first, self.second))
         return before or "none", after or "none"
+
+    @property
+    def alone(self) -> bool:
+        """Whether they differ by their own test, though not after the correction for all."""
+        return not self.tested.real and self.tested.p is not None and self.tested.p < ALPHA
+
+    @property
+    def p(self) -> str:
+        return probability(self.tested.p)
 
     @property
     def p_holm(self) -> str:
@@ -71,63 +83,105 @@ class Row:
     before: str
     after: str
     effect: str
-    p: str
     said: str
     could: str
 
 
 @dataclass(frozen=True, slots=True)
-class Comparisons:
-    """All pairs that were tested together.
+class Group:
+    """The pairs that differ in one factor."""
 
-    Attributes:
-        zero: where no difference stands on the axis.
-        lonely: whether any pair leaves questions out that only one of its cells has a score of.
-    """
-
-    metric: str
+    factor: str
     rows: tuple[Row, ...]
-    axis: Axis
-    notes: tuple[str, ...]
-
-    @property
-    def pairs(self) -> list[Pair]:
-        return [row.pair for row in self.rows]
 
     @property
     def real(self) -> int:
         return sum(row.pair.tested.real for row in self.rows)
 
     @property
+    def alone(self) -> int:
+        return sum(row.pair.alone for row in self.rows)
+
+    @property
     def shown(self) -> int:
-        """Rows that are not folded away."""
-        return len(self.rows) if len(self.rows) <= SHOWN + 3 else max(SHOWN, min(self.real, 2 * SHOWN))
+        """Rows that are not folded away: all real ones at least."""
+        return len(self.rows) if len(self.rows) <= _FEW else max(self.real, _LEAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """Pairs that were tested together.
+
+    Attributes:
+        many: how many p is corrected for: those that are not here too.
+    """
+
+    metric: str
+    rows: tuple[Row, ...]
+    axis: Axis
+    notes: tuple[str, ...]
+    many: int
+
+    @property
+    def pairs(self) -> list[Pair]:
+        return [row.pair for row in self.rows]
+
+    @property
+    def groups(self) -> list[Group]:
+        """Reasoning first, then the condition; of each the real ones first and then by p."""
+        return [Group(factor, tuple(rows)) for factor, rows in groupby(self.rows, key=lambda row: row.pair.factor)]
+
+    @property
+    def real(self) -> int:
+        return sum(pair.tested.real for pair in self.pairs)
+
+    @property
+    def alone(self) -> int:
+        return sum(pair.alone for pair in self.pairs)
+
+    @property
+    def n(self) -> int | None:
+        """The number of questions that every pair has, and none of them more; None where they differ."""
+        found = {(pair.tested.n, pair.tested.unpaired) for pair in self.pairs}
+        n, unpaired = found.pop()
+        return None if found or unpaired else n
+
+    @property
+    def test(self) -> str | None:
+        """The test of every pair; None where they differ."""
+        found = {pair.tested.test for pair in self.pairs}
+        return found.pop() if len(found) == 1 else None
 
     @property
     def zero(self) -> float:
+        """Where no difference stands on the axis."""
         return self.axis.at(0.0)
-
-    @property
-    def lonely(self) -> bool:
-        return any(row.pair.tested.unpaired for row in self.rows)
 
     def of(self, cell: Cell) -> list[Pair]:
         """The pairs that the cell is one of."""
         return [pair for pair in self.pairs if cell.id in (pair.first.id, pair.second.id)]
 
+    def among(self, table: Table) -> Comparisons:
+        """Those of the table's cells alone, called as they are there."""
+        cells = {cell.id: cell for cell in table.cells}
+        rows = [replace(row, pair=replace(row.pair, first=cells[row.pair.first.id], second=cells[row.pair.second.id]))
+                for row in self.rows if row.pair.first.id in cells and row.pair.second.id in cells]
+        return replace(self, rows=tuple(rows))
+
 
 def comparisons(stored: Mapping[str, Any] | None, table: Table) -> Comparisons | None:
-    """The summary's comparisons, real ones first and then by p; None where it has none."""
+    """The summary's comparisons, by factor, real ones first and then by p; None where it has none."""
     cells = {cell.id: cell for cell in table.cells}
-    if not stored or not stored.get("pairs"):
+    pairs = [_pair(one, str(stored["metric"]), cells) for one in stored.get("pairs") or ()
+             if one["first"] in cells and one["second"] in cells] if stored else []
+    if not stored or not pairs:
         return None
-    pairs = [_pair(one, stored["metric"], cells) for one in stored["pairs"]
-             if one["first"] in cells and one["second"] in cells]
-    pairs.sort(key=_place)
-    bounds = [bound for pair in pairs for bound in (pair.tested.low, pair.tested.high, pair.tested.difference)]
-    axis = around_zero(bounds)
+    order = list(dict.fromkeys((*_FIRST, *(pair.factor for pair in pairs))))
+    pairs.sort(key=lambda pair: (order.index(pair.factor), *_place(pair)))
+    axis = around_zero([bound for pair in pairs
+                        for bound in (pair.tested.low, pair.tested.high, pair.tested.difference)])
     return Comparisons(visible(stored["metric"]), tuple(_row(pair, table.varying, axis) for pair in pairs), axis,
-                       tuple(visible(note) for note in stored.get("notes") or ()))
+                       tuple(visible(note) for note in stored.get("notes") or ()), len(pairs))
 
 
 def _place(pair: Pair) -> tuple[bool, float, float]:
@@ -147,18 +201,21 @@ def _row(pair: Pair, varying: Sequence[str], axis: Axis) -> Row:
     marks = None
     if tested.difference is not None and tested.low is not None and tested.high is not None:
         marks = axis.at(tested.difference), axis.at(tested.low), axis.at(tested.high)
-    said, could = _said(tested)
+    said, could = _said(pair)
     before = figure(tested.before, tested.before_low, tested.before_high)
     after = figure(tested.after, tested.after_low, tested.after_high)
-    return Row(pair, " · ".join(rest), difference(tested), marks, before, after, effect(tested), probability(tested.p),
-               said, could)
+    return Row(pair, " · ".join(rest), difference(tested), marks, before, after, effect(tested), said, could)
 
 
-def _said(tested: Comparison) -> tuple[str, str]:
+def _said(pair: Pair) -> tuple[str, str]:
+    tested = pair.tested
+    way = "higher" if (tested.difference or 0.0) > 0 else "lower"
     if tested.real:
-        return f"real: {'higher' if (tested.difference or 0.0) > 0 else 'lower'}", ""
+        return f"really {way}", ""
+    if pair.alone:
+        return f"{way} on its own", "not after the correction"
     if tested.difference is None or tested.gained == tested.lost == 0:
         return verdict(tested), ""
     if tested.smallest is None or tested.smallest > 1:
-        return "cannot be told apart", "too few questions for any difference"
-    return "cannot be told apart", f"it would take {tested.smallest:.2f}"
+        return "no difference seen", "too few questions for any"
+    return "no difference seen", f"it would take {tested.smallest:.2f}"

@@ -24,6 +24,14 @@ class Cost:
     def unit(self) -> str:
         return "dollars per question" if self.priced else "tokens per question"
 
+    @property
+    def what(self) -> str:
+        return "price" if self.priced else "tokens"
+
+    def share(self, cell: Cell, of: Cell) -> float:
+        """What one cell costs of another's cost; 1 where either's is not known."""
+        return self.of[cell.id] / self.of[of.id] if cell.id in self.of and of.id in self.of else 1.0
+
     def words(self, value: float) -> str:
         """`$0.0012`, or `1,205`."""
         return money(value) if self.priced else f"{value:,.0f}"

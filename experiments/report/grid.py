@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import mode
 
 from experiments.report.axes import Axis, quality_axis
 from experiments.report.cells import Cell, Figure, Table
+from experiments.report.fewer import on_fewer
 
 SHADES = 10
 _FIRST = ("reasoning", "condition")
@@ -18,6 +20,7 @@ class Square:
 
     Attributes:
         marks: where mean, low and high stand on the axis.
+        n: the number of questions, where it is another than most have.
     """
 
     cell: Cell
@@ -25,6 +28,7 @@ class Square:
     shade: int | None
     marks: tuple[float, float, float] | None
     best: bool
+    n: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Grids:
     """Attributes:
         factors: rows and columns.
         low, high: the lowest and highest mean.
+        n: how many questions most means are over.
+        fewer: of which cells the mean is over fewer questions than were asked, and why, in sentences.
         left_out: grids beyond those that are shown.
     """
 
@@ -49,6 +55,8 @@ class Grids:
     low: float
     high: float
     axis: Axis
+    n: int
+    fewer: tuple[str, ...]
     left_out: int
 
 
@@ -72,15 +80,17 @@ def grids(table: Table) -> Grids | None:
     low, high = min(means), max(means)
     axis = quality_axis([bound for one in figures.values() for bound in (one.mean, one.low, one.high)])
     levels = _levels(table.cells, factors[1])
+    usual = mode(sorted((one.n for one in figures.values()), reverse=True))
     others = [name for name in table.varying if name not in factors
               and not any(_follows(table.cells, name, factor) for factor in factors)]
     parts: dict[str, list[Cell]] = {}
     for cell in table.cells:
         parts.setdefault(_rest(cell, others), []).append(cell)
-    made = [Grid(rest, tuple((level, tuple(_square(cells, factors, (level, other), figures, (low, high), axis)
+    made = [Grid(rest, tuple((level, tuple(_square(cells, factors, (level, other), figures, (low, high), axis, usual)
                                            for other in levels)) for level in _levels(cells, factors[0])))
             for rest, cells in parts.items()]
-    return Grids(factors, levels, tuple(made[:_MOST]), low, high, axis, max(len(made) - _MOST, 0))
+    return Grids(factors, levels, tuple(made[:_MOST]), low, high, axis, usual, tuple(on_fewer(table)),
+                 max(len(made) - _MOST, 0))
 
 
 def _levels(cells: Sequence[Cell], factor: str) -> tuple[str, ...]:
@@ -103,16 +113,17 @@ def _rest(cell: Cell, factors: Sequence[str]) -> str:
 
 
 def _square(cells: Sequence[Cell], factors: Sequence[str], levels: Sequence[str], figures: dict[str, Figure],
-            ends: tuple[float, float], axis: Axis) -> Square | None:
+            ends: tuple[float, float], axis: Axis, usual: int) -> Square | None:
     found = [cell for cell in cells
              if cell.id in figures and [level_of(cell, name) for name in factors] == list(levels)]
     if not found:
         return None
     cell, figure = found[0], figures[found[0].id]
+    n = figure.n if figure.n != usual else None
     if figure.mean is None:
-        return Square(cell, figure, None, None, best=False)
+        return Square(cell, figure, None, None, False, n)
     low, high = ends
     shade = round((figure.mean - low) / (high - low) * SHADES) if high > low else 0
     marks = None if figure.low is None or figure.high is None else (
         axis.at(figure.mean), axis.at(figure.low), axis.at(figure.high))
-    return Square(cell, figure, shade, marks, best=high > low and figure.mean == high)
+    return Square(cell, figure, shade, marks, high > low and figure.mean == high, n)

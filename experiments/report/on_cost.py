@@ -4,14 +4,17 @@ from __future__ import annotations
 from experiments.report.cells import Cell, Table
 from experiments.report.comparisons import Comparisons
 from experiments.report.cost import Cost, front
-from experiments.report.standing import leaders, standing
-from experiments.report.words import fraction, listed
-
-_CHEAPER = 0.9  # of the best cell's cost, from which on less is worth a sentence
+from experiments.report.on_quality import both_p
+from experiments.report.standing import cheapest, leaders, standing
+from experiments.report.words import listed, portion
 
 
 def on_cost(table: Table, cost: Cost, tested: Comparisons | None) -> list[str]:
-    """The Pareto front, and the cheapest cell that cannot be told apart from the best one."""
+    """The cheapest cell that is not really different from the best one, and the Pareto front.
+
+    Args:
+        table: the cells that compete.
+    """
     known = [cell for cell in table.cells if cell.id in cost.of]
     if len(known) < 2 or len({round(cost.of[cell.id], 10) for cell in known}) == 1:
         return []
@@ -28,19 +31,17 @@ def _for_less(table: Table, cost: Cost, tested: Comparisons | None) -> str:
     if len(at_the_top) != 1:
         return ""
     best = at_the_top[0]
-    found = standing(best, tested)
-    level = [cell for cell in found.others(found.level) if cell.id in cost.of]
-    least = min(level, key=lambda cell: cost.of[cell.id], default=best)
-    share = cost.of[least.id] / cost.of[best.id]
-    if share > _CHEAPER:
+    least = cheapest(standing(best, tested), cost)
+    if least is None:
         return ""
-    of_what = "price" if cost.priced else "tokens"
-    return (f"{least.label} cannot be told apart from {best.label} and takes {fraction(share)} of its {of_what}: "
-            f"{cost.words(cost.of[least.id])} against {cost.full(cost.of[best.id])}.")
+    cell, lower = least.other(best), least.beyond(best) or 0.0
+    kind = "different on its own, not after the correction" if least.alone else "no difference is seen"
+    return (f"For {portion(cost.share(cell, best), f'the {cost.what}')}, {cost.words(cost.of[cell.id])} against "
+            f"{cost.full(cost.of[best.id])}, {cell.label} is {abs(lower):.2f} {'lower' if lower >= 0 else 'higher'} "
+            f"than {best.label}: {kind} ({both_p(least)}).")
 
 
 def _range(known: list[Cell], cost: Cost) -> str:
     least, most = (end(known, key=lambda cell: cost.of[cell.id]) for end in (min, max))
-    ratio = cost.of[most.id] / cost.of[least.id]
-    return (f"The dearest, {most.label}, takes {ratio:,.1f} times as much as the cheapest, {least.label}: "
-            f"{cost.words(cost.of[most.id])} against {cost.full(cost.of[least.id])}.")
+    return (f"The dearest, {most.label}, takes {1 / cost.share(least, most):,.1f} times as much as the cheapest, "
+            f"{least.label}: {cost.words(cost.of[most.id])} against {cost.full(cost.of[least.id])}.")

@@ -1,19 +1,25 @@
-"""Which cell is best, what it beats, and what cannot be told from it, in sentences."""
+"""Which cell is best, what it beats, and what is not settled, in sentences."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.report.cells import Cell, Figure, Table
+from experiments.report.cells import Figure, Table
 from experiments.report.comparisons import Comparisons, Pair
-from experiments.report.standing import Standing, figures, leaders, standing
-from experiments.report.words import column_words, interval, listed, metric_words, plural
+from experiments.report.contenders import setting_of
+from experiments.report.cost import Cost
+from experiments.report.standing import Standing, cheapest, figures, leaders, standing
+from experiments.report.words import column_words, interval, listed, metric_words, plural, portion
 from experiments.statistics.power import ALPHA, POWER
 
 _NAMED = 4  # cells that a sentence names
 
 
-def headline(table: Table, tested: Comparisons | None) -> str:
-    """One sentence, or two: the best cell, and how far that is certain."""
+def headline(table: Table, tested: Comparisons | None, cost: Cost) -> str:
+    """The best cell, and how far that is certain.
+
+    Args:
+        table: the cells that compete.
+    """
     known = figures(table)
     metric = column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)
     if not known:
@@ -21,17 +27,18 @@ def headline(table: Table, tested: Comparisons | None) -> str:
     if len(table.judges) > 1:
         return f"The cells have different judges, so that their {metric} does not compare."
     best, *equal = leaders(table)
-    figure = known[best.id]
+    mean, setting = mean_words(known[best.id]), setting_of(table)
     if len(table.cells) == 1:
-        return (f"{best.label}: {metric} {_words(figure)}, over {plural(figure.n, 'question')}. There is no second "
-                "cell to compare it with.")
+        return (f"{setting}, {best.label} has a mean {metric} of {mean}, over {plural(known[best.id].n, 'question')}. "
+                "No other cell competes with it.")
     if len(equal) + 1 == len(known) > 1:
-        return f"All {len(known)} cells have the same {metric}, {figure.mean or 0.0:.2f}: none is best."
+        all_ = "both" if len(known) == 2 else f"all {len(known)}"
+        return f"{setting}, {all_} cells have the same {metric}, {known[best.id].mean or 0.0:.2f}: none is best."
     if equal:
         names = listed([best.label, *(cell.label for cell in equal)])
-        unseen = "" if tested is None or tested.real else " No cell can be told apart from another."
-        return f"{names} share the highest {metric}, {figure.mean or 0.0:.2f}.{unseen}"
-    return f"{best.label} has the highest {metric}, {_words(figure)}{_against(best, tested)}"
+        unseen = "" if tested is None or tested.real else " No cell is really different from another."
+        return f"{setting}, {names} share the highest {metric}, {known[best.id].mean or 0.0:.2f}.{unseen}"
+    return f"{setting}, {best.label} has the highest {metric}, {mean}{_against(standing(best, tested), tested, cost)}"
 
 
 def on_quality(table: Table, tested: Comparisons | None) -> list[str]:
@@ -40,11 +47,14 @@ def on_quality(table: Table, tested: Comparisons | None) -> list[str]:
     if len(best) != 1 or len(table.cells) == 1 or tested is None:
         return []
     found = standing(best[0], tested)
-    said = [f"It is better than {_by(found, found.below)}."] if found.below else []
+    said = [f"Really better than {_by(found, found.below)}."] if found.below else []
+    if found.alone:
+        said.append(f"Different on its own, but not after the correction for {tested.many}, from "
+                    f"{_by(found, found.alone, tests=True)}.")
     if found.level:
-        said += [f"It cannot be told apart from {_by(found, found.level)}.", _detectable(found.level)]
+        said += [f"No difference is seen from {_by(found, found.level)}.", _detectable(found.level)]
     if found.above:
-        said.append(f"Over the questions that both have, {_by(found, found.above)} is better.")
+        said.append(f"Over the questions that both have, {_by(found, found.above)} is really better.")
     untested = len(figures(table)) - 1 - found.tested
     if found.tested and untested:
         said.append(f"{plural(untested, 'further cell')} {'was' if untested == 1 else 'were'} not tested against it, "
@@ -52,52 +62,75 @@ def on_quality(table: Table, tested: Comparisons | None) -> list[str]:
     return said
 
 
-def on_others(tested: Comparisons | None) -> list[str]:
-    """How many differences there are between all cells, and what counts as one."""
-    many = len(tested.rows) if tested else 0
-    if tested is None or many == 0:
+def on_differences(tested: Comparisons | None) -> list[str]:
+    """What the words for differences mean, and how many there are of each between all cells."""
+    if tested is None:
         return []
-    rule = f"A difference is real where a paired test over the same questions has p < {ALPHA:g}"
-    if many == 1:
-        return [f"{rule}."]
-    real = "None" if not tested.real else f"{tested.real:,}"
-    return [f"{real} of {many:,} paired differences between cells {'are' if tested.real > 1 else 'is'} real. "
-            f"{rule} after Holm's correction for all {many:,}."]
+    rule = f"p < {ALPHA:g} in a paired test over the same questions"
+    if tested.many == 1:
+        return [f"Two cells are really different where {rule}."]
+    unseen = tested.many - tested.real - tested.alone
+    return [f"Two cells are really different where {rule} holds after Holm's correction for all {tested.many:,} "
+            f"comparisons, and different on their own where it holds only before. Of the {tested.many:,}: "
+            f"{_none(tested.real)} really different, {_none(tested.alone)} on their own, {_none(unseen)} without a "
+            "difference that is seen."]
 
 
-def _against(best: Cell, tested: Comparisons | None) -> str:
-    """The end of the headline: how the best cell stands against those that it was tested against."""
+def mean_words(figure: Figure) -> str:
+    """The mean with its interval."""
+    between = interval(figure.low, figure.high)
+    return f"{figure.mean or 0.0:.2f}" + (f" {between}" if between else "")
+
+
+def both_p(pair: Pair) -> str:
+    """The test's p, and after the correction."""
+    return f"p {pair.p}" if pair.tested.p == pair.tested.p_holm else f"p {pair.p}, corrected {pair.p_holm}"
+
+
+def _against(found: Standing, tested: Comparisons | None, cost: Cost) -> str:
+    """The end of the headline: what the best cell beats, and what is the best choice beside it."""
     if tested is None:
         return ". Whether that is a real difference was not tested: ragbed compare does."
-    found = standing(best, tested)
-    beaten, whole = len(found.below), found.tested
-    if whole == 0:
+    if found.tested == 0:
         return ". No cell was tested against it: none differs from it in one factor alone."
-    if whole == 1 and not found.above:
-        other = found.others(found.below or found.level)[0].label
-        return f", and is really better than {other}." if beaten else f", but cannot be told apart from {other}."
-    if beaten == whole:
-        return f", and is really better than each of the {whole} cells that it was tested against."
-    if whole == 1:
-        return f", but is not really better than {found.others(found.above)[0].label}."
-    if not beaten:
-        return f", but is not really better than any of the {whole} cells that it was tested against."
-    level = "the other" if len(found.level) == 1 else f"the other {len(found.level)}"
-    rest = "" if found.above else f", not to be told apart from {level}"
-    return f": really better than {beaten} of the {whole} cells that it was tested against{rest}."
+    beaten = f", better by paired tests than {_beaten(found)}" if found.below else ""
+    if found.above:
+        return f"{beaten}; over the questions that both have, {found.others(found.above)[0].label} is better."
+    return f"{beaten}{_beside(found, cost)}."
 
 
-def _by(found: Standing, pairs: Sequence[Pair]) -> str:
-    """The other cells of the pairs, each with the difference and its interval."""
-    named = [f"{pair.other(found.cell).label} ({_beyond(found.cell, pair)})" for pair in pairs[:_NAMED]]
+def _beaten(found: Standing) -> str:
+    named = [cell.label for cell in found.others(found.below)]
+    if len(named) == found.tested:
+        return named[0] if len(named) == 1 else f"each of the other {len(named)}"
+    return f"{len(named)} of the other {found.tested}"
+
+
+def _beside(found: Standing, cost: Cost) -> str:
+    """The cheapest of those that are not settled, where it costs clearly less; else the nearest."""
+    cheaper = cheapest(found, cost)
+    pair = cheaper or next(iter(found.unsettled), None)
+    if pair is None:
+        return ""
+    price = f", at {portion(cost.share(pair.other(found.cell), found.cell), f'its {cost.what}')}," if cheaper else ""
+    lower = pair.beyond(found.cell) or 0.0
+    way = f"{abs(lower):.2f} {'lower' if lower > 0 else 'higher over the questions that both have'}"
+    open_ = "which {} cannot settle" if pair.alone else "a difference that chance may make over {}"
+    return f"; {pair.other(found.cell).label}{price} is {way}, {open_.format(plural(pair.tested.n, 'question'))}"
+
+
+def _by(found: Standing, pairs: Sequence[Pair], tests: bool = False) -> str:
+    """The other cells of the pairs, each with the difference and its interval, and with p where asked."""
+    named = [f"{pair.other(found.cell).label} ({_beyond(found, pair)}{f', {both_p(pair)}' if tests else ''})"
+             for pair in pairs[:_NAMED]]
     more = len(pairs) - _NAMED
     return listed(named, _NAMED) if more <= 0 else f"{', '.join(named)} and {more} more, in the table of comparisons"
 
 
-def _beyond(best: Cell, pair: Pair) -> str:
-    bounds = pair.bounds(best)
+def _beyond(found: Standing, pair: Pair) -> str:
+    bounds = pair.bounds(found.cell)
     between = f" [{bounds[0]:+.2f}, {bounds[1]:+.2f}]" if bounds else ""
-    return f"{pair.beyond(best) or 0.0:+.2f}{between}"
+    return f"{pair.beyond(found.cell) or 0.0:+.2f}{between}"
 
 
 def _detectable(pairs: Sequence[Pair]) -> str:
@@ -107,9 +140,8 @@ def _detectable(pairs: Sequence[Pair]) -> str:
         return "So few questions could show no difference."
     least, most = f"{sizes[0]:.2f}", f"{sizes[-1]:.2f}"
     needed = least if least == most else f"{least} to {most}"
-    return f"To be found with a probability of {100 * POWER:.0f} %, a difference would have had to be about {needed}."
+    return f"So many questions would show a true difference of {needed} with a probability of {100 * POWER:.0f} %."
 
 
-def _words(figure: Figure) -> str:
-    between = interval(figure.low, figure.high)
-    return f"{figure.mean or 0.0:.2f}" + (f" {between}" if between else "")
+def _none(count: int) -> str:
+    return f"{count:,}" if count else "none"

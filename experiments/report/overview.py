@@ -9,6 +9,7 @@ from experiments.report.breakdowns import breakdowns
 from experiments.report.causes import causes
 from experiments.report.cells import Table
 from experiments.report.comparisons import comparisons
+from experiments.report.contenders import contenders
 from experiments.report.cost import cost_of, front
 from experiments.report.effects import effects
 from experiments.report.entrants import entrants
@@ -26,18 +27,27 @@ def overview(view: ReportInput, table: Table, results: Sequence[Result]) -> dict
 
     A summary of an earlier version, without comparisons and the like, has fewer sections.
     """
-    summary, cost, whole = view.summary, cost_of(table.cells), entrants(table)
+    summary, cost = view.summary, cost_of(table.cells)
+    whole = entrants(table, summary.get("repeated") or ())
     tested, found = comparisons(summary.get("comparisons"), whole), effects(summary.get("effects"))
     why = causes(summary.get("attribution"), table)
+    rivals = contenders(table)
     made = {
-        "table": table, "cost": cost, "front": {cell.id for cell in front(table, cost)},
+        "table": table, "cost": cost, "front": {cell.id for cell in front(rivals, cost)},
+        "rivals": rivals if len(rivals.cells) < len(table.cells) else None,
         "verdicts": verdicts(whole, results, cost_of(whole.cells), tested, found, why), "tested": tested,
-        "effects": found, "why": why,
+        "effects": found, "why": why, "linked": bool(view.rights), "merged": len(whole.cells) < len(table.cells),
+        "right": _right(view.rights), "headline": list(view.rights) in ([], [table.quality]),
         "plot": plot(table, cost), "grids": grids(table), "tradeoff": tradeoff(summary.get("tradeoff"), table),
         "breakdowns": breakdowns(summary.get("views") or (), {cell.judge for cell in table.cells if cell.judge}),
-        "papers": papers(view, table.cells, results),
+        "papers": papers(view, table.cells, results), "facts": view.facts,
         "quality": column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)}
     return {**made, "sections": [(anchor, title) for anchor, title, there in _sections(made) if there]}
+
+
+def _right(rights: Sequence[str]) -> str:
+    """The metrics whose score of 1 means right, in words."""
+    return ", or else ".join(metric_words(name) for name in rights)
 
 
 def _sections(made: dict[str, Any]) -> list[tuple[str, str, bool]]:

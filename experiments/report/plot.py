@@ -1,4 +1,4 @@
-"""Cost against quality, one point a cell, with the Pareto front."""
+"""Cost against quality, one point a cell, with the Pareto front of those that compete."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from experiments.report.axes import Axis, cost_axis, quality_axis
 from experiments.report.cells import Cell, Figure, Table
+from experiments.report.contenders import contenders
 from experiments.report.cost import Cost, front
 from experiments.report.scatter import Scatter, Spot, beside, looks
 from experiments.report.words import column_words, cut, interval, metric_words, plural
@@ -22,12 +23,13 @@ def plot(table: Table, cost: Cost) -> Scatter | None:
     x = cost_axis([cost.of[cell.id] for cell, _, _ in found], cost.words)
     y = quality_axis([bound for _, _, one in found for bound in (one.mean, one.low, one.high)],
                      _LEAST.get(table.quality, 0.0))
-    styles, keys = looks(table)
-    best = {cell.id for cell in front(table, cost)}
+    styles, keys = looks(table, [cell for cell, _, _ in found])
+    rivals = contenders(table)
+    best, competing = ({cell.id for cell in cells} for cells in (front(rivals, cost), rivals.cells))
     heights = [y.down(figure.mean or 0.0) for _, _, figure in found]
     places = beside([x.at(cost.of[cell.id]) for cell, _, _ in found], heights)
     spots = tuple(Spot(cell, styles[cell.id], place, height, None, _up(figure, y), _lines(cell, column, figure, cost),
-                       cell.id in best)
+                       cell.id in best, cell.id not in competing)
                   for (cell, column, figure), place, height in zip(found, places, heights, strict=True))
     title = column_words(table.judges[0]) if len(table.judges) == 1 else \
         f"{metric_words(table.quality)} (judges differ: see the table)"

@@ -1,7 +1,7 @@
 """A chart of points with intervals, one a cell, as numbers that a template draws."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.report.axes import Axis
@@ -28,7 +28,7 @@ class Spot:
     Attributes:
         across, up: ends of the intervals along each axis; None where there is none.
         lines: what the point says when it is pointed at.
-        flip: whether its words stand to its left.
+        faded: whether it is drawn behind those that compete.
     """
 
     cell: Cell
@@ -39,9 +39,11 @@ class Spot:
     up: tuple[float, float] | None
     lines: tuple[str, ...]
     front: bool = False
+    faded: bool = False
 
     @property
     def flip(self) -> bool:
+        """Whether its words stand to its left."""
         return self.x > 50
 
 
@@ -51,6 +53,16 @@ class Keys:
 
     colours: tuple[str, tuple[tuple[str, int], ...]] | None
     shapes: tuple[str, tuple[tuple[str, int], ...]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The best place there is, on an upright line, and what the line and the place are called."""
+
+    x: float
+    y: float
+    line: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +80,16 @@ class Scatter:
     y_title: str
     keys: Keys
     steps: tuple[tuple[float, float, float, float], ...] = ()
+    goal: Goal | None = None
 
 
-def looks(table: Table) -> tuple[Mapping[str, Look], Keys]:
+def looks(table: Table, shown: Sequence[Cell]) -> tuple[Mapping[str, Look], Keys]:
     """A colour for each level of one factor and a shape for each of another, where two suffice to tell cells apart.
 
-    Else every cell has a pair of its own, as far as they go.
+    Else every cell has a pair of its own, as far as they go. A cell looks the same in every chart.
+
+    Args:
+        shown: the cells of the chart, whose looks alone are explained.
     """
     factors = crossed(table)
     if factors is not None:
@@ -81,13 +97,14 @@ def looks(table: Table) -> tuple[Mapping[str, Look], Keys]:
         if len(first) <= COLOURS and len(second) <= SHAPES:
             places = {cell.id: [level_of(cell, name) for name in factors] for cell in table.cells}
             of = {name: Look(first.index(one) + 1, second.index(other) + 1) for name, (one, other) in places.items()}
-            return of, Keys((factors[0], _numbered(first)), (factors[1], _numbered(second)))
+            seen = [{level_of(cell, name) for cell in shown} for name in factors]
+            return of, Keys((factors[0], _numbered(first, seen[0])), (factors[1], _numbered(second, seen[1])))
     return {cell.id: Look((cell.number - 1) % COLOURS + 1, (cell.number - 1) % SHAPES + 1) for cell in table.cells}, \
         Keys(None, None)
 
 
-def _numbered(levels: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    return tuple((level, number) for number, level in enumerate(levels, 1))
+def _numbered(levels: Sequence[str], seen: Collection[str]) -> tuple[tuple[str, int], ...]:
+    return tuple((level, number) for number, level in enumerate(levels, 1) if level in seen)
 
 
 def beside(places: Sequence[float], heights: Sequence[float], gap: float = GAP) -> list[float]:

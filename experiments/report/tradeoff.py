@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.report.axes import Axis, Tick, share_axis
 from experiments.report.cells import Cell, Figure, Table
-from experiments.report.scatter import Scatter, Spot, looks
+from experiments.report.scatter import Goal, Scatter, Spot, looks
 from experiments.report.words import cut, percent
 
 
@@ -40,21 +40,35 @@ def _chart(lines: Sequence[Line], table: Table) -> Scatter | None:
     placed = [line for line in lines if line.answered.mean is not None and line.risk.mean is not None]
     if all(line.answered.mean == 1 for line in placed):
         return None
-    x, y = _fitting([line.answered for line in placed]), _fitting([line.risk for line in placed])
-    styles, keys = looks(table)
+    share = _answerable([line.cell for line in placed])
+    x = _fitting([line.answered for line in placed], share)
+    y = _fitting([line.risk for line in placed], 0.0)
+    styles, keys = looks(table, [line.cell for line in placed])
     spots = tuple(Spot(line.cell, styles[line.cell.id], x.at(line.answered.mean or 0.0), y.down(line.risk.mean or 0.0),
                        _ends(line.answered, x.at), _ends(line.risk, y.down), _lines(line)) for line in placed)
-    return Scatter(spots, x, y, "questions answered rather than refused", "wrong among those answered", keys)
+    goal = None if share is None else Goal(
+        x.at(share), y.down(0.0), "all are answerable" if share == 1 else f"{percent(share)} are answerable",
+        "all that is answerable is answered, and nothing wrong")
+    return Scatter(spots, x, y, "questions answered rather than refused", "wrong among those answered", keys, goal=goal)
 
 
-def _fitting(figures: Sequence[Figure]) -> Axis:
-    """In percent, from 0 to 100 or the part of it that the intervals take."""
-    whole = share_axis()
-    bounds = [bound for one in figures for bound in (one.mean, one.low, one.high) if bound is not None]
+def _answerable(cells: Sequence[Cell]) -> float | None:
+    """The share of answerable questions; None where it is not known, or cells have dropped the gold of some."""
+    shares = set()
+    for cell in cells:
+        (_, over), (_, right) = (cell.of(name) or ("", Figure.of(None))
+                                 for name in ("refused_answerable", "refusal_accuracy"))
+        shares.add(over.n / (over.n + right.n) if over.n + right.n else None)
+    return shares.pop() if len(shares) == 1 else None
+
+
+def _fitting(figures: Sequence[Figure], ideal: float | None) -> Axis:
+    """In percent, from 0 to 100 or the part of it that the intervals and the ideal take."""
+    bounds = [bound for one in figures for bound in (ideal, one.mean, one.low, one.high) if bound is not None]
     low, high = max(min(bounds) - 0.05, 0.0), min(max(bounds) + 0.05, 1.0)
-    step = 5 if high - low < 0.3 else 10 if high - low < 0.6 else 20
     if high - low > 0.8:
-        return whole
+        return share_axis()
+    step = 5 if high - low < 0.3 else 10 if high - low < 0.6 else 20
     axis = Axis(low, high, ())
     return Axis(low, high, tuple(Tick(axis.at(at / 100), f"{at} %") for at in range(0, 101, step)
                                  if low - 1e-9 <= at / 100 <= high + 1e-9))

@@ -21,6 +21,7 @@ class ReportInput:
         rights: the metrics whose score of 1 means that an answer is right; of a question the first that applies.
         causes: from the results of all records, the name of each one's cause, by its cell's id and then by its
             question's.
+        facts: what the run was made of and its summary does not say, such as its sample, by name.
     """
 
     name: str
@@ -30,3 +31,4 @@ class ReportInput:
     text: Callable[[str], str]
     rights: Sequence[str] = ()
     causes: Callable[[Sequence[Result]], Mapping[str, Mapping[str, str]]] = lambda results: {}
+    facts: Sequence[tuple[str, str]] = ()

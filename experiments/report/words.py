@@ -20,6 +20,7 @@ _METRICS = {
     "tagged": "in its tags"}
 _SUB = {"sub_em": "exact match", "sub_f1": "token F1"}
 _FRACTIONS = ((1 / 2, "half"), (1 / 3, "a third"), (1 / 4, "a quarter"), (1 / 5, "a fifth"), (1 / 10, "a tenth"))
+_FEW = 20  # of which percentages would claim more than there is
 _NEAR = 0.06  # of a fraction, by how much it may be off
 
 
@@ -76,10 +77,21 @@ def percent(share: float) -> str:
     return ">99 %" if rounded == 100 and share < 1 else f"{rounded} %"
 
 
+def part(count: int, of: int) -> str:
+    """A share in percent; of few, their count."""
+    return f"{count}" if of < _FEW else percent(count / of)
+
+
 def fraction(share: float) -> str:
     """A share below 1 in words where it is near a simple one, else in percent."""
     near = [words for value, words in _FRACTIONS if abs(share - value) <= _NEAR * value]
     return near[0] if near else percent(share)
+
+
+def portion(share: float, of: str) -> str:
+    """`half its price`, `a third of its price`."""
+    words = fraction(share)
+    return f"{words} {of}" if words == "half" else f"{words} of {of}"
 
 
 def money(dollars: float) -> str:
