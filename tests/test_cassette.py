@@ -2,44 +2,35 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from offline import elsewhere
 
 from agents.cassette import Cassette
 from retrieval.build import build_index
 
 DATA = Path(__file__).parent / "data"
-ROOT = Path(__file__).parent.parent
 
 
-OFFLINE = """
-import sys
+@pytest.fixture
+def offline(tmp_path, ragbed, monkeypatch):
+    """The command in this process, in a folder and with neither models nor caches, where nothing can be connected."""
+    def refuse(*details):
+        raise AssertionError(f"connects: {details}")
 
-def refuse(event, details):
-    if event in ("socket.connect", "socket.getaddrinfo"):
-        raise SystemExit(f"{event} of {details}")
+    def run(folder: Path, *args: object) -> tuple[int, str, str]:
+        with monkeypatch.context() as patch:
+            for name in ("RAGBED_MODELS", "RAGBED_CACHE"):
+                patch.setenv(name, str(tmp_path / "empty"))
+            patch.chdir(folder)
+            patch.setattr("socket.socket.connect", refuse)
+            patch.setattr("socket.getaddrinfo", refuse)
+            return ragbed(*args)
 
-sys.addaudithook(refuse)
-from experiments.cli import main
-main()
-"""
-
-
-def elsewhere(folder: Path, *args: object, **more: str) -> subprocess.CompletedProcess[str]:
-    """The command in a folder of its own, with neither models nor caches, ended where it opens a connection."""
-    bare = {name: value for name, value in os.environ.items() if not name.startswith(("RAGBED", "OPENAI", "HF_"))}
-    empty = folder / "empty"
-    empty.mkdir(exist_ok=True)
-    bare |= {"RAGBED_MODELS": str(empty), "RAGBED_CACHE": str(folder / "cache"), "HF_HUB_OFFLINE": "1",
-             "HOME": str(empty), "PYTHONPATH": str(ROOT)} | more
-    return subprocess.run([sys.executable, "-c", OFFLINE, *map(str, args)], cwd=folder, env=bare, capture_output=True,
-                          text=True)
+    return run
 
 
 def rows(run: Path) -> list[tuple[str, str, str]]:
@@ -50,12 +41,12 @@ def rows(run: Path) -> list[tuple[str, str, str]]:
 
 
 @pytest.fixture
-def taken(tmp_path, ragbed):
+def taken(tmp_path, ragbed, offline):
     """Runs a settings file, exports it, closes the server, and makes the run again in another folder."""
     other = tmp_path / "other machine"
     other.mkdir()
 
-    def take(path: Path, server, gone=()) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    def take(path: Path, server, gone=(), there=offline) -> Path:
         status, _, err = ragbed("run", path)
         assert status == 0, err
         run = tmp_path / "runs" / path.stem
@@ -64,24 +55,23 @@ def taken(tmp_path, ragbed):
         server.close = lambda: None
         for place in gone:
             shutil.move(place, tmp_path / f"gone {Path(place).name}")
-        done = elsewhere(other, "run", "--replay", "c.gz")
-        assert done.returncode == 0, done.stderr
+        status, _, err = there(other, "run", "--replay", "c.gz")
+        assert status == 0, err
         copy = other / "runs" / path.stem
         assert (copy / "summary.json").read_bytes() == (run / "summary.json").read_bytes()
         assert rows(copy) == rows(run)
-        assert "0 calls sent" in done.stderr
-        assert "the results are those of c.gz" in done.stderr
-        return other, done
+        assert "0 calls sent" in err
+        assert "the results are those of c.gz" in err
+        return other
 
     return take
 
 
-def test_placed_evidence_with_several_strategies_is_made_again_to_the_byte(serve, town, taken, ragbed):
+def test_placed_evidence_with_several_strategies_is_made_again_to_the_byte(serve, town, taken, offline, ragbed):
     server = serve(town.reply)
-    other, _ = taken(town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "evidence"],
+    other = taken(town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "evidence"],
                                  perturbations=["none", "negatives@2", "drop_gold"]), server)
-    again = elsewhere(other, "cassette", "export", "runs/town", "--out", "again.gz")
-    assert again.returncode == 0, again.stderr
+    assert offline(other, "cassette", "export", "runs/town", "--out", "again.gz")[0] == 0
     assert (other / "again.gz").read_bytes() == (other / "c.gz").read_bytes()
     assert ragbed("verify", other / "runs" / "town")[0] == 0
 
@@ -94,7 +84,7 @@ def test_repeats_replay_each_their_own_reply_and_failures_fail_again(serve, town
         return {"status": 400} if number % 5 == 4 else f"<Answer>{number} [1]</Answer>"
 
     server = serve(moody)
-    other, _ = taken(town.config(server.url, repeats=2, concurrency=1), server)
+    other = taken(town.config(server.url, repeats=2, concurrency=1), server)
     results = [json.loads(result) for _, _, result in rows(other / "runs" / "town")]
     assert len({one["text"] for one in results if one["outcome"] == "answered"}) == 10
     assert sorted(one["failure"]["kind"] for one in results if one["failure"]) == ["http_400"] * 2
@@ -106,17 +96,17 @@ def test_the_judge_of_a_run_is_not_asked_again(serve, town, taken):
         return '{"grade": "Correct"}' if judging else "<Answer>111 people [1]</Answer>"
 
     server = serve(reply)
-    other, _ = taken(town.config(server.url, judge=f"{server.url}#judge"), server)
+    other = taken(town.config(server.url, judge=f"{server.url}#judge"), server)
     results = [json.loads(result) for _, _, result in rows(other / "runs" / "town")]
     assert sum(one["judge_usage"]["calls"] for one in results) >= 5
 
 
 def test_searches_of_a_pool_are_given_again_without_its_embedder(serve, town, taken):
     server = serve(lambda _: "<Answer>Oslo [1]</Answer>")
-    other, _ = taken(town.config(
+    other = taken(town.config(
         server.url, benchmark={"kind": "hotpotqa", "path": str(DATA / "hotpotqa/hotpot_dev_distractor_v1.json")},
         conditions="retrieved", perturbations=["none", "negatives@2"], reasoning=["direct", "chain_of_thought"],
-        retriever=[{"k": 4}, {"k": 3, "over": "all", "name": "all@3"}]), server)
+        retriever=[{"k": 4}, {"k": 3, "over": "all", "name": "all@3"}]), server, there=elsewhere)
     searches = Cassette.open(other / "c.gz").counts["searches"]
     questions = json.loads((DATA / "hotpotqa/hotpot_dev_distractor_v1.json").read_text())
     assert searches == 2 * len(questions)  # one for each retriever, whatever the strategies and perturbations
@@ -140,7 +130,7 @@ def own(town):
 def test_a_run_over_an_index_is_made_again_without_the_index(serve, town, taken, index):
     copy = Path(shutil.copytree(index, town.folder / "index"))
     server = serve(town.reply)
-    other, _ = taken(town.config(
+    other = taken(town.config(
         server.url, benchmark=own(town), conditions=["retrieved", "evidence", "full"],
         retriever={"index": str(copy), "k": 2}, perturbations=["none", "negatives@2", "gold_at@2", "shuffle"]),
         server, gone=[copy])
@@ -253,12 +243,12 @@ def test_the_benchmark_may_be_moved_and_has_to_be_the_same(town, ragbed, exporte
     assert (town.folder / "again" / "town" / "summary.json").read_bytes() == before
 
 
-def test_a_benchmark_of_the_hub_is_not_fetched_by_a_replay(town, exported):
+def test_a_benchmark_of_the_hub_is_not_fetched_by_a_replay(town, exported, offline):
     file, _ = exported()
-    done = elsewhere(town.folder, "run", "--replay", file, "--name", "hub", "--set", "benchmark.path=hub:no/such",
-                     HF_HUB_OFFLINE="0")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "hub:no/such: not in the hub's cache and is not fetched by a replay; put the files into" in done.stderr
+    status, _, err = offline(town.folder, "run", "--replay", file, "--name", "hub", "--set",
+                             "benchmark.path=hub:no/such")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "hub:no/such: not in the hub's cache and is not fetched by a replay; put the files into" in err
 
 
 def test_a_run_of_another_origin_is_refused_and_a_replay_continues(town, ragbed, exported):
