@@ -21,6 +21,7 @@ from strategies.types import Rules
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "rules", "condition", "perturbation", "show",
            "format", "repeat", "seed")
 
+PART = " · "  # between the values in what a cell is called
 _SEARCHED = ("retrieval", "retriever", "format")
 
 
@@ -136,7 +137,7 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:
 
 def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
     """The row's values of these factors, in words."""
-    return " · ".join(f"{name} {row[name]}" if name in ("repeat", "seed") else str(row[name])
+    return PART.join(f"{name} {row[name]}" if name in ("repeat", "seed") else str(row[name])
                       for name in factors if row.get(name) is not None)
 
 

@@ -8,13 +8,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from documents.errors import RunError, UserError
-from experiments.cells import FACTORS, called, cells_of, labels
+from experiments.cells import FACTORS, PART, called, cells_of, labels
 from experiments.finished import Finished
 from experiments.settings_file import read_settings
 from experiments.store import RunFolder
 
 _NEAREST = 3
-_PART = " · "
 
 
 def question_named(ids: Sequence[str], name: str) -> int:
@@ -79,9 +78,9 @@ def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[st
 def fitting(known: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
     """Of cells by label, the labels of those that a name fits: a label or id, else parts of a label and values of
     factors, such as `direct · given`, all of which a cell has."""
-    parts = {part.strip() for part in name.split(_PART.strip())}
+    parts = {part.strip() for part in name.split(PART.strip())}
     return ([label for label, row in known.items() if name in (label, row["id"])]
-            or [label for label, row in known.items() if parts <= {*label.split(_PART), *_values(row)}])
+            or [label for label, row in known.items() if parts <= {*label.split(PART), *_values(row)}])
 
 
 def _values(row: Mapping[str, Any]) -> Iterator[str]:

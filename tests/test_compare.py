@@ -104,7 +104,9 @@ def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, 
     assert stored["notes"][0] in found["notes"]
     status, out, _ = ragbed("compare", repeated)
     assert status == 0
-    assert "chain_of_thought · given against direct · given: " in out
+    assert "town: corrected scoring: unified (lexical), by condition" in out
+    assert "\ndirect → chain_of_thought, evidence: " in out
+    assert "\ngiven → evidence, direct: " in out
 
 
 def test_a_gate_in_a_run_is_of_the_means_over_repeats_against_the_first_cell(repeated, ragbed):

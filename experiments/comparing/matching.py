@@ -14,10 +14,15 @@ from experiments.comparing.variants import VARIED
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A cell, and the baseline that it is compared with, by what they are called in their runs."""
+    """A cell, and the baseline that it is compared with, by what they are called in their runs.
+
+    Attributes:
+        factor: the only one in which they differ, where that is why they are compared.
+    """
 
     baseline: str
     cell: str
+    factor: str | None = None
 
 
 def every(run: Side) -> tuple[list[Match], list[str]]:
@@ -31,7 +36,7 @@ def every(run: Side) -> tuple[list[Match], list[str]]:
         raise SettingsError(f"{run.path}: there is no second cell that differs from another in one factor alone; give "
                             f"another run's folder too, or a --baseline, out of: {', '.join(run.cells)}")
     called = {cell.row["id"]: label for label, cell in run.cells.items()}
-    return [Match(called[first.row["id"]], called[second.row["id"]]) for _, first, second in pairs], notes
+    return [Match(called[first.row["id"]], called[second.row["id"]], factor) for factor, first, second in pairs], notes
 
 
 def within(run: Side, wanted: Sequence[str], baseline: str | None) -> list[Match]:

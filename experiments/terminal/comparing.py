@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from experiments.cells import PART
 from experiments.comparing import Finding, Findings, Gate, find, read_side
 from experiments.comparing.flips import flips
 from experiments.comparing.gates_as_tests import Passed, write_gates
@@ -19,6 +20,7 @@ from experiments.garbage import no_collections
 from experiments.metrics import shown_name
 from experiments.terminal.display import note, print_json, print_table, say
 
+_MANY = 12  # comparisons of a table above which those that are not real are not told one by one
 _BAR = 40  # characters of the longest bar
 
 
@@ -84,20 +86,30 @@ def _find(paths: tuple[Path, Path | None], wanted: Wanted, gates: Sequence[Gate]
 def _show(findings: Findings, with_flips: bool) -> None:
     for metric, group in groupby(findings.found, key=lambda one: one.comparison.metric):
         found = list(group)
-        print_table(*_table(findings, found),
-                    title=f"{_heading(findings)}: {shown_name(metric, findings.second.judge)}")
-        for one in found:
-            say(f"{_named(findings, one)}: {verdict(one.comparison)}.")
-        say("")
+        title = f"{_heading(findings)}: {shown_name(metric, findings.second.judge)}"
+        for factor, part in groupby(found, key=lambda one: one.match.factor):
+            _show_group(findings, list(part), f"{title}, by {factor}" if factor else title)
         if with_flips:
             _show_flips(findings, found)
     for text in findings.notes:
         say(text)
 
 
+def _show_group(findings: Findings, found: Sequence[Finding], title: str) -> None:
+    """A table, and each comparison in words; of many, those that are not real in one sentence."""
+    print_table(*_table(findings, found), title=title)
+    told = found if len(found) <= _MANY else [one for one in found if one.comparison.real]
+    for one in told:
+        say(f"{_named(findings, one)}: {verdict(one.comparison)}.")
+    if len(told) < len(found):
+        say(f"No difference can be shown in {'the other ' if told else ''}{len(found) - len(told)}.")
+    say("")
+
+
 def _heading(findings: Findings) -> str:
     if findings.first is findings.second:
-        against = f" against {findings.found[0].match.baseline}," if _one_baseline(findings) else ""
+        match = findings.found[0].match
+        against = "" if match.factor else f" against {match.baseline},"
         return f"{findings.first.name}:{against} {findings.first.scoring} scoring"
     names = [findings.first.name, findings.second.name]
     names = names if names[0] != names[1] else [str(findings.first.path), str(findings.second.path)]
@@ -106,32 +118,35 @@ def _heading(findings: Findings) -> str:
 
 def _table(findings: Findings, found: Sequence[Finding]) -> tuple[list[str], list[list[str]]]:
     lonely, named = any(one.comparison.unpaired for one in found), _names_baselines(findings)
-    header = ["cell", *(["baseline"] if named else []), "n", *(["unpaired"] if lonely else []), "baseline's [95 %]",
-              "cell's [95 %]", "difference [95 %]", "up", "down", "effect", "test", "p", "p (Holm)"]
-    return header, [_row(one, named, lonely) for one in found]
-
-
-def _one_baseline(findings: Findings) -> bool:
-    return len({one.match.baseline for one in findings.found}) == 1
+    sides = ["before", "after"] if found[0].match.factor else ["baseline's", "cell's"]
+    header = [found[0].match.factor or "cell", *(["baseline"] if named else []), "n",
+              *(["unpaired"] if lonely else []), *(f"{side} [95 %]" for side in sides), "difference [95 %]",
+              "up", "down", "effect", "test", "p", "p (Holm)"]
+    return header, [_row(findings, one, named, lonely) for one in found]
 
 
 def _names_baselines(findings: Findings) -> bool:
-    """Whether a baseline needs a name beside its cell: there are several, or it has another one in the other run."""
-    if findings.first is findings.second:
-        return not _one_baseline(findings)
-    return any(one.match.cell != one.match.baseline for one in findings.found)
+    """Whether a baseline needs a name beside its cell: it has another one in the other run."""
+    return findings.first is not findings.second and any(
+        one.match.cell != one.match.baseline for one in findings.found)
 
 
 def _named(findings: Findings, one: Finding) -> str:
-    return f"{one.match.cell} against {one.match.baseline}" if _names_baselines(findings) else one.match.cell
+    """By the two values of the factor in which alone the cells differ, and what else the second is called."""
+    match = one.match
+    if match.factor is None:
+        return f"{match.cell} against {match.baseline}" if _names_baselines(findings) else match.cell
+    before, after = (str(cell.levels[match.factor]) for cell in findings.cells(match))
+    rest = [part for part in match.cell.split(PART) if part != after]
+    return f"{before} → {after}" + (f", {PART.join(rest)}" if rest else "")
 
 
-def _row(one: Finding, named: bool, lonely: bool) -> list[str]:
+def _row(findings: Findings, one: Finding, named: bool, lonely: bool) -> list[str]:
     made = one.comparison
     figures = [figure(made.before, made.before_low, made.before_high),
                figure(made.after, made.after_low, made.after_high), difference(made), _count(made.gained),
                _count(made.lost)]
-    return [one.match.cell, *([one.match.baseline] if named else []), str(made.n),
+    return [one.match.cell if named else _named(findings, one), *([one.match.baseline] if named else []), str(made.n),
             *([str(made.unpaired)] if lonely else []), *figures, effect(made), made.test, probability(made.p),
             probability(made.p_holm)]
 
