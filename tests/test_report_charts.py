@@ -1,80 +1,18 @@
 """The report's charts and tables: what they draw, out of which part of the summary, and what stands beside them."""
 import pytest
-from bs4 import BeautifulSoup
+from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
 
 from experiments.metrics.aggregate import share_of
-from experiments.report import ReportInput, write_report
 from experiments.report.cells import table
 from experiments.report.cost import cost_of
 from experiments.report.grid import crossed, grids
 from experiments.report.plot import plot
 from experiments.report.tradeoff import tradeoff
 
-HOSTILE = '<img src=x onerror="alert(1)">'
-CONDITIONS = ("retrieved", "evidence", "closed-book")
-
-
-def cell(reasoning, condition="retrieved", mean=0.5, tokens=1000, **fields):
-    searched = condition == "retrieved"
-    figure = {"mean": mean, "low": max(mean - 0.1, 0.0), "high": min(mean + 0.1, 1.0), "n": 50}
-    return {"id": f"{reasoning}/{condition}", "model": "m", "reasoning": reasoning, "condition": condition,
-            "rules": "closed-book" if condition == "closed-book" else "grounded", "perturbation": None,
-            "retrieval": "once" if searched else None, "retriever": "dense" if searched else None, "repeat": 0,
-            "judge": None, "scoring": "corrected", "n": 50, "outcomes": {"answered": 45, "refused": 5},
-            "metrics": {"em": figure}, "usage": {"prompt_tokens": 50 * tokens, "completion_tokens": 0, "calls": 50,
-                                                 "price": None}, **fields}
-
-
-def pair(first, second, difference=-0.1, p=0.2, **fields):
-    return {"factor": "reasoning", "first": first, "second": second, "n": 50, "clusters": 50, "unpaired": 0,
-            "before": 0.5, "before_low": 0.4, "before_high": 0.6, "after": 0.5 + difference,
-            "after_low": 0.35 + difference, "after_high": 0.6 + difference, "difference": difference,
-            "low": difference - 0.1, "high": difference + 0.1, "gained": 9, "lost": 4, "test": "McNemar", "p": p,
-            "p_holm": p, "odds": 2.25, "dz": None, "smallest": 0.2, **fields}
-
-
-def level(name, mean, effect, **fields):
-    return {"level": name, "mean": mean, "low": mean - 0.1, "high": mean + 0.1, "effect": effect,
-            "effect_low": effect - 0.05, "effect_high": effect + 0.05, "n": 100, **fields}
-
-
-CELLS = [cell(reasoning, condition, 0.2 * at + 0.1 * step, 100 * (at + 1) * (step + 1))
-         for at, condition in enumerate(CONDITIONS) for step, reasoning in enumerate(("direct", HOSTILE))]
-CAUSES = [{"name": "right", "title": "right", "definition": "It is right."},
-          {"name": "retrieval_miss", "title": "retrieval miss", "definition": "Not in view."},
-          {"name": "format", "title": "format", "definition": HOSTILE}]
-SUMMARY = {
-    "columns": ["em"], "cells": CELLS, "notes": [], "views": [], "published": [],
-    "comparisons": {"metric": "em", "notes": ["p (Holm) is corrected for 2 comparisons."], "pairs": [
-        pair("direct/retrieved", f"{HOSTILE}/retrieved"),
-        pair("direct/evidence", f"{HOSTILE}/evidence", 0.3, p=0.001, unpaired=2)]},
-    "effects": {"metric": "em", "notes": ["A note."], "factors": [
-        {"factor": "reasoning", "p": 0.2, "p_holm": 0.2,
-         "levels": [level("direct", 0.4, -0.02), level(HOSTILE, 0.45, 0.02)]},
-        {"factor": "condition", "p": 1e-6, "p_holm": 3e-6, "levels": [level("evidence", 0.7, 0.3)]}],
-        "interactions": [{"factors": ["reasoning", "condition"], "p": 0.3, "p_holm": 0.3,
-                          "cells": [level("", 0.5, 0.0, levels=["direct", "evidence"])]}]},
-    "attribution": {"causes": CAUSES, "notes": ["See `ragbed attribute`."], "joint": [
-        {"cell": "direct/retrieved", "evidence": "direct/evidence", "n": 50, "both": 20, "lost": 12, "gained": 8,
-         "neither": 10, "kept": share_of(20, 32), "mended": share_of(0, 0), "p": 0.5, "p_holm": 0.5}], "cells": [
-        {"cell": one["id"], "n": 50, "causes": {"right": share_of(20, 50), "retrieval_miss": share_of(30, 50),
-                                                 "format": share_of(0, 50)}} for one in CELLS]},
-    "tradeoff": [{"cell": one["id"], "answered": share_of(40, 50), "risk": share_of(10, 40)} for one in CELLS]}
-
-
-def page(folder, summary, rights=()):
-    path = folder / "report.html"
-    write_report(ReportInput("r", summary, {}, [], {}.__getitem__, rights), path)
-    return BeautifulSoup(path.read_bytes(), "html.parser")
-
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     return page(tmp_path_factory.mktemp("report"), SUMMARY)
-
-
-def words(tag):
-    return " ".join(tag.get_text(" ").split())
 
 
 def test_the_sections_are_linked_in_order(report):
@@ -203,18 +141,6 @@ def test_what_follows_from_the_condition_does_not_tell_cells_apart():
     assert made.cells[0].label == "direct · retrieved"
 
 
-def test_effects_have_means_intervals_and_words(report):
-    rows = report.select_one("table.effects").select("tbody tr")
-    assert [words(row) for row in rows] == [
-        "reasoning no effect seen, p 0.200, p (Holm) 0.200", "direct 0.40 [0.30, 0.50] -0.02 [-0.07, +0.03]",
-        f"{HOSTILE} 0.45 [0.35, 0.55] +0.02 [-0.03, +0.07]", "condition a real effect, p <0.001, p (Holm) <0.001",
-        "evidence 0.70 [0.60, 0.80] +0.30 [+0.25, +0.35]"]
-    drawn = report.select("table.effects .drawn svg")
-    assert ["apart" in one["class"] for one in drawn[:3]] == [False, False, True]
-    assert words(report.select_one("#factors summary")) == (
-        "Interactions: reasoning × condition not seen (p (Holm) 0.300)")
-
-
 def test_a_bar_has_a_part_for_each_cause_that_leads_to_its_questions(report):
     bars = report.select("#causes svg.stack")
     assert len(bars) == 6
@@ -271,50 +197,6 @@ def test_a_run_that_refuses_nothing_has_the_shares_alone(tmp_path):
     section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
     assert "No cell refused anything" in words(section)
     assert "open" in section.details.attrs
-
-
-def test_comparisons_have_the_real_ones_first_in_words(report):
-    heads = [words(head) for head in report.select("#comparisons thead th")]
-    assert heads == ["what changes", "so", "difference", "p", "before → after", "up, down", "effect size", "n"]
-    rows = [words(row) for row in report.select("#comparisons tbody tr")]
-    assert rows == [
-        f"direct → {HOSTILE} evidence, cells 3 → 4 really higher +0.30 [+0.20, +0.40] 0.001 0.50 "
-        f"[0.40, 0.60] → 0.80 [0.65, 0.90] 9 up, 4 down odds 2.25 50 2 left out",
-        f"direct → {HOSTILE} retrieved, cells 1 → 2 no difference seen it would take 0.20 -0.10 [-0.20, +0.00] "
-        f"0.200 0.50 [0.40, 0.60] → 0.40 [0.25, 0.50] 9 up, 4 down odds 2.25 50"]
-    assert "(McNemar test)" in words(report.select_one("#comparisons .hint"))
-    assert [words(title) for title in report.select("#comparisons h3")] == ["Reasoning: 1 of 2 really different"]
-
-
-def test_comparisons_are_grouped_by_factor_and_what_is_real_alone_is_said(tmp_path):
-    pairs = [pair("direct/retrieved", "direct/evidence", 0.3, p=0.01, factor="condition"),
-             pair("direct/retrieved", f"{HOSTILE}/retrieved", -0.2, p=0.02, p_holm=0.08)]
-    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": pairs, "notes": []}})
-    assert [words(title) for title in made.select("#comparisons h3")] == [
-        "Reasoning: none of 1 really different, 1 on their own", "Condition: 1 of 1 really different"]
-    row = made.select("#comparisons tbody tr")[0]
-    assert [words(row.select_one(f'[data-label="{name}"]')) for name in ("so", "p")] == [
-        "lower on its own not after the correction", "0.020 corrected 0.080"]
-    assert "over the same 50 questions" in words(made.select_one("#comparisons .hint"))
-
-
-def test_many_comparisons_are_folded(tmp_path):
-    many = [pair("direct/retrieved", f"{HOSTILE}/retrieved", p=0.01 if at < 3 else 0.5) for at in range(40)]
-    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": many, "notes": []}})
-    section = made.select_one("#comparisons")
-    shown, folded = section.select("table")
-    assert (len(shown.select("tbody tr")), len(folded.select("tbody tr"))) == (3, 37)
-    assert words(section.summary) == "37 more by reasoning: none of them really different"
-
-
-@pytest.mark.parametrize(("fields", "said"), [
-    ({"gained": 0, "lost": 0, "difference": 0.0, "low": None, "high": None}, "the same score on 50 questions"),
-    ({"n": 0, "difference": None, "low": None, "high": None}, "nothing to compare: no question of both cells has it"),
-    ({"smallest": None}, "no difference seen too few questions for any")])
-def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
-    one = pair("direct/retrieved", f"{HOSTILE}/retrieved") | fields
-    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": [one], "notes": []}})
-    assert words(made.select_one("#comparisons .said")) == said
 
 
 def test_metrics_are_defined_and_shares_of_one_question_are_counts(tmp_path):
