@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -25,6 +26,7 @@ def _quick(monkeypatch):
 async def call(server, *, deadline=None, **limits):
     settings = ModelSettings(calls=CallLimits(**limits))
     async with open_model(f"{server.url}#m", settings) as model:
+        await model.ready()
         return await model.complete(ASK, max_tokens=64, deadline=deadline)
 
 
@@ -34,20 +36,20 @@ async def failure(server, kind=CallError, **limits):
     return caught.value
 
 
-@pytest.mark.parametrize("said", ["1", lambda: format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)])
-async def test_retry_after_is_honoured_as_seconds_and_as_a_date(serve, said):
-    server = serve([{"status": 429, "headers": {"Retry-After": said if isinstance(said, str) else said()}}, "Paris"])
+@pytest.mark.parametrize("dated", [False, True])
+async def test_retry_after_is_honoured_as_seconds_and_as_a_date(serve, dated):
+    until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
+    server = serve([{"status": 429, "headers": {"Retry-After": format_datetime(until, usegmt=True) if dated else "1"}},
+                    "Paris"])
     started = time.monotonic()
     assert (await call(server)).reply.text == "Paris"
-    assert 0.9 <= time.monotonic() - started < 4
+    assert datetime.now(UTC) >= until if dated else time.monotonic() - started >= 1
 
 
 async def test_a_wait_beyond_the_deadline_fails_at_once(serve):
-    started = time.monotonic()
-    error = await failure(serve([{"status": 429, "headers": {"Retry-After": "3600"}}]), seconds=5)
-    assert error.kind == "http_429"
+    error = await failure(serve([{"status": 429, "headers": {"Retry-After": "3600"}}]), seconds=60)
+    assert (error.kind, error.attempts) == ("http_429", 1)
     assert "3600" in str(error)
-    assert time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize("said", ["soon", "-5", "nan", "inf", "Wed, 21 Oct 1015 07:28:00 GMT", "Wed, 99 Oct"])
@@ -72,14 +74,16 @@ async def test_a_question_already_over_sends_nothing(serve):
 
 
 async def test_calls_at_once_are_bounded_and_waiting_costs_the_call_nothing(serve):
-    server = serve(lambda _: {"text": "ok", "delay": 0.15})
-    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(concurrency=2, seconds=0.4))) as model:
-        done = await asyncio.gather(*(model.complete(ASK, max_tokens=9) for _ in range(8)))
+    never = threading.Event()
+    server = serve(lambda body: {"text": "ok", "delay": 0.3} if body["max_tokens"] == 9 else {"hold": never})
+    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(concurrency=2, seconds=1.2))) as model:
+        await model.ready()
+        await asyncio.gather(*(model.complete(ASK, max_tokens=9) for _ in range(10)))  # five rounds: 1.5 s
         assert server.busiest == 2
-        assert max(one.seconds for one in done) < 0.4
-        late = await asyncio.gather(*(model.complete(ASK, max_tokens=9, deadline=time.monotonic() + 0.25)
+        late = await asyncio.gather(*(model.complete(ASK, max_tokens=8, deadline=time.monotonic() + 0.3)
                                       for _ in range(6)), return_exceptions=True)
-    assert sum(isinstance(one, CallTimeout) for one in late) == 4
+    assert {type(one) for one in late} == {CallTimeout}
+    assert sum("before the call was sent" in str(one) for one in late) >= 4
 
 
 async def test_a_cancelled_call_gives_its_place_back(serve):
