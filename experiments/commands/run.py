@@ -94,8 +94,8 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
         json: AsJson = False) -> None:
     """Carry out an experiment, or continue it where it stopped.
 
-    Exit status 1: every question ended in an error, or a replay missed a call or has other results than its cassette;
-    2: something that you can mend, or the budget is spent.
+    Exit status 1: every question ended without a reply (an error, a timeout, a limit, a prompt that is too long), or a
+    replay missed a call or has other results than its cassette; 2: something that you can mend, or the budget is spent.
     """
     from documents.errors import SettingsError
     from experiments.budget import changed

@@ -4,6 +4,7 @@ from __future__ import annotations
 from experiments.store import RunFolder
 
 _SHOWN = 300  # characters of a message
+_NO_REPLY = ("error", "timeout", "budget", "too_long")
 
 
 def on_failures(folder: RunFolder, retry: str) -> list[str]:
@@ -24,8 +25,9 @@ def on_failures(folder: RunFolder, retry: str) -> list[str]:
 
 
 def all_failed(folder: RunFolder) -> bool:
-    """Whether every question ended in an error."""
-    return all(cell["outcomes"]["error"] == cell["n"] for cell in folder.summary()["cells"])
+    """Whether every question ended without any reply."""
+    return all(sum(cell["outcomes"][outcome] for outcome in _NO_REPLY) == cell["n"]
+               for cell in folder.summary()["cells"])
 
 
 def _short(message: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agents.types import Cost
@@ -130,19 +130,19 @@ class Tally:
     def figures(self) -> dict[str, Any]:
         """All of it as plain JSON."""
         spending, rate, left = self.begun.spending, self.rate(), self.seconds_left()
-        paid = spending.dollars
+        paid, unpriced = spending.dollars, self.unpriced or spending.unpriced
         return {"stage": "questions", "done": self.done, "total": self.total, "cells": len(self.begun.cells),
                 "rate": None if rate is None else round(rate, 3),
                 "seconds_left": None if left is None else round(left),
                 "tokens": {"prompt": self.prompt_tokens, "completion": self.completion_tokens},
-                "price": {"paid": None if self.unpriced else round(paid, 6),
-                          "live": None if self.unpriced else round(paid + self.replayed, 6)},
+                "price": {"paid": None if unpriced else round(paid, 6),
+                          "live": None if unpriced else round(paid + self.replayed, 6)},
                 "failed": dict(self.failed), "calls": self.calls(),
                 "budget_left": {name: round(left, 6) for name, left in spending.left().items()}}
 
     def said(self) -> str:
         """The sitting in one line, at its end."""
-        return _said(self.made, self.cost)
+        return _said(self.made, replace(self.cost, paid=None) if self.begun.spending.unpriced else self.cost)
 
     def calls(self) -> Mapping[str, int]:
         """The calls of this sitting, and the places that their servers leave them now."""
