@@ -40,7 +40,7 @@ def overview(view: ReportInput, table: Table, results: Sequence[Result]) -> dict
         "right": _right(view.rights), "headline": list(view.rights) in ([], [table.quality]),
         "plot": plot(table, cost), "grids": grids(table), "tradeoff": tradeoff(summary.get("tradeoff"), table),
         "breakdowns": breakdowns(summary.get("views") or (), {cell.judge for cell in table.cells if cell.judge}),
-        "papers": papers(view, table.cells, results), "facts": view.facts,
+        "papers": papers(view, table.cells, results), "facts": (*table.shared, *view.facts),
         "quality": column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)}
     return {**made, "sections": [(anchor, title) for anchor, title, there in _sections(made) if there]}
 
