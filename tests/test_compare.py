@@ -136,6 +136,14 @@ def test_one_of_several_repeats_is_named_by_its_id_or_the_repeat(repeated, ragbe
         (name, name) for name in ("direct · evidence · repeat 1", "chain_of_thought · evidence · repeat 1")]
 
 
+def test_cells_that_differ_in_several_factors_are_compared_where_one_is_named(serve, town, ragbed):
+    path = town.config(serve(town.reply).url, include=[{"reasoning": "least_to_most", "conditions": "closed-book"}])
+    assert ragbed("run", path)[0] == 0
+    ragbed.refuses("compare", town.run, says=["no two cells differ in one factor alone", "--baseline, out of: direct"])
+    row, = compared(ragbed, town.run, "--baseline", "direct")["comparisons"]
+    assert (row["factor"], row["second_name"]) == (None, "least_to_most · closed-book")
+
+
 def test_a_cell_has_the_same_name_in_show_attribute_and_compare(repeated, ragbed):
     for name, count in (("given · direct", 1), ("grounded", 4)):
         shown = json.loads(ragbed("show", repeated, "#2", "--cell", name, "--json")[1])["cells"]

@@ -32,9 +32,11 @@ def every(run: Side) -> tuple[list[Match], list[str]]:
         SettingsError: there are none.
     """
     pairs, notes = tested_pairs(list(run.cells.values()))
+    if len(run.cells) == 1:
+        raise SettingsError(f"{run.path}: there is no second cell to compare; give another run's folder too")
     if not pairs:
-        raise SettingsError(f"{run.path}: there is no second cell that differs from another in one factor alone; give "
-                            f"another run's folder too, or a --baseline, out of: {', '.join(run.cells)}")
+        raise SettingsError(f"{run.path}: no two cells differ in one factor alone; choose one with --baseline, out of: "
+                            f"{', '.join(run.cells)}")
     called = {cell.row["id"]: label for label, cell in run.cells.items()}
     return [Match(called[first.row["id"]], called[second.row["id"]], factor) for factor, first, second in pairs], notes
 
