@@ -7,6 +7,7 @@ from importlib import metadata, util
 from typing import Annotated, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from experiments.commands import cassette as cassettes
 from experiments.commands.ask import ask
@@ -20,6 +21,7 @@ from experiments.commands.index import index
 from experiments.commands.judge import judge
 from experiments.commands.list import list_
 from experiments.commands.models import pull
+from experiments.commands.options import Command
 from experiments.commands.report import report
 from experiments.commands.rescore import rescore
 from experiments.commands.run import run
@@ -42,12 +44,12 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 
 for command in (demo, index, search, ask, run, judge, rescore, compare, effects, attribute, convert, report, show,
                 verify, export, schema):
-    app.command()(command)
-app.command("list")(list_)
-models.command("pull")(pull)
+    app.command(cls=Command)(command)
+app.command("list", cls=Command)(list_)
+models.command("pull", cls=Command)(pull)
 app.add_typer(models, name="models")
-cassette.command("export")(cassettes.export)
-cassette.command("show")(cassettes.show)
+cassette.command("export", cls=Command)(cassettes.export)
+cassette.command("show", cls=Command)(cassettes.show)
 app.add_typer(cassette, name="cassette")
 
 _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
@@ -62,10 +64,19 @@ def main() -> None:
         _end(foreign)
     from documents.errors import UserError
     try:
-        app()
-    except UserError as error:
+        status = app(prog_name="ragbed", standalone_mode=False)
+    except (UserError, TyperException) as error:
         from experiments.terminal.display import printable
-        _end(printable(str(error)))
+        _end(printable(str(error) if isinstance(error, UserError) else _said(error)))
+    sys.exit(status)
+
+
+def _said(error: TyperException) -> str:
+    """What is amiss with the words of the command line, and where to read what it takes."""
+    context = getattr(error, "ctx", None)
+    help = f"; see `{context.command_path} --help`" if context else ""
+    said = error.format_message().replace("Value error, ", "").rstrip(".")
+    return f"{said or 'give a command'}{help}"
 
 
 def _end(reason: str) -> NoReturn:

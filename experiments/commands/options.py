@@ -1,10 +1,27 @@
 """Options that several commands share."""
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
+
+
+class Command(TyperCommand):
+    """A command that refuses an option without a value, such as an unset variable of a script leaves: it is no way of
+    leaving the option out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from documents.errors import SettingsError
+
+        valued = {name for one in self.params if isinstance(one, TyperOption) and not one.is_flag for name in one.opts}
+        for before, given in pairwise(["", *args]):
+            name = before if given == "" else given.removesuffix("=") if given.endswith("=") else ""
+            if name in valued:
+                raise SettingsError(f"{name} is given nothing; give it a value, or leave it out")
+        return super().parse_args(ctx, args)
 
 
 def _decoded(text: str) -> str:

@@ -1,0 +1,22 @@
+"""What the command line itself refuses, before any command is at work."""
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize(("args", "says"), [
+    (["run", "--limit", "x"], ["--limit", "integer", "`ragbed run --help`"]),
+    (["run", "--nope"], ["No such option: --nope"]), (["rescore", "r", "--scoring", "x"], ["'as-published'"]),
+    (["compare"], ["Missing argument 'A'"]), (["models", "nope"], ["'nope'", "`ragbed models --help`"]),
+    (["guess\x1b[31m"], ["'guess\\x1b[31m'"]), (["search", "a", "b", "--index", "i"], ["unexpected extra argument"]),
+    (["compare", "r", "--baseline", ""], ["--baseline is given nothing"]),
+    (["effects", "r", "--metric="], ["--metric is given nothing"]), (["rescore", "r", "--judge", ""], ["--judge"]),
+    (["compare", "r", "--junit", ""], ["--junit is given nothing"]), (["list"], ["Missing argument"])])
+def test_words_that_no_command_knows_and_options_without_a_value_are_one_line(ragbed, args, says):
+    ragbed.refuses(*args, says=says)
+
+
+def test_without_a_command_the_help_is_shown(ragbed):
+    status, out, err = ragbed()
+    assert (status, err) == (2, "ragbed: give a command; see `ragbed --help`\n")
+    assert "Usage: ragbed" in out
