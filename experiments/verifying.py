@@ -108,15 +108,20 @@ def _figures(run: Finished) -> Check:
 
 def _means(run: Finished, again: Mapping[str, Any]) -> Check:
     """What two formats have in common: a mean is a mean, however its interval is computed."""
-    sides = ([{"n": row["n"], "outcomes": row["outcomes"], "metrics": {
-        name: {"mean": one["mean"], "n": one["n"]} for name, one in row["metrics"].items() if name in other["metrics"]}}
-        for row, other in zip(rows, others, strict=True)]
-        for rows, others in ((run.rows, again["cells"]), (again["cells"], run.rows)))
-    known, made = sides
+    pairs = list(zip(run.rows, again["cells"], strict=True))
+    known, made = [_shared(row, other) for row, other in pairs], [_shared(other, row) for row, other in pairs]
     return Check("figures", f"{sum(len(row['metrics']) for row in made)} means against the records; all else in "
                             f"summary.json is of an older form ({format_of(run.summary)}, this ragbed's is {FORMAT}) "
                             "and not compared: the same `ragbed run` command renews it",
                  tuple(differences({"cells": known}, {"cells": made}, "", "in summary.json", "from the records")))
+
+
+def _shared(row: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts and means of a cell that another row of it has too."""
+    return {"n": row["n"],
+            "outcomes": {name: n for name, n in row["outcomes"].items() if name in other["outcomes"]},
+            "metrics": {name: {"mean": one["mean"], "n": one["n"]} for name, one in row["metrics"].items()
+                        if name in other["metrics"]}}
 
 
 def _leaves(value: Any) -> int:

@@ -80,5 +80,6 @@ def test_results_without_traces_lack_nothing_else(finished):
     folder = finished[0]
     bare, whole = list(folder.results()), list(folder.results(traces=True))
     assert whole == [record.result for record in folder.records(traces=True)]
+    assert bare == [record.result for record in folder.records()]
     assert all(result.trace for result in whole)
     assert bare == [result.model_copy(update={"trace": ()}) for result in whole]
