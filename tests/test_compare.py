@@ -240,6 +240,25 @@ def test_the_same_id_is_not_the_same_question(two, serve, town, ragbed):
     assert [row["n"] for row in found["comparisons"]] == [4]
 
 
+def test_a_gate_does_not_pass_over_what_one_run_has_alone(two, serve, town, ragbed, tmp_path):
+    town.write([town.row(number) for number in range(4)])
+    config = town.config(serve(town.reply).url, name="few", reasoning=["direct", "chain_of_thought"])
+    assert ragbed("run", config)[0] == 0
+    few, gate, path = town.run.parent / "few", ("--fail-if", "unified < baseline - 1"), tmp_path / "gates.xml"
+    ragbed.refuses("compare", two[0], few, *gate, "--junit", path, says=[
+        "--fail-if cannot be checked", "4 questions are in both runs; left out are 2 that one of them has alone; --sha",
+        "Cells without their like in the other run: 2; name those to check with --cell"])
+    suite, = ElementTree.parse(path).getroot()
+    assert [(test.get("name"), [child.tag for child in test]) for test in suite] == [
+        ("direct", []), ("questions", ["error"]), ("cells", ["error"])]
+    ragbed.refuses("compare", two[0], few, *gate, "--shared", says=["name those to check with --cell"])
+    ragbed.refuses("compare", two[0], few, *gate, "--cell", "direct", says=["--shared checks"])
+    named = "--shared", "--cell", "direct"
+    assert ragbed("compare", two[0], few, *gate, *named)[0] == 0
+    ragbed.refuses("compare", two[0], few, *gate, *named, "--cell", "chain_of_thought", says=["run: 1; name those"])
+    assert ragbed("compare", two[0], few)[0] == 0
+
+
 def test_a_gate_that_cannot_be_checked_has_not_passed(two):
     first = read_side(two[0])
     gate = Gate.parse("unified < baseline")

@@ -28,6 +28,9 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
                                                   "'unified.high < baseline - 0.02' where the 95 % interval of the "
                                                   "difference is wholly below; 'unified.low < baseline - 0.02' where "
                                                   "it does not rule such a loss out. May be given again.")] = None,
+            shared: Annotated[bool, typer.Option(
+                "--shared", help="Check --fail-if over the questions that both runs have. Without, it is refused where "
+                                 "one of them has others.")] = False,
             flips: Annotated[bool, typer.Option("--flips", help="List the questions whose score differs.")] = False,
             steps: Annotated[bool, typer.Option("--steps", help="Show at which step the two answers to each question "
                                                                 "part, as a histogram.")] = False,
@@ -37,5 +40,5 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
     """Compare two runs, or the cells of one, question by question: which differences are real."""
     from experiments.terminal.comparing import Wanted, show_comparisons
 
-    wanted = Wanted(metric or [], cell or [], baseline, fail_if or [], flips, steps, junit)
+    wanted = Wanted(metric or [], cell or [], baseline, fail_if or [], shared, flips, steps, junit)
     show_comparisons((first, second), wanted, json)

@@ -33,12 +33,14 @@ class Findings:
 
     Attributes:
         second: the run of the cells; `first`, that of the baselines, where there is one run.
+        left_out: of two runs, what is said of `questions` and `cells` that one of them has alone; among the notes too.
     """
 
     first: Side
     second: Side
     found: tuple[Finding, ...]
     notes: tuple[str, ...]
+    left_out: Mapping[str, str]
 
     def answers(self, match: Match) -> tuple[Mapping[str, Row], Mapping[str, Row]]:
         """Those of the baseline, and of the cell."""
@@ -78,10 +80,11 @@ def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: S
     found = tuple(Finding(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
     clustered = any(one.pairs.clustered for one in found)
     compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]
-    notes = [*_on_runs(first, second, names, questions), *_on_cells(first, second, matches, cells, baseline),
+    left_out = {} if second is None else dict(_left_out(first, second, questions, matches, cells, baseline))
+    notes = [*_on_runs(first, second, names), *left_out.values(),
              *on_replicates(compared), *bound, *([grouped.note] if grouped.note else []), *_on_clusters(clustered),
              *([ON_INTERVALS] if (tested := sum(one.pairs.n > 0 for one in found)) else []), *_on_many(tested)]
-    return Findings(first, other, found, tuple(notes))
+    return Findings(first, other, found, tuple(notes), left_out)
 
 
 def _matches(first: Side, second: Side | None, cells: Sequence[str],
@@ -120,7 +123,7 @@ def _pairs(first: Side, second: Side, match: Match, metric: str, questions: Mapp
     return pairs_of(metric, sides[0], sides[1], grouped, first.scoring, refusing)
 
 
-def _on_runs(first: Side, second: Side | None, metrics: Sequence[str], shared: Mapping[str, Question]) -> Iterator[str]:
+def _on_runs(first: Side, second: Side | None, metrics: Sequence[str]) -> Iterator[str]:
     if second is None:
         return
     if first.results == second.results:
@@ -131,24 +134,26 @@ def _on_runs(first: Side, second: Side | None, metrics: Sequence[str], shared: M
     judged = any(known.judged for name in metrics if (known := METRICS.get(family_of(name))))
     if judged and first.judge != second.judge:
         yield f"The first run is judged by {first.judge or 'nobody'}, the second by {second.judge or 'nobody'}."
-    alone = len(first.questions.keys() ^ second.questions.keys())
-    other = len(first.questions.keys() & second.questions.keys()) - len(shared)
-    if alone or other:
-        yield (f"{len(shared)} questions are in both runs; left out are {alone} that one of them has alone"
-               + (f", and {other} that differ under the same id." if other else "."))
 
 
 def _named(run: Side, factor: str) -> str:
     return " / ".join(dict.fromkeys(str(row.get(factor) or "none") for row in run.rows))
 
 
-def _on_cells(first: Side, second: Side | None, matches: Sequence[Match], cells: Sequence[str],
-              baseline: str | None) -> Iterator[str]:
-    if second is None or cells or baseline:
-        return
-    alone = len(first.cells) + len(second.cells) - len({match.baseline for match in matches}) - len(matches)
-    if alone:
-        yield f"Cells without their like in the other run: {alone}."
+def _left_out(first: Side, second: Side, shared: Mapping[str, Question], matches: Sequence[Match],
+              cells: Sequence[str], baseline: str | None) -> Iterator[tuple[str, str]]:
+    """Of cells that are named, only those; where a baseline is, every cell has it."""
+    alone = len(first.questions.keys() ^ second.questions.keys())
+    other = len(first.questions.keys() & second.questions.keys()) - len(shared)
+    if alone or other:
+        yield "questions", (f"{len(shared)} questions are in both runs; left out are {alone} that one of them has alone"
+                            + (f", and {other} that differ under the same id." if other else "."))
+    if cells:
+        lonely = len({label for name in cells for label in second.named(name)} - {match.cell for match in matches})
+    else:
+        lonely = len(first.cells) + len(second.cells) - len({match.baseline for match in matches}) - len(matches)
+    if lonely and not baseline:
+        yield "cells", f"Cells without their like in the other run: {lonely}."
 
 
 def _on_clusters(clustered: bool) -> Iterator[str]:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,12 +36,18 @@ class Passed:
                 f"the difference is {difference(made)}, p {probability(made.p)}, p (Holm) {probability(made.p_holm)}")
 
 
-def write_gates(all_passed: Sequence[Passed], path: Path) -> None:
-    """A suite for each gate, a test for each cell; RunError where the file cannot be written."""
+def write_gates(all_passed: Sequence[Passed], left_out: Mapping[str, str], path: Path) -> None:
+    """A suite for each gate, a test for each cell; RunError where the file cannot be written.
+
+    Args:
+        left_out: what no gate was checked of, by what it is: errors of every gate.
+    """
     from experiments.export.junit import Test, write_suites  # brings all exports with it
 
     suites: dict[str, list[Test]] = defaultdict(list)
     for one in all_passed:
         name = one.finding.match.cell
         suites[one.gate.text].append(Test(name) if one.passes else Test(name, "failure", one.gate.metric, one.said))
+    for tests in suites.values():
+        tests += [Test(what, "error", "left_out", said) for what, said in left_out.items()]
     write_suites("gates", suites.items(), path)

@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 
 import typer
 
+from documents.errors import RunError
 from experiments.cells import PART
 from experiments.comparing import Finding, Findings, Gate, find, read_side
 from experiments.comparing.flips import flips
@@ -21,6 +23,8 @@ from experiments.metrics import shown_name
 from experiments.terminal.display import note, print_json, print_table, say
 
 _MANY = 12  # comparisons of a table above which those that are not real are not told one by one
+_CHECKED: MappingProxyType[str, str] = MappingProxyType({  # how a gate is of what both runs have
+    "questions": "--shared checks the questions that both have", "cells": "name those to check with --cell"})
 _BAR = 40  # characters of the longest bar
 
 
@@ -31,6 +35,7 @@ class Wanted:
     Attributes:
         metrics, cells, baseline: as `find` takes them.
         gates: conditions on which the exit status is 1.
+        shared: whether gates are of the questions that both runs have, though one has others.
         flips: whether to list the questions whose score differs.
         steps: whether to show at which step the answers to each question part.
         junit: a file for the gates, as tests.
@@ -40,6 +45,7 @@ class Wanted:
     cells: Sequence[str] = ()
     baseline: str | None = None
     gates: Sequence[str] = ()
+    shared: bool = False
     flips: bool = False
     steps: bool = False
     junit: Path | None = None
@@ -58,8 +64,13 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool
               if one.comparison.metric == gate.metric]
     failed = [one for one in passed if not one.passes]
     partings = partings_of(findings) if wanted.steps else []
+    left_out = {what: said for what, said in findings.left_out.items()
+                if gates and not (what == "questions" and wanted.shared)}
     if wanted.junit:
-        write_gates(passed, wanted.junit)
+        write_gates(passed, left_out, wanted.junit)
+    if left_out:
+        raise RunError("--fail-if cannot be checked of both runs: " + "; ".join(
+            f"{said.rstrip('.')}; {_CHECKED[what]}" for what, said in left_out.items()))
     if json:
         steps = {"steps": partings_plain(findings, partings)} if wanted.steps else {}
         print_json({**findings_plain(findings, failed, wanted.flips), **steps})
