@@ -112,8 +112,8 @@ def test_means_over_fewer_questions_say_how_many_and_why(tmp_path):
     assert [words(square) for square in made.select("table.grid td")[1:3]] == [
         "0.50 [0.40, 0.60]", "0.50 n 30 [0.40, 0.60]"]
     assert words(made.select_one("#factors .hint")) == (
-        f"Of direct · closed-book and {HOSTILE} · closed-book the mean is over 30 of 50 questions: closed-book offers "
-        "no refusal, so that the 20 unanswerable ones have no score.")
+        "Under closed-book each mean is over 30 of 50 questions: closed-book offers no refusal, so that the 20 "
+        "unanswerable ones have no score.")
 
 
 def test_a_combination_that_was_not_run_is_named(tmp_path):

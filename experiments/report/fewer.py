@@ -9,17 +9,23 @@ from experiments.report.words import listed, metric_words
 
 def on_fewer(table: Table) -> list[str]:
     """A sentence for all cells of which the same is left out by the first column's metric."""
-    alike: dict[tuple[int, int, str], list[str]] = {}
+    alike: dict[tuple[int, int, str], list[Cell]] = {}
     for cell in table.cells:
         found = cell.of(table.quality)
         if found and found[1].mean is not None and found[1].n < cell.n:
-            alike.setdefault((found[1].n, cell.n, _why(cell, found[1], table)), []).append(cell.label)
+            alike.setdefault((found[1].n, cell.n, _why(cell, found[1], table)), []).append(cell)
     return [f"{_who(cells, table)} over {n:,} of {of:,} questions: {why}."
             for (n, of, why), cells in alike.items()]
 
 
-def _who(cells: list[str], table: Table) -> str:
-    return "Every mean is" if len(cells) == len(table.cells) else f"Of {listed(cells, 6)} the mean is"
+def _who(cells: list[Cell], table: Table) -> str:
+    """By their conditions where these are all of them that have these."""
+    if len(cells) == len(table.cells):
+        return "Every mean is"
+    conditions = dict.fromkeys(cell.factors.get("condition") or "" for cell in cells)
+    if len(cells) == sum(cell.factors.get("condition") in conditions for cell in table.cells):
+        return f"Under {listed(list(conditions))} each mean is"
+    return f"Of {listed([cell.label for cell in cells])} the mean is"
 
 
 def _why(cell: Cell, figure: Figure, table: Table) -> str:

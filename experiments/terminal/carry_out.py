@@ -12,6 +12,7 @@ from agents.journal import Mode
 from experiments.cassettes.replay import Replay
 from experiments.cells import labels
 from experiments.finished import Finished
+from experiments.report.verdicts import headlines
 from experiments.reporting import report_run
 from experiments.runner import Watch, run
 from experiments.settings import RunSettings
@@ -32,7 +33,7 @@ def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False,
               replay: Replay | None = None) -> None:
     """Run or continue, write the report, and show the figures.
 
-    Exit status 1 where every question ended in an error, or a replay missed anything or gave
+    Exit status 1 where every question ended without a reply, or a replay missed anything or gave
     other results than the cassette's.
 
     Args:
@@ -81,6 +82,9 @@ def run_json(folder: RunFolder) -> dict[str, Any]:
 
 def _show(folder: RunFolder) -> None:
     summary = folder.summary()
+    for text in headlines(summary):
+        say(text)
+    say("")
     header, rows = run_table(summary["cells"], summary["columns"])
     print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
                                     f"judge {summary['cells'][0]['judge'] or 'none'}")
