@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from retrieval.conditions import Condition
 from strategies.types import Rules
 
 _SHOWN = 80  # characters of an entry
+_MOST = 100_000  # combinations of a matrix: more are no experiment, and would fill the memory before they are refused
 
 Lists = Mapping[str, Sequence[Any]]
 
@@ -38,7 +40,7 @@ class Combination:
 
 
 # The key of the list that each value is out of.
-_KEYS = {name: COLUMNS.get(name, name) for name in Combination.__dataclass_fields__}
+_KEYS = {name: COLUMNS.get(name, name) for name in Combination.__dataclass_fields__} | {"repeat": "repeats"}
 
 
 def combinations_of(settings: RunSettings) -> list[Combination]:
@@ -108,6 +110,12 @@ def _named(entry: Excluded | Included) -> str:
 
 
 def _product(lists: Lists) -> Iterator[Combination]:
+    """SettingsError where they are too many."""
+    lengths = {key: len(lists[name]) for name, key in _KEYS.items()}
+    if (count := math.prod(lengths.values())) > _MOST:
+        longest = sorted(lengths, key=lambda key: -lengths[key])[:3]
+        raise SettingsError(f"the lists make {count:,} combinations, and {_MOST:,} are the most; shorten the longest: "
+                            f"{', '.join(f'{key} ({lengths[key]})' for key in longest if lengths[key] > 1)}")
     return itertools.starmap(Combination, itertools.product(*(lists[name] for name in _KEYS)))
 
 

@@ -32,7 +32,7 @@ def runs_of(content: dict[str, Any], where: str) -> list[RunSettings]:
         return [check_settings(content, where)]
     if not benchmarks:
         raise SettingsError(f"{where}: benchmark: an empty list; name at least one")
-    kinds = [str(one.get("kind")) if isinstance(one, dict) else "" for one in benchmarks]
+    kinds = [_kind(one, f"{where}: benchmark.{place}") for place, one in enumerate(benchmarks)]
     runs = []
     for place, (kind, benchmark) in enumerate(zip(kinds, benchmarks, strict=True)):
         count = kinds[:place + 1].count(kind)
@@ -41,6 +41,14 @@ def runs_of(content: dict[str, Any], where: str) -> list[RunSettings]:
                  for key in ("exclude", "include") if content.get(key)}
         runs.append(check_settings({**content, **parts, "name": name, "benchmark": benchmark}, f"{where}, run {name}"))
     return runs
+
+
+def _kind(benchmark: Any, where: str) -> str:
+    kind = benchmark.get("kind") if isinstance(benchmark, dict) else None
+    if not isinstance(kind, str):
+        raise SettingsError(f"{where}: give the settings of a benchmark with its kind, as in {{kind: crest, "
+                            "path: FOLDER}")
+    return kind
 
 
 def _entries_for(kind: str, kinds: Sequence[str], entries: Any, where: str) -> Any:

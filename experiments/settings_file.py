@@ -14,6 +14,8 @@ from experiments.matrix import combinations_of
 from experiments.settings import RunSettings
 
 _MOST = 2**63 - 1
+_NO_MAPPING = ("model_type", "model_attributes_type", "dict_type")
+_SHOWN = 60  # characters of a value
 
 
 class _Loader(yaml.SafeLoader):
@@ -93,10 +95,23 @@ def check_settings(content: dict[str, Any], where: str) -> RunSettings:
         first = error.errors(include_url=False)[0]
         raise SettingsError(f"{where}: {explain(first, RunSettings)}") from error
     try:
+        _check_numbers(content, settings.model_dump(by_alias=True), "")
         combinations_of(settings)
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from error
     return settings
+
+
+def _check_numbers(given: Any, taken: Any, key: str) -> None:
+    """Make sure that no `true` or `false` was taken for a number."""
+    if isinstance(given, dict) and isinstance(taken, dict):
+        for name, value in given.items():
+            _check_numbers(value, taken.get(name), f"{key}.{name}" if key else name)
+    elif isinstance(taken, list):
+        for one, value in zip(given if isinstance(given, list) else [given], taken, strict=False):
+            _check_numbers(one, value, key)
+    elif isinstance(given, bool) and isinstance(taken, int | float) and not isinstance(taken, bool):
+        raise SettingsError(f"{key}: expected a number, not {str(given).lower()}")
 
 
 def completed(config: str) -> str:
@@ -113,8 +128,21 @@ def explain(error: Any, model: type[BaseModel]) -> str:
     if error["type"] == "extra_forbidden":
         known = _keys_at(model, error["loc"][:-1])
         return f"unknown setting {key!r}; {_meant(str(error['loc'][-1]), known, model)}there are: {', '.join(known)}"
-    message = error["msg"].removeprefix("Value error, ")
-    return f"{key}: {message}"
+    return f"{key}: {_in_words(error)}"
+
+
+def _in_words(error: Any) -> str:
+    """What is wrong, in the words of a file of settings."""
+    kind, given = error["type"], error["input"]
+    if kind == "union_tag_not_found" or (kind == "union_tag_invalid" and given.get("kind") is None):
+        return "give its kind, as in {kind: KIND}"
+    if kind == "union_tag_invalid":
+        return f"no kind is called {error['ctx']['tag']}; there are: {error['ctx']['expected_tags']}"
+    if given is None:
+        return "is given nothing; give it a value, or leave the key out"
+    if kind in _NO_MAPPING:
+        return f"expected a mapping, as in {{key: value}}, not {str(given)[:_SHOWN]!r}"
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 def _meant(key: str, known: Sequence[str], model: type[BaseModel]) -> str:

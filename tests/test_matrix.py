@@ -73,6 +73,16 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
     ({"condition": "given", "conditions": "full"}, ["condition and conditions are one setting"]),
     ({"condishuns": "given"}, ["unknown setting 'condishuns'", "did you mean 'conditions'?"]),
     ({"max_tokens": 3}, ["unknown setting 'max_tokens'", "did you mean 'judge.max_tokens' or 'limits.max_tokens'?"]),
+    ({"seed": True}, ["seed: expected a number, not true"]), ({"seed": [3, False]}, ["seed: expected a number"]),
+    ({"repeats": True}, ["repeats: expected a number"]), ({"exclude": None}, ["exclude.0: is given nothing"]),
+    ({"budget": {"dollars": True}}, ["budget.dollars: expected a number, not true"]),
+    ({"exclude": "direct"}, ["exclude.0: expected a mapping, as in {key: value}, not 'direct'"]),
+    ({"benchmark": None}, ["benchmark: is given nothing"]), ({"models": [None]}, ["models.0: is given nothing"]),
+    ({"benchmark": {"path": "x"}}, ["benchmark: give its kind, as in {kind: KIND}"]),
+    ({"judge": {"kind": "x"}}, ["judge: no kind is called x; there are: 'lexical', 'model'"]),
+    ({"seed": list(range(2000)), "repeats": 1000, "reasoning": ["direct", "chain_of_thought"]},
+     ["4,000,000 combinations", "100,000", "seed (2000), repeats (1000), reasoning (2)"]),
+    ({"include": {"seed": list(range(2000)), "repeats": 60}}, ["120,000 combinations"]),
     ({"seeds": 3}, ["unknown setting 'seeds'", "did you mean 'seed'?"]),
 ])
 def test_an_entry_that_does_nothing_or_names_nothing_is_one_line(fields, says):

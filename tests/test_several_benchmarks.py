@@ -41,7 +41,8 @@ def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(se
     for benchmarks, says in (
             ([crest, {"kind": "musique", "path": str(town.folder / "gone.jsonl")}], ["town-musique", "gone.jsonl"]),
             ([crest, {"kind": "musique"}], ["town-musique", "path"]), ([crest, "musique"], ["benchmark"]),
-            ([], ["benchmark: an empty list"]),
+            ([], ["benchmark: an empty list"]), ([crest, None], ["benchmark.1: give the settings of a benchmark"]),
+            ([{"path": "x"}], ["benchmark.0: give the settings of a benchmark with its kind, as in {kind: crest, "]),
             ([crest, {**crest, "filter": {"language": "fi"}}], ["town-crest-2", "language=fi"])):
         ragbed.refuses("run", town.config(server.url, benchmark=benchmarks), says=says)
     ragbed.refuses("run", two(town, server.url, exclude={"benchmark": "mdbench", "conditions": "given"}),
@@ -52,6 +53,17 @@ def test_what_is_amiss_in_one_benchmark_is_found_before_the_first_call_of_any(se
                    says=["town-crest-2", "other settings", "none of the runs was begun"])
     assert server.requests == []
     assert [path.parent.name for path in (town.folder / "runs").glob("*/records.sqlite")] == ["town-crest-2"]
+
+
+def test_benchmarks_of_one_kind_that_change_places_do_not_get_each_others_runs(serve, town, ragbed):
+    server = serve(town.reply)
+    crest = {"kind": "crest", "path": str(town.crest)}
+    parts = [{**crest, "limit": 2}, {**crest, "limit": 1}]
+    run(ragbed, town.config(server.url, benchmark=parts))
+    asked = len(server.requests)
+    ragbed.refuses("run", town.config(server.url, benchmark=parts[::-1]),
+                   says=["town-crest", "other settings", "none of the runs was begun"])
+    assert len(server.requests) == asked
 
 
 def test_an_entry_may_be_for_one_of_the_benchmarks(serve, town, ragbed):
