@@ -4,9 +4,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from documents.errors import UserError
+from documents.errors import SettingsError, UserError
 from experiments.cells import Cell
 from experiments.exemplars import read_exemplars
 from experiments.finished import Finished
@@ -15,6 +15,7 @@ from experiments.judging.again import Material, judges_named, rejudge
 from experiments.judging.agreement import Item
 from experiments.judging.ask import graded_of
 from experiments.lock import hold
+from experiments.metrics import GROUPS, metric_named
 from experiments.metrics.scored import Scoring
 from experiments.question import Question
 from experiments.record import Result, Verdict
@@ -53,6 +54,7 @@ class Again:
     """A run scored anew.
 
     Attributes:
+        scheme: the run's, with the groups of the metrics that were asked for, and these as its columns.
         judge: whose verdicts the scores rest on; None where the benchmark asks none.
         notes: what a reader has to know of it.
     """
@@ -66,7 +68,8 @@ class Again:
     notes: list[str] = field(default_factory=list)
 
 
-def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress) -> Again:
+def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress,
+               metrics: Sequence[str] = ()) -> Again:
     """Read every reply as this ragbed reads it, judge where that is due, and score.
 
     Sub-questions keep the answers that were read. Without a judge, answers that are read as before keep their verdict;
@@ -74,12 +77,13 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
 
     Args:
         judge: asked of every answer, through the run's journal.
+        metrics: in the place of the columns of the run's table; of any group that needs no other judge.
 
     Raises:
-        UserError: the judge is unknown, or another process works on the run.
+        UserError: the judge or a metric is unknown, or another process works on the run.
     """
-    settings, scheme = run.settings, run.scheme
-    work = _Work(run, scoring)
+    settings, scheme = run.settings, _measuring(run.scheme, metrics)
+    work = _Work(run, scoring, scheme)
     asked = judge if scheme.rubric else None
     again = Again(scheme, scoring, (asked or settings.judge.name) if scheme.rubric else None, settings.seed)
     again.results = list(work.results({}))
@@ -91,11 +95,25 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
     return again
 
 
+def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
+    """The scheme with these metrics as its columns, and with the groups that have them."""
+    groups = list(scheme.groups)
+    for name in metrics:
+        metric = metric_named(name)
+        having = [group for group, one in GROUPS.items() if metric.name in {other.name for other in one.metrics}]
+        if not set(having) & set(groups):
+            if metric.judged:
+                raise SettingsError(f"{name} rests on what a judge is asked of other benchmarks; the records of this "
+                                    "run hold no such verdict")
+            groups.append(having[0])
+    return replace(scheme, groups=tuple(groups), columns=tuple(dict.fromkeys(metrics))) if metrics else scheme
+
+
 class _Work:
     """Reads and scores the records of a run, one at a time: ten thousand traces are not held at once."""
 
-    def __init__(self, run: Finished, scoring: Scoring) -> None:
-        self.run, self.scoring = run, scoring
+    def __init__(self, run: Finished, scoring: Scoring, scheme: Scheme) -> None:
+        self.run, self.scoring, self.scheme = run, scoring, scheme
         self.cells = {cell.id: cell for cell in run.cells}
         self.graded: dict[Item, Graded] = {}
         self.changed: dict[Item, Graded] = {}
@@ -112,7 +130,7 @@ class _Work:
             self.read.otherwise += result is not None and result != stored
             self.read.not_again += result is None
             judged = self._judged(stored, result or stored, question, verdicts)
-            yield _scored(judged, self.cells[stored.cell], question, self.run.scheme, self.scoring)
+            yield _scored(judged, self.cells[stored.cell], question, self.scheme, self.scoring)
 
     def _reader(self) -> Rereader | None:
         try:

@@ -70,6 +70,25 @@ def test_the_command_shows_what_differs_and_leaves_the_run_as_it_is(finished, to
     assert state(town) == before
 
 
+def test_a_metric_that_the_run_never_had_is_computed_from_its_records(finished, town, ragbed):
+    before = state(town)
+    named = "--metric", "support_f1", "--metric", "squad_em"
+    found = json.loads(ragbed("rescore", town.run, *named, "--json")[1])
+    assert found["columns"] == ["support_f1", "squad_em"]
+    asked = [cell["metrics"]["squad_em"]["n"] for cell in found["cells"]]
+    assert asked == [6, 6]
+    assert {one["metric"] for one in found["changed"]} == {"support_f1", "squad_em"}
+    assert {one["before"] for one in found["changed"]} == {None}
+    out = ragbed("rescore", town.run, *named)[1]
+    assert "support_f1" in out
+    assert "unified" not in out
+    assert "No figure differs" in ragbed("rescore", town.run, "--metric", "citation_f1")[1]
+    assert "mrr: no question of this run has it" in ragbed("rescore", town.run, "--metric", "mrr")[2]
+    ragbed.refuses("rescore", town.run, "--metric", "graded_em", says=["graded_em rests on what a judge is asked"])
+    ragbed.refuses("rescore", town.run, "--metric", "squad", says=["unknown metric 'squad'"])
+    assert state(town) == before
+
+
 def test_without_a_finished_run_there_is_nothing_to_score(ragbed, finished, town, tmp_path):
     ragbed.refuses("rescore", tmp_path / "none", says=["holds no run"])
     (town.run / "summary.json").unlink()

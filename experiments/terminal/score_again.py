@@ -19,20 +19,21 @@ from experiments.terminal.tables import run_table
 Rows = Sequence[Mapping[str, Any]]
 
 
-def score_again(path: Path, scoring: Scoring | None, judge: str | None, json: bool) -> None:
+def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics: Sequence[str], json: bool) -> None:
     """Read, judge and score again, and show; the run stays as it is.
 
     Args:
         scoring: without, that of the run.
         judge: asked anew of every answer; without, the verdicts are those of the run where answers are read as before.
+        metrics: that are shown; without, the columns of the run's table, and whatever differs.
 
     Raises:
-        UserError: there is no finished run.
+        UserError: there is no finished run, or a metric is unknown.
     """
     with open_finished(path) as run, Bars() as bars:
-        again = score_anew(run, scoring or run.settings.scoring, judge, bars)
+        again = score_anew(run, scoring or run.settings.scoring, judge, bars, metrics)
     rows = _rows(run.rows, again, run.grouped.of)
-    changed = _changed(run, rows)
+    changed = [one for one in _changed(run, rows) if not metrics or one["metric"] in metrics]
     if json:
         print_json({"run": str(path), "scoring": again.scoring, "judge": again.judge,
                     "columns": list(again.scheme.columns), "cells": rows, "changed": changed,
@@ -41,8 +42,13 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, json: bo
     print_table(*run_table(rows, again.scheme.columns),
                 title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
     _show_changed(changed, run.settings.scoring, again.scoring)
-    for text in again.notes:
+    for text in [*again.notes, *_on_absent(metrics, rows)]:
         note(text)
+
+
+def _on_absent(metrics: Sequence[str], rows: Rows) -> list[str]:
+    return [f"{name}: no question of this run has it" for name in metrics
+            if not any(row["metrics"].get(name, {"n": 0})["n"] for row in rows)]
 
 
 def _rows(known: Rows, again: Again, grouped: Mapping[str, str]) -> list[dict[str, Any]]:
