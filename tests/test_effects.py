@@ -1,52 +1,13 @@
 """Main effects and interactions: against statsmodels' own regression, by hand, and over simulated scores."""
 import json
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from factored import RUN, by_name, cells, effects_of, rows, simulated
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from experiments.comparing.effects import effects
-from experiments.statistics import Clusters
 from experiments.statistics.design import design_of
-
-BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
-        "rules": "grounded", "condition": "given", "perturbation": None, "show": "question", "format": None,
-        "repeat": 0, "seed": None}
-
-
-@dataclass
-class Row:
-    scores: dict
-    answerable: bool = True
-    outcome: str = "answered"
-
-
-def cells(**factors):
-    """The product of the values, the last factor varying fastest."""
-    found = [{}]
-    for name, values in factors.items():
-        found = [{**one, name: value} for one in found for value in values]
-    return rows(*found)
-
-
-def rows(*differing):
-    return [{**BASE, **one, "id": str(place)} for place, one in enumerate(differing)]
-
-
-def effects_of(run, values, metric="f1", clusters=None, answerable=None, scoring="corrected"):
-    """Of cells by questions; None where there is no score."""
-    answers = {row["id"]: {f"q{place:04}": Row({metric: None if value is None else float(value)},
-                                               answerable is None or bool(answerable[place]))
-                           for place, value in enumerate(line)} for row, line in zip(run, values, strict=True)}
-    of = {f"q{place:04}": str(cluster) for place, cluster in enumerate(clusters if clusters is not None else [])}
-    return effects(run, answers, Clusters(of), metric, scoring)
-
-
-def by_name(found):
-    return {**{one["factor"]: one for one in found["factors"]},
-            **{tuple(one["factors"]): one for one in found["interactions"]}}
 
 
 def test_levels_have_their_means_and_effects_by_hand():
@@ -174,20 +135,6 @@ def test_cells_and_questions_without_the_metric_are_left_out_and_counted():
     assert (nothing["factors"], nothing["interactions"]) == ([], [])
 
 
-def simulated(rng, difficulty, each, effect=0.0, both=0.0):
-    """Three ways under two conditions over 60 questions; `effect` of the last way, `both` with the last condition."""
-    documents = 60 // each
-    hard = np.repeat(rng.normal(0, difficulty, documents), each)
-    values = np.array([0.5 + hard + np.repeat(rng.normal(0, 0.1 * (each > 1), documents), each)
-                       + rng.normal(0, 0.2, 60) for _ in range(6)])
-    values[4:] += effect
-    values[5] += both
-    return values
-
-
-RUN = cells(reasoning=["a", "b", "c"], condition=["given", "full"])
-
-
 @pytest.mark.parametrize(("difficulty", "each"), [(0.0, 1), (0.4, 1), (0.3, 3)])
 def test_without_an_effect_tests_find_one_as_rarely_as_they_should_and_intervals_cover(difficulty, each):
     rng = np.random.default_rng(each)
@@ -278,6 +225,7 @@ def test_the_command_shows_them_and_what_it_cannot_is_one_line(serve, town, ragb
     assert (status, err) == (0, "")
     assert "town: f1, corrected scoring: main effects" in out
     assert "closed-book" in out
+    assert "town: f1, corrected scoring: level against level" in out
     found = json.loads(ragbed("effects", town.run, "--json")[1])
     stored = json.loads((town.run / "summary.json").read_text())
     assert {name: found[name] for name in stored["effects"]} == stored["effects"]

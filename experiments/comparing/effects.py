@@ -43,8 +43,9 @@ class _Scores:
 
 def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
             metric: str, scoring: Scoring = "corrected") -> dict[str, Any] | None:
-    """What each factor does to the metric over the levels of the others, and where two depend on each other; p is
-    corrected over all of it. None where no factor varies.
+    """What each factor does to the metric over the levels of the others, by how much every two of its levels differ,
+    and where two factors depend on each other; p of factors and interactions is corrected over all of them. None
+    where no factor varies.
 
     Least squares over the scores of the questions, by sum-coded factors (`statistics.design`, `statistics.fit`).
     Repeats and seeds are no factor: a question's score is its mean over them.
@@ -70,7 +71,8 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     told = [term for term in design.terms if design.tells(term)]
     tests = [fitted.test(design.effects(term)) for term in told]
     made = [{**_named(term), "p": _rounded(p), "p_holm": _rounded(corrected),
-             "levels" if len(term) == 1 else "cells": list(_levels(design, fitted, scores, term))}
+             "levels" if len(term) == 1 else "cells": list(_levels(design, fitted, scores, term)),
+             **({"contrasts": _contrasts(design, fitted, term)} if len(term) == 1 else {})}
             for term, p, corrected in zip(told, tests, holm(tests), strict=True)]
     return _made(metric, [one for one in made if "factor" in one], [one for one in made if "factors" in one],
                  [*notes, *_on_design(design, told), *([clusters.note] if clusters.note else []),
@@ -147,6 +149,20 @@ def _levels(design: Design, fitted: Fit, scores: _Scores, term: Term) -> Iterato
                "effect_low": effect_low, "effect_high": effect_high, "n": cells * len(scores.questions)}
 
 
+def _contrasts(design: Design, fitted: Fit, term: Term) -> list[dict[str, Any]]:
+    """The second level of every two less the first, averaged as their means are; p corrected by Holm over the factor's
+    contrasts."""
+    means, pairs = design.means(term), list(combinations(range(len(design.combinations(term))), 2))
+    lines = [means[second] - means[first] for first, second in pairs]
+    tests = [fitted.test(line[None]) for line in lines]
+    names = [name for name, in design.combinations(term)]
+    return [{"first": names[first], "second": names[second], "difference": _rounded(difference), "low": low,
+             "high": high, "p": _rounded(p), "p_holm": _rounded(corrected)}
+            for (first, second), (difference, between), p, corrected in zip(
+                pairs, fitted.estimates(lines, apart=True), tests, holm(tests), strict=True)
+            for low, high in [_bounds(between)]]
+
+
 def _bounds(interval: Interval) -> tuple[float | None, float | None]:
     return _rounded(interval.low), _rounded(interval.high)
 
@@ -182,4 +198,6 @@ def _on_tests(tests: Sequence[float | None]) -> list[str]:
             "the mean of the levels, that of a combination how far it is from what its two levels say when added.",
             *(["Without p are tests of more levels than the questions, or the documents, of one kind can tell: the "
                "answerable or the unanswerable."] if many < len(tests) else []),
-            *([f"p (Holm) is corrected for {many} tests: every factor and every interaction."] if many > 1 else [])]
+            *([f"p (Holm) is corrected for {many} tests: every factor and every interaction."] if many > 1 else []),
+            "A contrast is between two levels of a factor, over the same combinations of the others; its p (Holm) is "
+            "corrected for all contrasts of that factor."]

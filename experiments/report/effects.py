@@ -34,11 +34,30 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
+class Contrast:
+    """Two levels of a factor over the same combinations of the others: by how much the one is higher.
+
+    Attributes:
+        low, high: of the difference; None without an interval.
+        real: whether p, corrected for all contrasts of the factor, is below 0.05.
+    """
+
+    higher: str
+    lower: str
+    difference: float
+    low: float | None
+    high: float | None
+    p_holm: str
+    real: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
     """A factor, or two that interact.
 
     Attributes:
         real: whether p (Holm) is below 0.05; None where there is no test.
+        contrasts: of a factor's levels, two by two.
     """
 
     name: str
@@ -46,6 +65,7 @@ class Effect:
     p_holm: str
     real: bool | None
     levels: tuple[Level, ...]
+    contrasts: tuple[Contrast, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +100,17 @@ def effects(stored: Mapping[str, Any] | None) -> Effects | None:
 def _effect(stored: Mapping[str, Any], name: str, levels: Sequence[Mapping[str, Any]], axis: Axis) -> Effect:
     p = stored["p_holm"]
     return Effect(visible(name), probability(stored["p"]), probability(p), None if p is None else p < ALPHA,
-                  tuple(_level(level, axis) for level in levels))
+                  tuple(_level(level, axis) for level in levels),
+                  tuple(_contrast(one) for one in stored.get("contrasts") or ()))
+
+
+def _contrast(stored: Mapping[str, Any]) -> Contrast:
+    higher, lower = visible(str(stored["second"])), visible(str(stored["first"]))
+    difference, low, high, p = stored["difference"], stored["low"], stored["high"], stored["p_holm"]
+    if difference < 0:
+        higher, lower, difference = lower, higher, -difference
+        low, high = (None if bound is None else -bound for bound in (high, low))
+    return Contrast(higher, lower, difference, low, high, probability(p), p is not None and p < ALPHA)
 
 
 def _level(stored: Mapping[str, Any], axis: Axis) -> Level:

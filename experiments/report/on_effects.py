@@ -3,21 +3,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.report.effects import Effect, Effects, Level
+from experiments.report.effects import Contrast, Effect, Effects, Level
 from experiments.report.words import interval, listed, metric_words
 
 _TIMES = " × "  # between the names of two factors
+_PLURAL = {"reasoning": "strategies", "model": "models", "condition": "conditions", "perturbation": "perturbations",
+           "retriever": "retrievers", "format": "formats", "rules": "rules"}
 
 def on_effects(found: Effects | None) -> list[str]:
-    """Each factor that makes a difference over the mean of all others, those of which none is seen, interactions."""
+    """Each factor that makes a difference over the mean of all others and which of its levels is ahead, the factors
+    of which no difference is seen or none could be, interactions."""
     if found is None:
         return []
     joint = [one for one in found.interactions if one.real]
-    said = [_matters(one, found.metric, _beside(one.name, joint))
-            for one in found.factors if one.real]
+    said = [sentence for one in found.factors if one.real
+            for sentence in (_matters(one, found.metric, _beside(one.name, joint)),
+                             *_ahead(one, [other.name for other in found.factors if other is not one]))]
     unseen = [one.name for one in found.factors if one.real is False]
     if unseen:
         said.append(f"No effect of {listed(unseen)} is seen over the mean of the rest.")
+    untested = [one.name for one in found.factors if one.real is None]
+    if untested:
+        said.append(f"There are too few questions to test {listed(untested)}.")
     return said + [_joint(one) for one in joint]
 
 
@@ -32,6 +39,27 @@ def _matters(one: Effect, metric: str, depends: Sequence[str]) -> str:
     means = f": mean {metric_words(metric)} is {listed([_mean(level) for level in levels])}" if levels else ""
     but = f", but how much depends on {listed(depends)}" if depends else ""
     return f"The {one.name} matters (p (Holm) {one.p_holm}){but}{means}."
+
+
+def _ahead(one: Effect, others: Sequence[str]) -> list[str]:
+    """The level of the highest mean against the nearest that is really lower; where there is none, the two levels that
+    are really apart by most."""
+    real = [contrast for contrast in one.contrasts if contrast.real]
+    if not real:
+        return []
+    best = max(one.levels, key=lambda level: level.figure.mean or 0.0).name
+    beaten = [contrast for contrast in real if contrast.higher == best]
+    told = min(beaten, key=_difference) if beaten else max(real, key=_difference)
+    level = [contrast.lower for contrast in one.contrasts if contrast.higher == best and not contrast.real]
+    over = f"Over all {listed([_PLURAL.get(name, f'values of {name}') for name in others])} " if others else ""
+    but = f"; from {listed(level)} it cannot be told" if beaten and level else ""
+    between = interval(told.low, told.high)
+    return [f"{over}{told.higher} is higher than {told.lower} by {told.difference:.2f}{' ' if between else ''}{between}"
+            f" (p (Holm) {told.p_holm}){but}."]
+
+
+def _difference(contrast: Contrast) -> float:
+    return contrast.difference
 
 
 def _beside(name: str, joint: Sequence[Effect]) -> list[str]:

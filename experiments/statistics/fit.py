@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -102,7 +102,7 @@ class Fit:
 
     parts: tuple[Part, ...]
 
-    def estimates(self, contrasts: Floats, apart: bool) -> Iterator[tuple[float, Interval]]:
+    def estimates(self, contrasts: Iterable[Floats], apart: bool) -> Iterator[tuple[float, Interval]]:
         """Each contrast with its interval: Student's, with the degrees of freedom of Welch ("The generalization of
         'Student's' problem when several different population variances are involved", Biometrika 34, 1947) and
         Satterthwaite; a part without any spread has the room that its clusters leave (`bounds.room`), and the

@@ -15,6 +15,7 @@ from experiments.statistics.power import ALPHA
 from experiments.terminal.display import print_json, print_table, say
 
 _LONGEST = 64  # combinations above which an interaction is not listed
+_ALL = 10  # contrasts, which are those of five levels, above which the real ones alone are listed
 
 
 def show_effects(path: Path, metric: str | None, json: bool) -> None:
@@ -38,6 +39,7 @@ def show_effects(path: Path, metric: str | None, json: bool) -> None:
         print_table(["factor", "level", "answers", "mean [95 %]", "effect [95 %]", "p", "p (Holm)"],
                     _rows(found["factors"]), title=f"{title}: main effects")
         say("")
+        _show_contrasts(title, found["factors"])
     _show_interactions(title, found["interactions"])
     for text in found["notes"]:
         say(text)
@@ -57,6 +59,29 @@ def _rows(factors: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """The test stands beside the first level."""
     return [[one["factor"] if first else "", row["level"], *_figures(row), *(_tests(one) if first else ["", ""])]
             for one in factors for first, row in _marked(one["levels"])]
+
+
+def _show_contrasts(title: str, factors: Sequence[Mapping[str, Any]]) -> None:
+    """A table of the levels of each factor against each other, the surest first; of many, of the real ones."""
+    rows, more = [], []
+    for factor in factors:
+        every = sorted(factor["contrasts"], key=lambda one: (_corrected(one), -abs(one["difference"])))
+        shown = every if len(every) <= _ALL else [one for one in every if _corrected(one) < ALPHA]
+        rows += [[factor["factor"] if first else "", one["second"], one["first"],
+                  figure(one["difference"], one["low"], one["high"], "+.2f"), *_tests(one)]
+                 for first, one in _marked(shown)]
+        if len(shown) < len(every):
+            more.append(f"Of {len(every)} pairs of levels of {factor['factor']}, {len(shown)} are really different; "
+                        "all are shown with --json.")
+    if rows:
+        print_table(["factor", "level", "against", "difference [95 %]", "p", "p (Holm)"], rows,
+                    title=f"{title}: level against level")
+    for text in [*more, ""]:
+        say(text)
+
+
+def _corrected(one: Mapping[str, Any]) -> float:
+    return 1.0 if one["p_holm"] is None else float(one["p_holm"])
 
 
 def _show_interactions(title: str, interactions: Sequence[Mapping[str, Any]]) -> None:
