@@ -5,7 +5,7 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,23 +114,21 @@ async def test_a_question_over_its_budget_says_so_even_when_it_was_resumed_at_ev
 
 
 async def test_the_questions_deadline_ends_it(serve):
-    started = time.monotonic()
-    answer = await answer_of(serve([{"text": "late", "delay": 3}]), reasoning("direct"), Limits(seconds=0.3))
+    server = serve([{"hold": threading.Event()}])
+    answer = await answer_of(server, reasoning("direct"), Limits(seconds=0.3))
     assert answer["outcome"] == "timeout"
-    assert time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize("recipe", [two_searches, many_at_once])
 async def test_the_questions_deadline_ends_a_search_and_its_trace_says_so_even_when_resumed(serve, recipe):
     async def never(search: Search) -> list[Chunk]:
-        await asyncio.sleep(30)
+        await asyncio.Event().wait()
         return []
 
-    started, server = time.monotonic(), serve([])
+    server = serve([])
     state = await state_of(server, recipe, Limits(seconds=0.2), find=never)
     assert (state["answer"]["outcome"], server.requests) == ("timeout", [])
     assert state["answer"]["failure"] == "the question's deadline passed during a search"
-    assert time.monotonic() - started < 5
     assert json.loads(json.dumps(state)) == state
     again = await state_of(server, recipe, results=state["results"])
     assert again["answer"] == state["answer"]
