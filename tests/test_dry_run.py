@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import experiments.planning.plan as planner
 from experiments.planning.plan import SAMPLE, spread
 from experiments.planning.standin import about_tokens, reply_to
 from experiments.question import Question
@@ -188,3 +189,13 @@ def test_a_plan_says_what_stands_in_the_runs_folder(serve, town, ragbed):
     (note,) = [note for note in notes(reasoning="plan_and_solve") if "other settings" in note]
     assert "reasoning" in note
     assert "refused without another --name or --fresh" in note
+
+
+def test_of_many_seeds_some_are_played_and_stand_for_all(plan, monkeypatch):
+    played = []
+    monkeypatch.setattr(planner, "bounds_of", lambda *given, of=planner.bounds_of: played.append(1) or of(*given))
+    found = plan(seed=list(range(200)), perturbations=["none", "shuffle"])
+    assert (len(found["cells"]), len(played)) == (201, 5 * 6)  # without a seed once, and 4 seeds, of six questions
+    assert "4 of the 200 seeds stand for all." in found["notes"]
+    assert found["total"]["calls"] == {"least": 1206, "most": 1206}
+    assert not any("seeds stand" in note for note in plan(seed=[0, 1], perturbations="shuffle")["notes"])

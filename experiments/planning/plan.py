@@ -28,6 +28,7 @@ from experiments.store import config_of
 from experiments.tasks import Tasks
 
 SAMPLE = 100  # questions that stand for all, evenly spread
+_SEEDS = 4  # seeds that stand for all, in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +67,23 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
 
 
 class _Planner:
-    """Plans cells; those that differ in what no prompt shows are played once."""
+    """Plans cells; those that differ in what no prompt shows are played once, and of many seeds some stand for all."""
 
     def __init__(self, settings: RunSettings, resources: Resources) -> None:
         self.settings, self.resources = settings, resources
         self.foreseen = Foreseen(settings, resources)
         self._models = {name: without_opening(name, settings.calls) for name in models_of(settings)}
+        self._seeds: dict[int | None, int] = {seed: settings.seeds[place % _SEEDS]
+                                                for place, seed in enumerate(settings.seeds)}
         self._played: dict[tuple[Cell, Context | None], tuple[Bounds, Use]] = {}
 
     def plan(self, cell: Cell) -> CellPlan:
         """The cell's plan."""
         context, price = self._models[cell.model]
-        key = (replace(cell, model="", repeat=0), context)
+        alike = replace(cell, model="", repeat=0, seed=self._seeds.get(cell.seed, cell.seed))
+        key = (alike, context)
         if key not in self._played:
-            self._played[key] = self._play(cell, context)
+            self._played[key] = self._play(replace(alike, model=cell.model), context)
         bounds, judge = self._played[key]
         return CellPlan(cell, bounds, judge, _price(price, replace(bounds.least, completion=0)),
                         _price(price, bounds.most))
@@ -139,6 +143,8 @@ def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
            "quarter for English. The most is where every reply is as long as it may be.")
     if len(benchmark.questions) > SAMPLE:
         yield f"{SAMPLE} of the {len(benchmark.questions)} questions, evenly spread, stand for all."
+    if len({plan.cell.seed for plan in plans if plan.cell.seed is not None}) > _SEEDS:
+        yield f"{_SEEDS} of the {len(settings.seeds)} seeds stand for all."
     if planner.foreseen.guessed:
         yield "The index is not built yet: its chunks are taken to be as long as its chunker makes them."
     unpriced = dict.fromkeys(plan.cell.model for plan in plans if plan.most is None)
