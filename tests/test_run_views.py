@@ -62,9 +62,10 @@ def test_many_cells_and_few_values_are_crossed_the_other_way():
 def test_a_long_value_of_a_tag_leaves_room_for_the_figures(capsys):
     rows = [["x" * 140, "c", 10, share_of(1, 10), share_of(0, 10)], ["y", "c", 10, share_of(2, 10), share_of(0, 10)]]
     print_table(*view_table(view(rows), "lexical")[1])
-    first, second = capsys.readouterr().out.splitlines()[1:]
-    assert first.split() == ["x" * 49 + "…", "10", "0.10", "[0.02,", "0.40]", "0.00", "[0.00,", "0.28]"]
-    assert second.split()[:3] == ["y", "10", "0.20"]
+    _, first, *rest, last = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert first[1:] == ["10", "0.10", "[0.02,", "0.40]", "0.00", "[0.00,", "0.28]"]
+    assert "".join([first[0], *(part for part, in rest)]) == "x" * 140
+    assert last[:3] == ["y", "10", "0.20"]
 
 
 def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():

@@ -1,8 +1,7 @@
 """`ragbed attribute` at work, and the table of causes that a run ends with."""
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,8 @@ from experiments.attribution import BY_NAME, CAUSES, Cases, Cause, attribution_o
 from experiments.finding import cells_named
 from experiments.finished import Finished, open_finished
 from experiments.terminal.decided import decided_json, print_decided
-from experiments.terminal.display import console, print_json, print_records, print_table, say
+from experiments.terminal.display import print_json, print_records, print_table, say
 from experiments.terminal.tables import Table
-
-_GAP = 2  # between columns
-_LABEL = 40  # characters of a cell's name that a table of causes has room for
-_NUMBER = 6
-_HEADER = 12  # characters of a line of a cause's title
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,38 +96,15 @@ def _p(value: float | None) -> str:
 
 
 def show_causes(said: Mapping[str, Any], names: Mapping[str, str]) -> None:
-    """The shares of the causes that occur, cells by causes, in as many tables as the width asks for."""
-    for place, (header, rows) in enumerate(_cause_tables(said, names)):
-        print_table(header, rows, title=f"Why: % of the questions [95 %], right by {said['metric']}" if not place
-                    else None)
+    """The shares of the causes that occur, cells by causes."""
+    causes = _occurring(said)
+    print_table(["cell", "n", *(one["title"] for one in causes)],
+                [[names[row["cell"]], str(row["n"]), *(percent(row["causes"][one["name"]]) for one in causes)]
+                 for row in said["cells"]], title=f"Why: % of the questions [95 %], right by {said['metric']}")
 
 
 def _occurring(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in said["causes"] if any(row["causes"][one["name"]]["mean"] for row in said["cells"])]
-
-
-def _cause_tables(said: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Table]:
-    label = min(_LABEL, max((len(name) for name in names.values()), default=0))
-    room = console().width - label - _NUMBER - 2 * _GAP
-    block: list[tuple[str, list[str]]] = []
-    used = 0
-    for one in _occurring(said):
-        column = [percent(row["causes"][one["name"]]) for row in said["cells"]]
-        title = textwrap.fill(one["title"], _HEADER)
-        width = max(map(len, [*title.split("\n"), *column])) + _GAP
-        if block and used + width > room:
-            yield _table(said, names, block)
-            block, used = [], 0
-        block.append((title, column))
-        used += width
-    if block:
-        yield _table(said, names, block)
-
-
-def _table(said: Mapping[str, Any], names: Mapping[str, str], block: Sequence[tuple[str, list[str]]]) -> Table:
-    return (["cell", "n", *(title for title, _ in block)],
-            [[names[row["cell"]], str(row["n"]), *(column[at] for _, column in block)]
-             for at, row in enumerate(said["cells"])])
 
 
 def percent(value: Mapping[str, Any]) -> str:

@@ -14,7 +14,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.text import Text
+
+from experiments.terminal.columns import blocks
 
 PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no terminal to draw on
 _WIDTH = 150  # where the output is a file or pipe
@@ -47,17 +49,24 @@ def print_json(value: Any) -> None:
     sys.stdout.write(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    """A table; cells are shown as they are, never as markup, those of the first column up to a third of the width."""
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None,
+                keys: int | None = None) -> None:
+    """A table, in blocks of columns where it is wider than the terminal; cells are shown as they are, never as markup.
+
+    Args:
+        keys: how many columns, from the first, tell rows apart, and stand in every block; by default those before
+            the column `n`, else one.
+    """
     output = console()
-    table = Table(title=title and escape(title), title_justify="left", box=None, padding=(0, 2, 0, 0),
-                  header_style="bold")
-    for place, name in enumerate(header):
-        table.add_column(escape(name), no_wrap=place == 0, overflow="ellipsis" if place == 0 else "fold",
-                         max_width=None if place else output.width // 3)
-    for row in rows:
-        table.add_row(*(escape(printable(cell)) for cell in row))
-    output.print(table)
+    named = keys or (header.index("n") if "n" in header[1:] else 1)
+    if title:
+        output.print(Text(printable(title), "italic"), soft_wrap=True)
+    shown = [[printable(cell) for cell in row] for row in rows]
+    for place, block in enumerate(blocks([printable(name) for name in header], shown, named, output.width)):
+        if place:
+            say("")
+        for line, heading in block.lines():
+            output.print(Text(line, "bold" if heading else ""), soft_wrap=True)
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:

@@ -37,7 +37,7 @@ def show_effects(path: Path, metric: str | None, json: bool) -> None:
     title = f"{run.name}: {shown_name(name, run.judge)}, {run.scoring} scoring"
     if found["factors"]:
         print_table(["factor", "level", "answers", "mean [95 %]", "effect [95 %]", "p", "p (Holm)"],
-                    _rows(found["factors"]), title=f"{title}: main effects")
+                    _rows(found["factors"]), title=f"{title}: main effects", keys=2)
         say("")
         _show_contrasts(title, found["factors"])
     _show_interactions(title, found["interactions"])
@@ -75,7 +75,7 @@ def _show_contrasts(title: str, factors: Sequence[Mapping[str, Any]]) -> None:
                         "all are shown with --json.")
     if rows:
         print_table(["factor", "level", "against", "difference [95 %]", "p", "p (Holm)"], rows,
-                    title=f"{title}: level against level")
+                    title=f"{title}: level against level", keys=3)
     for text in [*more, ""]:
         say(text)
 
@@ -95,7 +95,7 @@ def _show_interactions(title: str, interactions: Sequence[Mapping[str, Any]]) ->
         rows = [[*row["levels"], *_figures(row), *(_tests(one) if first else ["", ""])]
                 for first, row in _marked(one["cells"])]
         print_table([*one["factors"], "answers", "mean [95 %]", "effect [95 %]", "p", "p (Holm)"], rows,
-                    title=f"{title}: interaction {named}")
+                    title=f"{title}: interaction {named}", keys=2)
         say("")
 
 

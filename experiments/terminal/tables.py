@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.cells import varying
+from experiments.cells import telling
 from experiments.comparing.words import figure
 from experiments.metrics import METRICS, shown_name
 from experiments.metrics.metric import family_of
@@ -19,7 +19,7 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: the factors that vary, figures with their 95 % intervals, outcomes, cost.
+    """Header and rows: the factors that tell cells apart, figures with their 95 % intervals, outcomes, cost.
 
     Shares that have a column together, joined by ` / `, stand there as counts. How many answers are unjudged has a
     column where any is.
@@ -27,7 +27,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     Args:
         columns: of the benchmark's scheme.
     """
-    factors = varying(cells)
+    factors = telling(cells)
     judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # a model's name is long, and in the title
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
     header = [*factors, "n", *(_shown(column, judge) for column in columns), *unjudged, "outcomes", "calls", "tokens",
