@@ -222,7 +222,7 @@ class Town:
         """A settings file."""
         content = {"out": str(self.folder / "runs"), "benchmark": {"kind": "crest", "path": str(self.crest)},
                    "models": f"{url}#m", "reasoning": "direct", "layout": "documents_first", "concurrency": 4,
-                   "calls": {"calls": {"attempts": 2, "seconds": 5}},
+                   "calls": {"calls": {"attempts": 2, "seconds": 60}},
                    **settings}
         path = self.folder / f"{file}.yaml"
         path.write_text(yaml.safe_dump(content))

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 A_CALL = 712  # tokens that the scripted server says each call used
-PRICED = {"calls": {"attempts": 2, "seconds": 5}}
+PRICED = {"calls": {"attempts": 2, "seconds": 60}}
 
 
 def priced(url, **prices):
