@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 
 _FIRST, _LONGEST = 0.5, 30.0
+_MOST_ASKED = 1e8  # seconds, three years: beyond every deadline, and short enough to be told
 
 
 def back_off(attempt: int) -> float:
@@ -36,7 +37,7 @@ def _number(value: str) -> float | None:
         number = float(value)
     except ValueError:
         return None
-    return max(number, 0.0) if isfinite(number) else None
+    return min(max(number, 0.0), _MOST_ASKED) if isfinite(number) else None
 
 
 def _until(date: str) -> float | None:

@@ -57,6 +57,7 @@ class Again:
         scheme: the run's, with the groups of the metrics that were asked for, and these as its columns.
         judge: whose verdicts the scores rest on; None where the benchmark asks none.
         notes: what a reader has to know of it.
+        asked: the verdicts that were given for it, where a judge was asked.
     """
 
     scheme: Scheme
@@ -66,6 +67,7 @@ class Again:
     results: list[Result] = field(default_factory=list)
     read: Read = field(default_factory=Read)
     notes: list[str] = field(default_factory=list)
+    asked: Mapping[Item, Verdict] = field(default_factory=dict)
 
 
 def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress,
@@ -89,8 +91,8 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
     again.results = list(work.results({}))
     due = work.graded if asked else work.changed
     if due and (asked or isinstance(settings.judge, Lexical)):
-        verdicts = _judged(run, due, asked or "lexical", progress)
-        again.results = list(work.results(verdicts))
+        again.asked = _judged(run, due, asked or "lexical", progress)
+        again.results = list(work.results(again.asked))
     again.read, again.notes = work.read, list(_notes(work, again, settings))
     return again
 

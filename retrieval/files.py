@@ -55,7 +55,7 @@ def unwritable(error: OSError) -> SettingsError:
 _REMEDIES: Mapping[int, str] = MappingProxyType({
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free space, and the same command continues"),
     errno.ENOENT: "make the folder first", errno.ENOTDIR: "what it is to lie in is no folder; name another",
-    **dict.fromkeys((errno.EISDIR, errno.EBUSY), "that is a folder; name a file"),
+    **dict.fromkeys((errno.EISDIR, errno.EBUSY), "a folder has that name; name another file, or move the folder"),
     errno.ENAMETOOLONG: "give a shorter name"})
 
 

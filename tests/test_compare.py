@@ -10,6 +10,7 @@ import pytest
 
 from documents.errors import RunError, SettingsError
 from experiments.comparing import Gate, find, read_side
+from experiments.comparing.gates_as_tests import Passed
 from experiments.comparing.words import ON_INTERVALS
 
 
@@ -260,12 +261,16 @@ def test_a_gate_does_not_pass_over_what_one_run_has_alone(two, serve, town, ragb
 
 
 def test_a_gate_that_cannot_be_checked_has_not_passed(two):
-    first = read_side(two[0])
     gate = Gate.parse("unified < baseline")
-    finding, = find(first, read_side(two[1])).found
+    finding, = find(read_side(two[0]), read_side(two[1])).found
+    without = replace(finding, comparison=replace(finding.comparison, before=None))
     assert gate.holds(finding.comparison) is False
-    with pytest.raises(RunError, match="cannot be checked"):
-        gate.holds(replace(finding.comparison, before=None))
+    with pytest.raises(RunError, match=r"cannot be checked: .*, in direct against direct; --cell names those"):
+        Passed.of(gate, without)
+
+
+def test_a_fixed_threshold_says_that_it_is_not_supported(ragbed, two):
+    ragbed.refuses("compare", *two, "--fail-if", "unified < 0.5", says=["a fixed threshold", "not supported"])
 
 
 def test_a_gate_on_a_bound_is_of_the_interval_of_the_difference(two):
@@ -288,3 +293,8 @@ def test_gates_are_written_as_tests_for_continuous_integration(two, ragbed, tmp_
         ("correct < baseline - 0.1", "1", "1"), ("correct < baseline - 0.9", "1", "0")]
     failure, = suites[0].iter("failure")
     assert failure.get("message").startswith("correct < baseline - 0.1: direct has ")
+    assert ragbed("compare", two[1], two[0], "--cell", "direct", *gates, "--junit", path)[0] == 1  # replaces its own
+    ragbed.refuses("compare", *two, "--junit", path, says=["--junit writes the conditions of --fail-if"])
+    path.write_text("<testsuites/>")
+    ragbed.refuses("compare", *two, *gates, "--junit", path, says=["gates.xml is there", "name another file"])
+    ragbed.refuses("compare", *two, *gates, "--junit", "/dev/null", says=["a device or a pipe"])

@@ -184,6 +184,15 @@ def test_mlflow_in_a_database_needs_all_of_it(finished, ragbed, tmp_path):
     ragbed.refuses("export", finished, f"mlflow:sqlite:///{tmp_path / 'all.db'}", says=["a database", "install mlflow"])
 
 
+@pytest.mark.parametrize("variable", [False, True])
+def test_the_password_of_mlflows_server_is_not_shown(finished, ragbed, monkeypatch, variable):
+    pytest.importorskip("mlflow")
+    uri = "http://user:secretpw@127.0.0.1:9"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    status, out, err = ragbed("export", finished, "mlflow" if variable else f"mlflow:{uri}")
+    assert (status, "secretpw" in out + err, "MLflow at http://127.0.0.1:9: " in err) == (2, False, True)
+
+
 def test_mlflow_without_a_place_is_one_line(finished, ragbed, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     ragbed.refuses("export", finished, "mlflow", says=["mlflow:URI", "MLFLOW_TRACKING_URI"])

@@ -89,3 +89,13 @@ def test_where_a_model_judged_an_answer_read_otherwise_is_unjudged_until_it_is_a
     found = again(ragbed, town.run)
     assert found["cells"][0]["metrics"]["unjudged"]["mean"] > 0
     assert again(ragbed, town.run, "--judge", f"{judge.url}#kind")["cells"][0]["metrics"]["unjudged"]["mean"] == 0
+
+
+def test_a_judge_that_cannot_be_reached_is_said_and_ends_with_status_1(finished, serve, ragbed):
+    broken = f"{serve(lambda _: {'status': 400, 'error': {'message': 'no judge here'}}).url}#judge"
+    for options in ((), ("--json",)):
+        status, _, err = ragbed("rescore", finished, "--judge", broken, *options)
+        assert status == 1
+        assert f"{broken}: " in err
+        assert "answers are unjudged: " in err
+        assert "http_400" in err

@@ -82,7 +82,7 @@ def test_a_run_that_cannot_be_written_can_be_read(serve, town, ragbed):
         ragbed.refuses(*args, says=["town, the run folder: cannot write: unable to open", "copy that to where you can"])
     (town.run / "report.html").unlink()
     (town.run / "report.html").mkdir()
-    ragbed.refuses("report", town.run, says=["report.html: cannot write", "copy that to where you can write"])
+    ragbed.refuses("report", town.run, says=["report.html: cannot write", "a folder has that name"])
 
 
 def test_what_failed_is_asked_again_on_request_and_nothing_else(serve, town, ragbed):

@@ -36,7 +36,8 @@ class Gate:
         found = _FORM.fullmatch(text)
         if found is None:
             raise SettingsError(f"--fail-if {text!r}: expected METRIC < baseline, or METRIC.low or METRIC.high, or >, "
-                                "and + or - a number after it, such as 'unified < baseline - 0.02'")
+                                "and + or - a number after it, such as 'unified < baseline - 0.02'; a fixed "
+                                "threshold is not supported")
         metric_named(found["metric"])
         offset = float(found["number"] or 0) * (-1 if found["more"] == "-" else 1)
         return cls(text.strip(), found["metric"], found["sign"] == "<", offset,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from documents.errors import RunError
 from experiments.comparing.findings import Finding
 from experiments.comparing.gate import Gate
 from experiments.comparing.words import difference, probability
@@ -26,7 +27,11 @@ class Passed:
     @classmethod
     def of(cls, gate: Gate, finding: Finding) -> Passed:
         """RunError where that cannot be checked."""
-        return cls(gate, finding, not gate.holds(finding.comparison))
+        try:
+            return cls(gate, finding, not gate.holds(finding.comparison))
+        except RunError as error:
+            raise RunError(f"{error}, in {finding.match.cell} against {finding.match.baseline}; --cell names those "
+                           "that can be") from error
 
     @property
     def said(self) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _VARIABLE = "MLFLOW_TRACKING_URI"
 _RESULTS = "ragbed.results"
 _UNNAMED = re.compile(r"[^\w\-. :/]")  # what a metric's name in MLflow may not hold
+_USER = re.compile(r"(?<=://)[^\s/]*@")  # and password, of a URI; a slash in either is escaped
 _ARTIFACTS = ("config.yaml", "manifest.json", "summary.json", "report.html")
 
 
@@ -61,9 +62,9 @@ def _check_database(uri: str) -> None:
                        "folder or a server")
 
 
-def _shown(uri: str) -> str:
-    """Without the user and password that it may hold."""
-    return uri.rpartition("@")[2]
+def _shown(text: str) -> str:
+    """A text without the user and password that its URIs may hold."""
+    return _USER.sub("", text)
 
 
 @contextmanager
@@ -74,7 +75,7 @@ def _in_one_line(uri: str) -> Iterator[None]:
         yield
     except (MlflowException, OSError, ImportError) as error:
         first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise RunError(f"MLflow at {_shown(uri)}: {first[:300]}") from error
+        raise RunError(f"MLflow at {_shown(uri)}: {_shown(first)[:300]}") from error
 
 
 def _log(client: MlflowClient, run: Finished) -> str:

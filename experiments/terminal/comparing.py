@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import typer
 
-from documents.errors import RunError
+from documents.errors import RunError, SettingsError
 from experiments.cells import PART
 from experiments.comparing import Finding, Findings, Gate, find, read_side
 from experiments.comparing.flips import flips
@@ -58,6 +58,8 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool
         UserError: what the user can mend.
     """
     gates = [Gate.parse(text) for text in wanted.gates]
+    if wanted.junit:
+        _check_junit(wanted.junit, gates)
     with no_collections():
         findings = _find(paths, wanted, gates)
     passed = [Passed.of(gate, one) for gate in gates for one in findings.found
@@ -81,6 +83,14 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool
         note(f"fails: {one.said}")
     if failed:
         raise typer.Exit(1)
+
+
+def _check_junit(path: Path, gates: Sequence[Gate]) -> None:
+    from experiments.export.replacing import check_replaceable  # brings all exports with it
+
+    if not gates:
+        raise SettingsError("--junit writes the conditions of --fail-if, and none is given; give one")
+    check_replaceable(path, ".xml")
 
 
 def _find(paths: tuple[Path, Path | None], wanted: Wanted, gates: Sequence[Gate]) -> Findings:

@@ -7,10 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from experiments.comparing.words import figure
 from experiments.finished import Finished, open_finished
 from experiments.metrics.aggregate import aggregate
 from experiments.metrics.scored import Scoring, may_refuse
+from experiments.notes import unjudged
 from experiments.record import Result
 from experiments.rescore import Again, score_anew
 from experiments.terminal.display import Bars, note, print_json, print_table, say
@@ -20,7 +23,8 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics: Sequence[str], json: bool) -> None:
-    """Read, judge and score again, and show; the run stays as it is.
+    """Read, judge and score again, and show; the run stays as it is. Exit status 1 where a judge was asked, and judged
+    nothing.
 
     Args:
         scoring: without, that of the run.
@@ -38,12 +42,21 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics:
         print_json({"run": str(path), "scoring": again.scoring, "judge": again.judge,
                     "columns": list(again.scheme.columns), "cells": rows, "changed": changed,
                     "read": asdict(again.read)})
-        return
-    print_table(*run_table(rows, again.scheme.columns),
-                title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
-    _show_changed(changed, run.settings.scoring, again.scoring)
-    for text in [*again.notes, *_on_absent(metrics, rows)]:
-        note(text)
+    else:
+        print_table(*run_table(rows, again.scheme.columns),
+                    title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
+        _show_changed(changed, run.settings.scoring, again.scoring)
+        for text in [*again.notes, *_on_absent(metrics, rows)]:
+            note(text)
+    _end_if_unjudged(again)
+
+
+def _end_if_unjudged(again: Again) -> None:
+    verdicts = again.asked.values()
+    if why := unjudged(verdicts):
+        note(f"{again.judge}: {why}")
+    if verdicts and all(verdict.unjudged for verdict in verdicts):
+        raise typer.Exit(1)
 
 
 def _on_absent(metrics: Sequence[str], rows: Rows) -> list[str]:
