@@ -53,6 +53,7 @@ def test_a_text_is_found_in_questions_answers_and_passages(page, text, left):
 
 def test_choices_say_how_many_questions_they_would_leave(visit, shop_url):
     page = visit(shop_url)
+    page.click("#more-filters > summary")
     choices = page.locator("[name=outcome] option").all_inner_texts()
     assert sorted(choices) == ["answered (6)", "any", "error (1)", "malformed (1)", "missing (1)", "refused (2)"]
     settle(page, lambda: page.select_option("[name=right]", "1"))
@@ -64,6 +65,7 @@ def test_choices_say_how_many_questions_they_would_leave(visit, shop_url):
 def test_an_address_opens_the_same_view(visit, shop_url):
     page = visit(shop_url)
     settle(page, lambda: page.fill("[name=text]", "capital"))
+    page.click("#more-filters > summary")
     settle(page, lambda: page.select_option("[name=agree]", "differ"))
     opened(page, 1)
     assert page.url.endswith("#questions?text=capital&agree=differ&open=capital")
@@ -92,7 +94,8 @@ def test_answers_stand_side_by_side_with_what_became_of_them(visit, shop_url):
     row = opened(visit(shop_url), 1)
     assert row.locator(".card h4").all_inner_texts() == ["1 direct", "2 draft", "3 plan"]
     assert row.locator(".card .badges").nth(1).inner_text().split("\n") == [
-        "✗ wrong", "answered", "Wrong", "by lexical", "reasoning error"]
+        "✗ wrong", "reasoning error"]
+    assert [text.split() for text in row.locator(".cites").all_inner_texts()] == [["cites", "[7]", "not", "shown"]]
     assert row.locator(".answer").all_inner_texts() == ["Paris [1]", "Lyon [2] [7]", "Paris"]
     assert row.locator(".unshown").all_inner_texts() == ["7", "[7] not shown"]
     missing = opened(visit(shop_url), 2).locator(".card").nth(2)
@@ -102,8 +105,8 @@ def test_answers_stand_side_by_side_with_what_became_of_them(visit, shop_url):
 def test_evidence_says_who_cited_it_and_what_is_gold(visit, shop_url):
     row = opened(visit(shop_url), 1)
     heads = [" ".join(text.split()) for text in row.locator(".passage > summary").all_inner_texts()]
-    assert heads == ["[1] gold.html plain, pages 3 to 4, characters 1,200 to 1,370 gold by chunk cited by 1",
-                     "[2] pages/2.html plain, pages 3 to 4, characters 1,200 to 1,286 cited by 2"]
+    assert heads == ["[1] gold.html pages 3 to 4, characters 1,200 to 1,370 gold by chunk cited by 1",
+                     "[2] pages/2.html pages 3 to 4, characters 1,200 to 1,286 cited by 2"]
     assert row.locator("mark.gold-text").all_inner_texts() == ["Paris", "Paris"]
 
 
@@ -114,6 +117,103 @@ def test_a_citation_leads_to_the_passage_that_it_names(visit, shop_url):
     row.locator(".answer .cite").nth(1).click()
     assert row.locator(".passage").nth(1).evaluate("passage => passage.open")
     assert page.evaluate("document.activeElement.parentElement.dataset.place") == "1"
+
+
+def test_numbers_that_mean_other_passages_in_other_cells_name_their_cells(visit, tmp_path):
+    run = Run("direct", "draft", "plan", "chain", "alone")
+    run.ask("q")
+    one, two = run.passage(1, "one", source="one"), run.passage(2, "two", source="two")
+    for name in ("direct", "draft", "plan"):
+        run.answer(name, "q", "x [2]", 0.0, (one, two, run.passage(3, "three", source="three")), cited=(2,))
+    run.answer("alone", "q", "y [1]", 0.0, (two.model_copy(update={"number": 1}),), cited=(1,))
+    page = visit(run.write(tmp_path).as_uri())
+    row = opened(page, 1)
+    heads = row.locator(".passage > summary").all_inner_texts()
+    assert [" ".join(text.partition("pages")[0].split()) for text in heads] == [
+        "[1] in cells 1 to 3 one", "[2] in cells 1 to 3, [1] in cell 5 two", "[3] three"]
+    row.locator(".glance tr").nth(4).locator(".cite").click()
+    assert row.locator(".passage.shown .source-name").inner_text() == "two"
+
+
+def test_what_every_passage_shares_is_not_said_of_each(visit, tmp_path):
+    run = Run("direct", "draft")
+    run.ask("q")
+    run.answer("direct", "q", "x [1]", 0.0, (run.passage(1, "one", start=0, pages=None),), cited=(1,))
+    head = opened(visit(run.write(tmp_path).as_uri()), 1).locator(".passage > summary")
+    assert " ".join(head.inner_text().split()) == "[1] pages/1.html cited by 1"
+    assert head.locator(".source-name").get_attribute("title") == "plain, characters 0 to 1,203"
+
+
+def test_open_traces_leave_the_answers_side_by_side(visit, shop_url):
+    row = opened(visit(shop_url), 1)
+    widths = "cards => cards.map((card) => card.getBoundingClientRect().width)"
+    before = row.locator(".card").evaluate_all(widths)
+    for summary in row.locator(".trace > summary").all():
+        summary.click()
+    row.locator(".steps").nth(2).wait_for()
+    assert row.locator(".card").evaluate_all(widths) == before
+    tops = row.locator(".trace").evaluate_all("traces => traces.map((trace) => trace.getBoundingClientRect().top)")
+    assert len(tops) == 3
+    assert len(set(tops)) == 1
+
+
+def test_a_cause_opens_what_it_means(visit, tmp_path):
+    run = shop()
+    run.summary["attribution"] = {"causes": [
+        {"name": "reasoning_error", "title": "reasoning error", "definition": "Wrong over the gold alone too."}],
+        "cells": [], "notes": []}
+    card = opened(visit(run.write(tmp_path).as_uri()), 1).locator(".card").nth(1)
+    card.locator(".why > summary").click()
+    assert card.locator(".why p").inner_text() == "Wrong over the gold alone too."
+
+
+def test_the_sign_says_on_which_metric_it_rests(visit, shop_url):
+    page = visit(shop_url)
+    assert page.inner_text(".rests") == "✓ and ✗ rest on unified score."
+    card = opened(page, 1).locator(".card").first
+    assert card.locator(".scores > summary").inner_text() == "2 scores, ✓ or ✗ by unified (lexical): 1.00"
+    assert card.locator(".scores strong").text_content() == "unified (lexical)"
+
+
+def test_filters_of_second_rank_are_a_click_away_and_open_where_the_address_uses_one(visit, shop_url):
+    page = visit(shop_url)
+    visible = "boxes => boxes.filter((box) => box.checkVisibility()).map((box) => box.name)"
+    assert page.locator("#filter [name]").evaluate_all(visible) == ["text", "outcome", "cause", "cell"]
+    again = visit(f"{shop_url}#questions?order=hardest")
+    assert "order" in again.locator("#filter [name]").evaluate_all(visible)
+
+
+def test_a_link_takes_the_focus_to_what_it_names(visit, shop_url):
+    focused = "document.activeElement.id"
+    page = visit(f"{shop_url}#cell-2")
+    assert page.evaluate(focused) == "cell-2"
+    page.locator("nav a[href='#figures']").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"{focused} === 'figures'")
+    settle(page, lambda: page.evaluate("location.hash = '#questions?outcome=error'"))
+    page.wait_for_function(f"{focused} === 'questions'")
+
+
+def test_names_of_boxes_and_rows_have_blanks_between_their_words(visit, tmp_path):
+    run = Run("a", "b", "c", "d", "e")
+    run.ask("q", "Which?", answerable=False)
+    row = opened(visit(run.write(tmp_path).as_uri()), 1)
+    assert row.locator(".glance label").first.text_content() == "1 a"
+    assert row.locator(":scope > summary .head").text_content() == "1 Which? unanswerable"
+
+
+def test_a_long_list_says_what_the_browsers_own_search_misses_and_arrows_reach_its_end(visit, tmp_path):
+    run = Run("direct")
+    for number in range(70):
+        run.ask(f"q{number}")
+    page = visit(run.write(tmp_path).as_uri())
+    assert page.inner_text("#part").startswith("The first 60 are listed: a search by the browser (Ctrl-F)")
+    page.locator(".question > summary").nth(59).focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.parentElement.dataset.question") == "60"
+    assert len(shown(page)) == 70
+    assert not page.locator("#part").is_visible()
 
 
 def test_the_prompt_is_shown_as_it_was_sent(visit, shop_url):
@@ -130,6 +230,7 @@ def test_it_works_by_keyboard_alone(visit, shop_url):
     page = visit(shop_url)
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # skips to the questions
+    page.wait_for_function("document.activeElement.id === 'questions'")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.name") == "text"
     settle(page, lambda: page.keyboard.type("which"))

@@ -62,8 +62,9 @@ class Listing:
         if record is None:
             return 0, 0, None
         result = record.result
+        decides = deciding(result, self._view.rights)
         return (self._outcomes(result.outcome), self._grades(graded(result.verdict, question)),
-                _score(result, self._view.rights))
+                None if decides is None else round(decides[1], 3))
 
     def columns(self, causes: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
         """Everything but where the items are.
@@ -90,7 +91,6 @@ class Listing:
                 if one["name"] in occurring}
 
 
-def _score(result: Result, rights: Sequence[str]) -> float | None:
-    """Of the first of the metrics that say what is right, if any applies."""
-    found = next((score for name in rights if (score := result.scores.get(name)) is not None), None)
-    return None if found is None else round(found, 3)
+def deciding(result: Result, rights: Sequence[str]) -> tuple[str, float] | None:
+    """The first of the metrics that say what is right, if any applies, and its score."""
+    return next(((name, score) for name in rights if (score := result.scores.get(name)) is not None), None)

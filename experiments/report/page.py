@@ -18,7 +18,7 @@ from experiments.report.view import ReportInput
 from retrieval.files import write_atomically
 
 # In the order in which they use each other.
-SCRIPTS = ("unpack.js", "dom.js", "data.js", "search.js", "filter.js", "state.js", "list.js", "question.js",
+SCRIPTS = ("unpack.js", "dom.js", "focus.js", "data.js", "search.js", "filter.js", "state.js", "list.js", "question.js",
            "answers.js", "evidence.js", "trace.js", "browse.js", "print.js")
 STYLES = ("page.css", "tables.css", "charts.css", "questions.css", "answers.css")
 

@@ -11,7 +11,7 @@ from experiments.record import Record, Result
 from experiments.report.answers import linked
 from experiments.report.asked import asked, references, subs
 from experiments.report.cells import Cell, column
-from experiments.report.listing import Listing, Words
+from experiments.report.listing import Listing, Words, deciding
 from experiments.report.passages import Passages
 from experiments.report.store import BUDGET, Blocks, Packed, as_json, pack
 from experiments.report.text import bounded, shown, visible
@@ -72,7 +72,7 @@ class _Items:
     def __init__(self, view: ReportInput, cells: Sequence[Cell]) -> None:
         self.metrics = Words()
         self._numbers: dict[tuple[str, str | None], int] = {}
-        self._cells = cells
+        self._cells, self._rights = cells, view.rights
         self._questions, self._traces = Blocks("questions"), Blocks("traces")
         self._texts = Texts(view.text)
 
@@ -109,11 +109,13 @@ class _Items:
             "price": result.usage.price, "seconds": round(timing.seconds, 2), "attempts": timing.attempts,
             "steps": len(result.trace), "trace": self._trace(result)}
 
-    def _scores(self, result: Result, cell: Cell) -> list[list[float | int | None]]:
-        """The numbers of the metrics, and their values."""
+    def _scores(self, result: Result, cell: Cell) -> list[list[float | int | None] | int]:
+        """The numbers of the metrics, their values, and the place of the one that says whether the answer is right."""
         judge = result.verdict.judge if result.verdict else cell.judge
+        decides = deciding(result, self._rights)
         return [[self._metric(name, judge) for name in result.scores],
-                [None if value is None else round(value, 4) for value in result.scores.values()]]
+                [None if value is None else round(value, 4) for value in result.scores.values()],
+                *([] if decides is None else [list(result.scores).index(decides[0])])]
 
     def _metric(self, name: str, judge: str | None) -> int:
         if (name, judge) not in self._numbers:

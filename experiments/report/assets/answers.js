@@ -3,21 +3,33 @@ function answerOf(question, cell, data, chosen) {
   const answer = data.answers[cell];
   const card = el("article", { class: `card key-${chosen.indexOf(cell) % 6}`, "data-cell": index.cells[cell].number, tabindex: "-1",
     "aria-label": `Answer of ${index.cells[cell].label}` }, el("h4", null, number(index.cells[cell].number), " ", index.cells[cell].label),
-  el("p", { class: "badges" }, badgesOf(question, cell, answer)));
+  el("div", { class: "badges" }, badgesOf(question, cell, answer)));
   if (!answer) card.append(el("p", { class: "failure" }, "The run has no record of this question in this cell."));
   else card.append(...contentOf(question, cell, data, answer).flat(3).filter(Boolean));
   return card;
 }
 
+// The grades that say no more than the sign.
+const SAME = { right: "Correct", part: "Partially Correct", wrong: "Wrong" };
+
 function badgesOf(question, cell, answer) {
   const outcome = wordAt("outcome", question, cell);
   const grade = wordAt("grade", question, cell);
   const kind = markAt(question, cell);
-  const cause = wordAt("cause", question, cell);
-  return [index.rights && answer ? badge([mark(kind), ` ${MARKS[kind][1]}`], `m-${kind}`) : null,
-    outcome !== MARKS[kind][1] || !index.rights ? badge(outcome, `o-${outcome}`) : null,
-    grade ? [badge(grade, `g-${grade.split(" ")[0].toLowerCase()}`), answer.judge ? el("span", { class: "n" }, `by ${answer.judge}`) : null] : null,
-    cause && cause !== "right" ? el("span", { class: "badge cause", title: index.causes[cause]?.[1] }, causeWords(cause)) : null];
+  const signed = index.rights && answer;
+  return [signed ? [badge([mark(kind), ` ${MARKS[kind][1]}`], `m-${kind}`), " "] : null,
+    signed && ["answered", MARKS[kind][1]].includes(outcome) ? null : [badge(outcome, `o-${outcome}`), " "],
+    !grade || (signed && SAME[kind] === grade) ? null
+      : [badge(grade, `g-${grade.split(" ")[0].toLowerCase()}`), answer.judge ? el("span", { class: "n" }, ` by ${answer.judge}`) : null, " "],
+    causeOf(wordAt("cause", question, cell))];
+}
+
+// The cause's name, which opens what it means.
+function causeOf(cause) {
+  if (!cause || cause === "right") return null;
+  const means = index.causes[cause]?.[1];
+  if (!means) return badge(causeWords(cause), "cause");
+  return el("details", { class: "why" }, el("summary", { class: "badge cause", title: means }, causeWords(cause)), el("p", { class: "n" }, means));
 }
 
 function contentOf(question, cell, data, answer) {
@@ -29,7 +41,7 @@ function contentOf(question, cell, data, answer) {
     answer.text || answer.failure ? cut(answer.left_out) : el("p", { class: "none" }, "No answer text."),
     citesOf(question, cell, data, answer), askedOf(answer, needles), heldOf(data, answer),
     answer.said ? el("p", { class: "n", dir: "auto" }, wordsOf(answer.said)) : null,
-    scoresOf(answer), costOf(answer), traceOf(question, cell, data, answer),
+    scoresOf(answer), costOf(answer),
   ];
 }
 
@@ -42,17 +54,17 @@ function numbered(answer) {
 function citation(question, cell, data, cited, words) {
   const place = numbered(data.answers[cell]).get(cited);
   if (place === undefined) return el("span", { class: "unshown", title: "no passage of this number was shown" }, words ?? String(cited));
-  const to = button(words ?? String(cited), { class: "cite", "aria-label": `passage ${cited}, ${data.passages[place].source}` },
-    () => showPassage(question, place));
-  return to;
+  const { source, gold } = data.passages[place];
+  const named = `passage ${cited}, ${source}${gold ? ", gold" : ""}`;
+  return button(words ?? String(cited), { class: "cite", title: named, "aria-label": named }, () => showPassage(question, place));
 }
 
+// What the answer cites without naming it in its text, and what was never shown.
 function citesOf(question, cell, data, answer) {
-  if (!answer.cited && !answer.invalid) return null;
-  const places = numbered(answer);
+  const apart = (answer.cited ?? []).filter((cited) => !(answer.text ?? []).includes(cited));
+  if (!apart.length && !answer.invalid) return null;
   return el("p", { class: "cites" }, el("span", { class: "n" }, "cites "),
-    (answer.cited ?? []).map((cited) => [citation(question, cell, data, cited, `[${cited}]`),
-      data.passages?.[places.get(cited)]?.gold ? badge("gold", "gold-mark") : null, " "]),
+    apart.map((cited) => [citation(question, cell, data, cited, `[${cited}]`), " "]),
     (answer.invalid ?? []).map((cited) => [el("span", { class: "unshown" }, `[${cited}] not shown`), " "]));
 }
 
@@ -75,11 +87,13 @@ function heldOf(data, answer) {
 }
 
 function scoresOf(answer) {
-  const [metrics, values] = answer.scores ?? [[], []];
+  const [metrics, values, decides] = answer.scores ?? [[], []];
+  const shown = (value) => (value === null ? none("n/a") : value.toFixed(2));
   const notes = [...(answer.notes ?? []), answer.error ? `error type: ${answer.error}` : "", answer.no_gold ? "no gold evidence in view" : ""].filter(Boolean);
   const line = (name, value) => el("div", null, el("dt", null, name), el("dd", null, value));
-  return el("details", { class: "scores" }, el("summary", null, plural(metrics.length, "score")), el("dl", { class: "small" },
-    metrics.map((metric, place) => line(index.metrics[metric], values[place] === null ? none("n/a") : values[place].toFixed(2)))),
+  return el("details", { class: "scores" }, el("summary", null, plural(metrics.length, "score"),
+    decides === undefined ? null : `, ✓ or ✗ by ${index.metrics[metrics[decides]]}: ${values[decides].toFixed(2)}`), el("dl", { class: "small" },
+    metrics.map((metric, place) => line(place === decides ? el("strong", null, index.metrics[metric]) : index.metrics[metric], shown(values[place])))),
   notes.length ? el("p", { class: "n" }, notes.join("; ")) : null);
 }
 

@@ -4,9 +4,12 @@ let shownQuestions = [];
 let limit = PAGE;
 let turn = 0;
 
+const MAIN = ["outcome", "cause", "cell"];  // what is always in view; the others are a click away
+
 const form = document.getElementById("filter");
 const list = document.getElementById("list");
 const told = document.getElementById("count");
+const more = document.getElementById("more");
 const onlyRow = () => (state.open ? index.ids.indexOf(state.open) : -1);
 
 // The choices of the form: name, label, the choices with their words.
@@ -39,7 +42,11 @@ function makeForm() {
     el("option", { value: "" }, "any"), options.map(([value, words]) => el("option", { value, "data-words": words }, words)))));
   const order = el("label", null, "Order", el("select", { name: "order" }, el("option", { value: "" }, "as asked"),
     Object.entries(ORDERS).map(([key, [words]]) => el("option", { value: key }, words))));
-  document.getElementById("choices").append(...selects, ...(index.rights && index.cells.length > 1 ? [order] : []));
+  const main = selects.filter((label) => MAIN.includes(label.lastElementChild.name));
+  const others = [...selects.filter((label) => !main.includes(label)), ...(index.rights && index.cells.length > 1 ? [order] : [])];
+  document.getElementById("choices").append(...main);
+  document.getElementById("others").append(...others);
+  document.getElementById("more-filters").hidden = !others.length;
   form.hidden = false;
 }
 
@@ -83,9 +90,11 @@ function showList() {
   for (const row of list.querySelectorAll(".apart")) row.classList.remove("apart");
   if (apart) rowOf(only).classList.add("apart");
   const left = shownQuestions.length - first.length;
-  const more = document.getElementById("more");
   more.hidden = left === 0;
   more.textContent = `Show ${count(Math.min(left, PAGE))} more of ${count(left)}`;
+  const part = document.getElementById("part");
+  part.hidden = left === 0;
+  part.textContent = `The first ${count(first.length)} are listed: a search by the browser (Ctrl-F) sees these alone, the text above all.`;
 }
 
 function setState(changed) {
@@ -101,6 +110,7 @@ function takeForm() {
 
 function fillForm() {
   for (const field of form.elements) if (field.name) field.value = state[field.name] ?? "";
+  if (document.querySelectorAll("#others option:checked:not([value=''])").length) document.getElementById("more-filters").open = true;
 }
 
 function refillAll() {
@@ -135,7 +145,7 @@ async function takeAddress() {
   limit = PAGE;
   await apply();
   if (onlyRow() >= 0) reveal(onlyRow());
-  else if (isState()) document.getElementById("questions").scrollIntoView();
+  else if (isState()) focusOn(targetOf("#questions"));
 }
 
 let typing = 0;
@@ -151,7 +161,7 @@ document.getElementById("clear").addEventListener("click", () => {
   apply();
   form.elements.text.focus();
 });
-document.getElementById("more").addEventListener("click", () => {
+more.addEventListener("click", () => {
   const before = list.childElementCount;
   limit += PAGE;
   showList();
@@ -160,8 +170,10 @@ document.getElementById("more").addEventListener("click", () => {
 list.addEventListener("keydown", (event) => {
   const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!by || !event.target.matches(".question > summary")) return;
-  const next = [...list.children][[...list.children].indexOf(event.target.parentElement) + by];
+  const { parentElement } = event.target;
+  const next = (by > 0 ? parentElement.nextElementSibling : parentElement.previousElementSibling)?.firstElementChild
+    ?? (by > 0 && !more.hidden ? more : null);
   if (!next) return;
   event.preventDefault();
-  next.firstElementChild.focus();
+  next.focus();
 });

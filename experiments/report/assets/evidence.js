@@ -4,12 +4,13 @@ function evidenceOf(question, data, chosen) {
   const shown = new Set(chosen.flatMap((cell) => [...(data.answers[cell] ? numbered(data.answers[cell]).values() : [])]));
   const places = passages.map((_, place) => place);
   const others = places.filter((place) => !shown.has(place));
+  const called = calledIn(data);
   const box = el("div", { class: "evidence" }, el("h3", null, "Evidence"), hint(goldNote(data)),
     shown.size ? null : el("p", { class: "none" }, chosen.length ? "The chosen answers were shown no passage." : "No answer is chosen."),
-    places.filter((place) => shown.has(place)).map((place) => passageOf(question, place, data, chosen)));
+    places.filter((place) => shown.has(place)).map((place) => passageOf(place, data, chosen, called)));
   if (others.length) {
     const more = button(`Show ${plural(others.length, "passage")} of the other cells`, { class: "others" }, () => {
-      more.replaceWith(...others.map((place) => passageOf(question, place, data, chosen)));
+      more.replaceWith(...others.map((place) => passageOf(place, data, chosen, called)));
     });
     box.append(more);
   }
@@ -22,41 +23,59 @@ function goldNote(data) {
   return `Gold evidence: ${data.gold_total} in all; ${plural(marked, "passage counts", "passages count")} as gold, over all cells.`;
 }
 
-// Which cells showed a passage, with what numbers, and which of them cited it.
-function useOf(place, data) {
-  const use = { numbers: new Set(), shown: [], cited: [] };
+// Of each passage, which cells call it by which number.
+function calledIn(data) {
+  const called = (data.passages ?? []).map(() => new Map());
   data.answers.forEach((answer, cell) => {
-    for (const [shownAs, at] of answer ? numbered(answer) : []) {
-      if (at !== place) continue;
-      use.numbers.add(shownAs);
-      use.shown.push(cell);
-      if ((answer.cited ?? []).includes(shownAs)) use.cited.push(cell);
-    }
+    for (const [shownAs, place] of answer ? numbered(answer) : []) called[place].set(shownAs, [...(called[place].get(shownAs) ?? []), cell]);
   });
-  return use;
+  return called;
 }
 
-function passageOf(question, place, data, chosen) {
+// The numbers of a passage; where cells differ in what a number means, with the cells that mean this one.
+function numbersOf(place, called) {
+  const plain = called[place].size === 1 && called.every((numbers, other) => other === place || ![...called[place].keys()].some((shownAs) => numbers.has(shownAs)));
+  return [...called[place]].map(([shownAs, cells], nth) => [nth ? ", " : null, el("span", { class: "mark" }, `[${shownAs}]`),
+    plain ? null : el("span", { class: "n", title: cells.map((cell) => `${index.cells[cell].number} ${index.cells[cell].label}`).join("; ") },
+      ` in ${cells.length === 1 ? "cell" : "cells"} ${ranges(cells.map((cell) => index.cells[cell].number))}`)]);
+}
+
+// Ascending numbers as `1 to 5, 7`.
+function ranges(numbers) {
+  const runs = [];
+  for (const each of numbers) {
+    if (runs.at(-1)?.[1] === each - 1) runs.at(-1)[1] = each;
+    else runs.push([each, each]);
+  }
+  return runs.map(([first, last]) => (first === last ? first : `${first}${last === first + 1 ? ", " : " to "}${last}`)).join(", ");
+}
+
+function passageOf(place, data, chosen, called) {
   const passage = data.passages[place];
-  const use = useOf(place, data);
-  const cited = use.cited.filter((cell) => chosen.includes(cell));
-  const by = use.cited.length - cited.length;
+  const citing = [...called[place]].flatMap(([shownAs, cells]) => cells.filter((cell) => (data.answers[cell].cited ?? []).includes(shownAs)));
+  const cited = citing.filter((cell) => chosen.includes(cell));
+  const by = citing.length - cited.length;
   const kinds = `passage${cited.length ? " cited" : ""}${passage.gold ? " is-gold" : ""}`;
   return el("details", { class: kinds, "data-place": place, open: Boolean(cited.length || passage.gold) },
-    el("summary", null, el("span", { class: "mark" }, [...use.numbers].map((shownAs) => `[${shownAs}]`).join(", ")), " ",
-      el("bdi", { class: "source-name" }, passage.source), " ", el("span", { class: "n" }, whereOf(passage)), " ",
+    el("summary", null, numbersOf(place, called), " ",
+      el("bdi", { class: "source-name", title: `${passage.format}, ${charactersOf(passage)}` }, passage.source), " ",
+      el("span", { class: "n" }, whereOf(passage, data)), " ",
       passage.gold ? [badge(`gold by ${passage.gold}`, "gold-mark"), " "] : null,
-      cited.length || by ? el("span", { class: "by" }, "cited by ", cited.map((cell) => chip(cell, chosen)),
-        by ? el("span", { class: "n" }, cited.length ? ` and ${by} more` : plural(by, "other cell")) : null) : null),
+      cited.length || by ? el("span", { class: "by" }, "cited by ", cited.map((cell) => [chip(cell, chosen), " "]),
+        by ? el("span", { class: "n" }, cited.length ? `and ${by} more` : plural(by, "other cell")) : null) : null),
     contentOfPassage(passage, data));
 }
 
 const chip = (cell, chosen) => el("span", { class: `number key-${chosen.indexOf(cell) % 6}`, title: index.cells[cell].label }, String(index.cells[cell].number));
 
-function whereOf(passage) {
+const charactersOf = (passage) => `characters ${count(passage.start)} to ${count(passage.end)}`;
+
+// What tells the passage from others: its pages, its place where it is a later part, its rendering where there are two.
+function whereOf(passage, data) {
   const [first, last] = passage.pages ?? [];
-  const pages = first === undefined ? "" : first === last ? `, page ${first}` : `, pages ${first} to ${last}`;
-  return `${passage.format}${pages}, characters ${count(passage.start)} to ${count(passage.end)}`;
+  return [data.passages.some((other) => other.format !== passage.format) ? passage.format : null,
+    first === undefined ? null : first === last ? `page ${first}` : `pages ${first} to ${last}`,
+    passage.start ? charactersOf(passage) : null].filter(Boolean).join(", ");
 }
 
 function contentOfPassage(passage, data) {

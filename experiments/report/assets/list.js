@@ -9,8 +9,8 @@ function rowOf(question) {
 
 function makeRow(question) {
   const text = el("span", { class: "ask", dir: "auto" }, index.texts[question]);
-  const head = el("summary", null, el("span", { class: "head" }, number(question + 1), text,
-    index.answerable[question] ? null : badge("unanswerable", "plain")), strip(question));
+  const head = el("summary", null, el("span", { class: "head" }, number(question + 1), " ", text,
+    index.answerable[question] ? null : [" ", badge("unanswerable", "plain")]), " ", strip(question));
   const row = el("details", { class: "question", "data-question": question }, head);
   row.addEventListener("toggle", () => {
     if (row.open) fillRow(row, question);

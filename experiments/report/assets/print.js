@@ -1,5 +1,5 @@
 // On paper nothing can be opened: the first questions that fit are printed open, more as lines.
-const PRINT_OPEN = 30;
+const PRINT_OPEN = 5;
 const PRINT_LINES = 400;
 let openedForPrint = [];
 

@@ -6,7 +6,8 @@ function bodyOf(question) {
   const chosen = chosenFor(question);
   return el("div", { class: "body" }, toolsOf(question), aboutOf(question, data), el("h3", null, "Answers"),
     index.cells.length > FEW ? glanceOf(question, data, chosen) : null,
-    el("div", { class: "cards" }, chosen.map((cell) => answerOf(question, cell, data, chosen))), evidenceOf(question, data, chosen));
+    el("div", { class: "cards" }, chosen.map((cell) => answerOf(question, cell, data, chosen))),
+    el("div", { class: "traces" }, chosen.map((cell) => traceOf(cell, data, chosen))), evidenceOf(question, data, chosen));
 }
 
 // The cells set side by side: those chosen, else those looked for, else two that came out differently.
@@ -61,17 +62,23 @@ function glanceOf(question, data, chosen) {
     box.addEventListener("change", () => chooseCell(question, place, box.checked));
     const kind = markAt(question, place);
     return el("tr", { class: chosen.includes(place) ? "chosen" : null },
-      el("th", { scope: "row" }, el("label", null, box, number(cell.number), el("span", null, cell.label))),
+      el("th", { scope: "row" }, el("label", null, box, number(cell.number), " ", el("span", null, cell.label))),
       el("td", { class: "nowrap" }, mark(kind), el("span", { class: "words" }, ` ${MARKS[kind][1]}`)),
       index.words.cause.some(Boolean) ? el("td", { class: "why" }, wordAt("cause", question, place) === "right" ? "" : causeWords(wordAt("cause", question, place))) : null,
-      el("td", { class: "said" }, el("span", { dir: "auto" }, answer ? firstWords(answer) : "")));
+      el("td", { class: "said" }, el("span", { dir: "auto" }, answer ? firstWords(question, place, data, answer) : "")));
   });
   return el("table", { class: "glance" }, el("caption", null, "Choose the answers that are set side by side."), el("tbody", null, lines));
 }
 
-function firstWords(answer) {
-  const words = answer.text ? answer.text.map((piece) => piece).join("") : wordsOf(answer.failure);
-  return words.length > 160 ? `${words.slice(0, 160)}…` : words;
+// Its citations lead to the passages that this cell means.
+function firstWords(question, cell, data, answer) {
+  let left = 160;
+  const pieces = (answer.text ?? [wordsOf(answer.failure)]).map((piece) => {
+    const words = String(piece).slice(0, Math.max(left, 0));
+    left -= String(piece).length;
+    return typeof piece === "number" && words ? citation(question, cell, data, piece) : words;
+  });
+  return [...pieces, left < 0 ? "…" : ""];
 }
 
 function chooseCell(question, cell, wanted) {

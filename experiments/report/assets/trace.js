@@ -1,9 +1,12 @@
 // The steps of an answer: what was searched, the prompt as it was sent, what came back.
 const LONG = 900;
 
-function traceOf(question, cell, data, answer) {
-  if (answer.trace === undefined) return null;
-  return folded({ class: "trace" }, `Trace, ${plural(answer.steps ?? 0, "step")}, with the prompts as sent`, () => openTrace(answer, data));
+// Below the cards, so that what is opened leaves them side by side.
+function traceOf(cell, data, chosen) {
+  const answer = data.answers[cell];
+  if (answer?.trace === undefined) return null;
+  return folded({ class: `trace key-${chosen.indexOf(cell) % 6}` }, ["Trace of ", number(index.cells[cell].number), " ", index.cells[cell].label,
+    `: ${plural(answer.steps ?? 0, "step")}, with the prompts as sent`], () => openTrace(answer, data));
 }
 
 async function openTrace(answer, data) {
