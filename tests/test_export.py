@@ -146,7 +146,8 @@ def test_hostile_answers_do_nothing_in_a_spreadsheet_or_in_xml(serve, town, ragb
     with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
         answers = {row["answer"] for row in csv.DictReader(file)}
     assert status == 0
-    assert all(answer.startswith("'=cmd") for answer in answers)
+    assert all(answer.startswith("'=cmd") and r"\x00\x1b[31m" in answer for answer in answers)
+    assert not {*map(chr, range(32)), "\x7f"} - set("\t\r\n") & set((tmp_path / "rows.csv").read_text(encoding="utf-8"))
     assert ragbed("export", town.run, tmp_path / "tests.xml")[0] == 0
     said = [case.get("message") for case in ElementTree.parse(tmp_path / "tests.xml").iter("failure")]
     assert any("=cmd" in message and "\x1b" not in message for message in said)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,11 +12,13 @@ from experiments.export.flat import Column, columns, rows
 from experiments.export.material import Material
 from experiments.judging.labels import guarded
 
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but tabs and new lines
 _BATCH = 2_000  # rows of a Parquet row group
 
 
 def write_csv(material: Material, path: Path) -> None:
-    """One row for each question in each cell; a text that a spreadsheet would run as a formula begins with `'`."""
+    """One row for each question in each cell; a text that a spreadsheet would run as a formula begins with `'`, and
+    what could steer a terminal is escaped, as `\\x1b`."""
     header = columns(_scores(material))
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file)
@@ -49,7 +52,7 @@ def _batches(all_rows: Iterator[dict[str, Any]]) -> Iterator[Sequence[dict[str, 
 
 
 def _cell(value: Any) -> Any:
-    return guarded(value) if isinstance(value, str) else value
+    return guarded(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", value)) if isinstance(value, str) else value
 
 
 def _typed(value: Any, column: Column) -> Any:
