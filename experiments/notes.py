@@ -74,10 +74,15 @@ def unjudged(verdicts: Iterable[Verdict | None]) -> str:
 
 
 def on_rules(rules: Iterable[Rules]) -> list[str]:
-    """Under which rules no refusal is scored."""
+    """Under which rules no refusal is scored.
+
+    Args:
+        rules: of the cells that ask what is unanswerable.
+    """
     without = [name for name in dict.fromkeys(rules) if not may_refuse(name)]
-    return [f"The prompts of the rules {' and '.join(without)} offer no refusal: there, refusals of unanswerable "
-            "questions are not scored, and the unified score is the mean of the answerable ones."] if without else []
+    return [f"Under the rules {' and '.join(without)} prompts offer no refusal: what is asked there without an answer "
+            "in its documents is not scored, and the unified score is the mean over the answerable questions."
+            ] if without else []
 
 
 def on_late_clues(questions: Collection[Question]) -> list[str]:

@@ -65,7 +65,8 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
                       *on_models(models_of(settings), known_models(folder.path)),
                       *on_judge(judge, judge_used), *on_filled(settings.filled, results),
                       *on_unjudged(result.verdict for result in results),
-                      *(on_rules(cell.rules for cell in cells) if "answers" in scheme.groups else ())],
+                      *(on_rules(cell.rules for cell in cells if not all(one.answerable for one in by_cell[cell.id]))
+                        if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
 
 

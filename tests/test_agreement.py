@@ -41,6 +41,7 @@ def test_kappa_of_grades():
     assert found.labels == (C, P, W)
     assert found.table == ((3, 1, 0), (0, 1, 1), (1, 0, 3))
     assert found.low < 0.53125 < found.high
+    assert (found.agree_low, found.agree_high) == (pytest.approx(0.396778, abs=1e-6), pytest.approx(0.892209, abs=1e-6))
 
 
 def test_kappa_of_points_weighs_by_the_squared_distance():

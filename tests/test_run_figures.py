@@ -23,7 +23,7 @@ def test_a_judge_that_fails_is_told_of_and_what_it_made_is_counted(serve, town, 
     status, out, err = ragbed("run", town.config(answering.url, judge=f"{grading.url}#judge"))
     assert status == 0
     assert "5 of 5 answers are unjudged: call failed: http_400 (5)" in out
-    assert " unjudged " in out.splitlines()[1]
+    assert " unjudged " in next(line for line in out.splitlines() if " outcomes " in line)
     assert f"The judge {grading.url}#judge made 5 calls with 0 tokens" in " ".join(out.split())
     assert "6 records made now, 11 calls sent and 0 from the journal, paid now an unknown price" in err
 
@@ -38,7 +38,12 @@ def test_the_rules_that_offer_no_refusal_are_named(serve, town, ragbed):
     run = json.loads(ragbed("run", town.config(serve(town.reply).url, rules=["grounded", "open"]), "--json")[1])
     scored = {cell["rules"]: cell["metrics"]["refusal_accuracy"]["n"] for cell in run["cells"]}
     assert scored == {"grounded": 1, "open": 0}
-    assert any(note.startswith("The prompts of the rules open offer no refusal") for note in run["notes"])
+    assert any(note.startswith("Under the rules open prompts offer no refusal") for note in run["notes"])
+    own = town.own({"id": "1", "question": "Who?", "answer": "Ada"})
+    path = town.config(serve(town.reply).url, name="answerable", rules=["open"], benchmark=own,
+                       conditions="closed-book")
+    assert not any("offer no refusal" in note for note in json.loads(ragbed("run", path, "--json")[1])["notes"])
+    assert "nothing was left to do" in ragbed("run", path)[2]
 
 
 def test_a_run_of_one_cell_says_that_its_questions_are_over_few_documents(serve, town, ragbed):
@@ -61,4 +66,4 @@ def test_the_small_model_is_told_of_under_any_name(tmp_path):
 
 def test_the_lexical_judge_stands_at_all_its_columns(serve, town, ragbed):
     out = ragbed("run", town.config(serve(town.reply).url))[1]
-    assert " ".join(out.split()).count("(lexical)") == 2
+    assert next(line for line in out.splitlines() if " outcomes " in line).count("(lexical)") == 2

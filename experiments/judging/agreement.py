@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from experiments.judges.points import MOST
 from experiments.judges.types import GRADES
+from experiments.metrics.aggregate import Estimate, share_among
 from experiments.metrics.drawing import RESAMPLES, percentiles
 from experiments.metrics.means import resampled
 from experiments.record import Verdict
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Item = tuple[str, str]  # cell and question
 Pairs = Sequence[tuple[int, int]]  # places of the two raters' labels, one for each judgement
+_NONE = Estimate(mean=None, low=None, high=None, n=0)
 LABELS: Mapping[Rubric, tuple[str, ...]] = MappingProxyType({
     "grades": GRADES, "points": tuple(map(str, range(MOST + 1))), "steps": ("held", "not held")})
 
@@ -46,7 +48,8 @@ class Agreement:
     Attributes:
         n: answers that both judged.
         judgements: what is compared: the answers, or their steps.
-        agree: share of judgements that are equal; None without any.
+        agree: share of judgements that are equal; None without any. `agree_low` and `agree_high`, its 95 % interval:
+            Wilson's, by question where one has several.
         kappa: Cohen's; None where it is not defined: without judgements, or where all are of one label.
         low, high: 95 % interval of the kappa: percentiles over resamples of questions, with all answers to each. None
             for one question, and where all resamples agree.
@@ -59,6 +62,8 @@ class Agreement:
     n: int
     judgements: int
     agree: float | None
+    agree_low: float | None
+    agree_high: float | None
     kappa: float | None
     low: float | None
     high: float | None
@@ -101,10 +106,12 @@ def _agreement(first: Rater, second: Rater, rubric: Rubric, steps: Mapping[Item,
             by_question.setdefault(item[1], []).extend(zip(*sides, strict=True))
     pairs = [pair for judged in by_question.values() for pair in judged]
     counts = Counter(pairs)
+    equal = share_among([one == other for one, other in pairs],
+                        [question for question, judged in by_question.items() for _ in judged]) if pairs else _NONE
     low, high = _interval(list(by_question.values()), len(labels), quadratic, seed)
     return Agreement(
         first.name, second.name, n, len(pairs),
-        round(sum(one == other for one, other in pairs) / len(pairs), 10) if pairs else None,
+        equal["mean"], equal["low"], equal["high"],
         kappa(pairs, len(labels), quadratic), low, high, labels,
         tuple(tuple(counts[row, column] for column in range(len(labels))) for row in range(len(labels))))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.types import Cost
+from experiments.comparing.words import figure
 from experiments.judging.again import Material, judges_named, material_of, rejudge
 from experiments.judging.agreement import Agreement, Rater, agreements
 from experiments.judging.labels import raters_of, write_sheet
@@ -78,10 +79,10 @@ def _as_json(path: Path, material: Material, raters: Sequence[Rater], found: Seq
 def _show(settings: RunSettings, material: Material, raters: Sequence[Rater], found: Sequence[Agreement],
           spent: Cost) -> None:
     steps = material.rubric == "steps"
-    header = ["first", "second", "n", *(["steps"] if steps else []), "agree",
-              "kappa, quadratic weights" if material.rubric == "points" else "kappa"]
-    rows = [[pair.first, pair.second, str(pair.n), *([str(pair.judgements)] if steps else []), _figure(pair.agree),
-             _kappa(pair)] for pair in found]
+    header = ["first", "second", "n", *(["steps"] if steps else []), "agree [95 %]",
+              "kappa, quadratic weights [95 %]" if material.rubric == "points" else "kappa [95 %]"]
+    rows = [[pair.first, pair.second, str(pair.n), *([str(pair.judgements)] if steps else []),
+             figure(pair.agree, pair.agree_low, pair.agree_high), _kappa(pair)] for pair in found]
     if rows:
         print_table(header, rows, title=f"{settings.name}: agreement on {len(material.graded)} answers")
     else:
@@ -100,11 +101,4 @@ def _show(settings: RunSettings, material: Material, raters: Sequence[Rater], fo
 
 
 def _kappa(pair: Agreement) -> str:
-    if pair.kappa is None:
-        return "undefined"
-    interval = "" if pair.low is None else f" [{pair.low:.2f}, {pair.high:.2f}]"
-    return _figure(pair.kappa) + interval
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+    return "undefined" if pair.kappa is None else figure(pair.kappa, pair.low, pair.high)

@@ -142,6 +142,8 @@ class Tally:
 
     def said(self) -> str:
         """The sitting in one line, at its end."""
+        if not self.made and self.done == self.total:
+            return NOTHING
         return _said(self.made, replace(self.cost, paid=None) if self.begun.spending.unpriced else self.cost)
 
     def calls(self) -> Mapping[str, int]:
@@ -159,4 +161,4 @@ def _said(made: int, cost: Cost) -> str:
             f"paid now {price(cost.paid)}")
 
 
-NOTHING = _said(0, Cost())
+NOTHING = "nothing was left to do"
