@@ -181,6 +181,18 @@ def test_filters_of_second_rank_are_a_click_away_and_open_where_the_address_uses
     assert page.locator("#filter [name]").evaluate_all(visible) == ["text", "outcome", "cause", "cell"]
     again = visit(f"{shop_url}#questions?order=hardest")
     assert "order" in again.locator("#filter [name]").evaluate_all(visible)
+    assert again.inner_text("#more-filters > summary") == "More filters, 1 in use"
+
+
+def test_paper_has_the_first_five_open_and_more_as_lines(visit, shop_url):
+    page = visit(shop_url)
+    page.wait_for_selector("html[data-printable]", state="attached")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".question[open]").count() == 5
+    assert page.locator("#printed").text_content() == (
+        "6 of 6 questions; the first 5 are printed open, 6 as lines.")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".question[open]").count() == 0
 
 
 def test_a_link_takes_the_focus_to_what_it_names(visit, shop_url):
@@ -207,7 +219,8 @@ def test_a_long_list_says_what_the_browsers_own_search_misses_and_arrows_reach_i
     for number in range(70):
         run.ask(f"q{number}")
     page = visit(run.write(tmp_path).as_uri())
-    assert page.inner_text("#part").startswith("The first 60 are listed: a search by the browser (Ctrl-F)")
+    assert page.inner_text("#part") == (
+        "The first 60 are listed. The browser's own search (Ctrl-F) sees only these; the field Text searches all.")
     page.locator(".question > summary").nth(59).focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

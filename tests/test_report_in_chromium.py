@@ -125,6 +125,7 @@ def test_without_script_the_figures_are_there_and_one_line_says_what_is_not(visi
     assert page.locator("noscript").inner_text().startswith("JavaScript is off")
     assert page.locator("table").first.is_visible()
     assert not page.locator("#filter").is_visible()
+    assert page.locator("#questions").inner_text() == "Questions"
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])

@@ -75,6 +75,7 @@ async function apply() {
   showList();
   showCounts(holding);
   told.textContent = `${count(shownQuestions.length)} of ${plural(index.ids.length, "question")}`;
+  document.querySelector("#more-filters > summary").textContent = `More filters${usedOthers() ? `, ${usedOthers()} in use` : ""}`;
   document.getElementById("nothing").hidden = shownQuestions.length > 0 || index.ids.length === 0;
   document.getElementById("clear").disabled = !Object.keys(state).some((name) => state[name] && name !== "open" && name !== "side");
   document.documentElement.dataset.settled = String(turn);
@@ -94,7 +95,7 @@ function showList() {
   more.textContent = `Show ${count(Math.min(left, PAGE))} more of ${count(left)}`;
   const part = document.getElementById("part");
   part.hidden = left === 0;
-  part.textContent = `The first ${count(first.length)} are listed: a search by the browser (Ctrl-F) sees these alone, the text above all.`;
+  part.textContent = `The first ${count(first.length)} are listed. The browser's own search (Ctrl-F) sees only these; the field Text searches all.`;
 }
 
 function setState(changed) {
@@ -108,9 +109,11 @@ function takeForm() {
   return apply();
 }
 
+const usedOthers = () => document.querySelectorAll("#others option:checked:not([value=''])").length;
+
 function fillForm() {
   for (const field of form.elements) if (field.name) field.value = state[field.name] ?? "";
-  if (document.querySelectorAll("#others option:checked:not([value=''])").length) document.getElementById("more-filters").open = true;
+  if (usedOthers()) document.getElementById("more-filters").open = true;
 }
 
 function refillAll() {

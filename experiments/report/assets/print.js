@@ -46,6 +46,7 @@ async function start() {
   }
   if (!index.ids.length) return;
   makeForm();
+  document.getElementById("rests")?.removeAttribute("hidden");
   document.getElementById("over").append(legend(), columnsHead());
   await takeAddress();
   addEventListener("hashchange", takeAddress);
