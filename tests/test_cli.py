@@ -155,7 +155,8 @@ def test_the_trace_shows_the_recipe_and_all_five_prompts_begin_with_the_same_byt
                                 "--model", f"{server.url}#m", "-k", 2, "--trace")
         assert status == 0
         steps = [line for line in out.splitlines() if line.startswith("== step")]
-        assert steps[0] == "== step 1: search 'Oslo is the capital of what?' found [1, 2]"
+        assert steps[0] == "== step 1: search, found [1, 2]"
+        assert "\n   for 'Oslo is the capital of what?'\n   [1] oslo.md\n" in out
         assert [step.split(": ")[1].split(",")[0] for step in steps[1:]] == purposes
         assert all(step.endswith("documents shown [1, 2]") for step in steps[1:])
         assert out.endswith("== answer\nNorway [1]\n  [1] oslo.md\n")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -56,17 +57,27 @@ def finished(serve, town, ragbed) -> Path:
 def test_a_question_is_shown_with_what_every_cell_made_of_it(finished, ragbed):
     status, out, _ = ragbed("show", finished, "refusal-0")
     assert status == 0
-    asked, direct, least = out.split("\n\n")
+    asked, cells, direct, least = out.split("\n\n")
     assert "question 2 of 6: refusal-0" in asked
     assert "How many people live in town 0?" in asked
     assert "unanswerable: a refusal is right" in asked
+    assert [line.split() for line in cells.splitlines()] == [
+        ["cell", "outcome", "unified", "cause"], ["direct", "answered", "0", "missing", "refusal"],
+        ["least_to_most", "answered", "0", "missing", "refusal"]]
     lines = [" ".join(line.split()) for line in direct.splitlines()]
     assert lines[:5] == ["direct", "outcome answered", "answer 0 people [1]", "cites [1] town/0-0 (gold chunk)",
                          "gold shown [1]"]
+    assert "== step 1: placed, [1, 2]" in lines
+    assert "[1] town/0-0 (gold chunk)" in lines
+    assert "scores unified 0, refusal_accuracy 0" in lines
+    assert any(line.startswith("used 1 call, 0 + 0 tokens, $0; 1 request in ") for line in lines)
     assert "== step 2: answer, 2 messages, documents shown [1, 2]" in lines
     assert "<Answer>0 people [1]</Answer>" in lines
     assert least.count("== step") == 5
     assert "-- user" not in out
+    assert "the passages as in direct" in least
+    assert "[1] town/0-0 (gold chunk)" not in least
+    assert "well_formed" in ragbed("show", finished, "refusal-0", "--scores")[1]
 
 
 def test_prompts_are_shown_as_sent_where_they_are_asked_for(finished, ragbed):
@@ -88,6 +99,7 @@ def test_json_has_the_question_its_gold_and_each_cell(finished, ragbed):
     assert direct["citations"][0]["gold"] == "chunk"
     assert direct["evidence"][1]["text"] == "The mayor of town 1 is Ada."
     assert direct["scores"]["unified"] == 0.0
+    assert (direct["cause"], "well_formed" in direct["scores"]) == ("missing refusal", True)
     assert [step.get("messages") for step in least["trace"]] == [None, 2, 2, 4, 6]
 
 
@@ -101,7 +113,8 @@ def test_an_unfinished_run_is_shown_as_far_as_it_is(finished, town, ragbed):
     direct, least = json.loads(ragbed("show", finished, "refusal-0", "--json")[1])["cells"]
     assert (direct["name"], direct["outcome"]) == ("direct", "answered")
     assert (least["name"], least["outcome"]) == ("least_to_most", None)
-    assert "not asked yet" in ragbed("show", finished, "refusal-0")[1]
+    out = ragbed("show", finished, "refusal-0")[1]
+    assert re.search("^direct +answered +0 +missing refusal\nleast_to_most +not asked yet +- +-$", out, re.MULTILINE)
     shutil.rmtree(town.crest)  # the cells are known by their ids only
     names = [cell["name"] for cell in json.loads(ragbed("show", finished, "refusal-0", "--json")[1])["cells"]]
     assert len(names) == 2

@@ -28,7 +28,7 @@ def ask(question: Asked, index: IndexFolder,
     from agents.settings import Limits, ModelSettings
     from experiments.terminal.display import print_json, say
     from experiments.terminal.passages import place
-    from experiments.terminal.trace import show_steps, step_row
+    from experiments.terminal.trace import Places, show_steps, step_row
     from strategies import catalogue
 
     catalogue.reasoning(reasoning)
@@ -42,7 +42,7 @@ def ask(question: Asked, index: IndexFolder,
         print_json({**row, "trace": [step_row(step) for step in answer.trace]} if trace else row)
     else:
         if trace:
-            show_steps(answer.trace, {passage["number"]: place(passage) for passage in row["evidence"]})
+            show_steps(answer.trace, Places({passage["number"]: place(passage) for passage in row["evidence"]}))
             say("== answer")
         _show(row)
     if answer.outcome not in ("answered", "refused"):

@@ -2,39 +2,72 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from experiments.question import Question
 from experiments.record import Record, Result, StoredPassage, Verdict
+from experiments.report.words import plural
 from experiments.sub_questions import with_gold
-from experiments.terminal.display import price, print_records, say
+from experiments.terminal.display import price, print_records, print_table, say
 from experiments.terminal.passages import place
-from experiments.terminal.trace import cut, restored, show_steps
+from experiments.terminal.trace import Places, cut, restored, show_steps
 
 Text = Callable[[str], str]
 
 
-def show_answers(title: str, question: Question, cells: Sequence[tuple[str, Record | None]], text: Text,
-                 prompts: bool) -> None:
-    """The question with its gold, then each cell: figures, and the steps that led to them.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A cell, and what it made of the question.
+
+    Attributes:
+        record: None where there is none yet.
+        cause: in words; None where there is none to tell.
+        searches: whether its evidence is searched for, rather than placed.
+    """
+
+    label: str
+    record: Record | None
+    cause: str | None
+    searches: bool
+
+
+def show_answers(title: str, question: Question, cells: Sequence[Shown], columns: Sequence[str], text: Text,
+                 prompts: bool, every: bool) -> None:
+    """The question with its gold, a line for each cell, then each cell: figures, and the steps that led to them. What
+    evidence several cells were shown has its passages once.
 
     Args:
-        cells: labels and records; None where there is no record yet.
+        columns: metrics of the run's table, the first one above all.
         text: a text by its hash.
         prompts: whether with the prompts as sent.
+        every: whether with all scores, or those of the columns.
     """
     print_records([(title, list(_asked(question)))])
-    for label, record in cells:
-        say("")
-        if record is None:
-            print_records([(label, [("outcome", "not asked yet")])])
+    say("")
+    print_table(["cell", "outcome", *columns[:1], "cause"], [_line(one, columns[:1]) for one in cells])
+    first: dict[tuple[StoredPassage, ...], str] = {}
+    for one in cells:
+        if one.record is None:
             continue
-        print_records([(label, list(_answered(record, question)))])
-        places = {passage.number: _placed(passage) for passage in record.result.evidence}
-        show_steps([restored(step, text) for step in record.result.trace], places, prompts)
-        for number, sub in enumerate(record.result.subs, 1):
+        result = one.record.result
+        say("")
+        print_records([(one.label, list(_answered(one.record, question, () if every else columns)))])
+        known = first.setdefault(result.evidence, one.label)
+        places = Places({passage.number: _placed(passage) for passage in result.evidence}, one.searches,
+                        known if known != one.label else None)
+        show_steps([restored(step, text) for step in result.trace], places, prompts)
+        for number, sub in enumerate(result.subs, 1):
             if sub.trace:
                 say(f"sub-question {number}:")
                 show_steps([restored(step, text) for step in sub.trace], places, prompts)
+
+
+def _line(one: Shown, columns: Sequence[str]) -> list[str]:
+    if one.record is None:
+        return [one.label, "not asked yet", *("-" for _ in columns), "-"]
+    scores = one.record.result.scores
+    return [one.label, one.record.result.outcome,
+            *("-" if (score := scores.get(name)) is None else f"{score:g}" for name in columns), one.cause or "-"]
 
 
 def _asked(question: Question) -> Iterator[tuple[str, str]]:
@@ -52,14 +85,16 @@ def _asked(question: Question) -> Iterator[tuple[str, str]]:
         yield "tags", ", ".join(f"{name}={'+'.join(values)}" for name, values in question.tags.items())
 
 
-def _answered(record: Record, question: Question) -> Iterator[tuple[str, str]]:
+def _answered(record: Record, question: Question, columns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """With the scores of the columns; without columns, all."""
     result, timing = record.result, record.timing
     yield "outcome", result.outcome + (f": {result.failure.message}" if result.failure else "")
     yield "answer", cut(result.text) or "none"
     yield from _cited(result)
     yield "gold shown", "none is known" if result.gold_in_view is None else \
         ", ".join(f"[{one.number}]" for one in result.evidence if one.gold) or f"none of {result.gold_total}"
-    scores = [f"{name} {value:g}" for name, value in result.scores.items() if value is not None]
+    scores = [f"{name} {value:g}" for name, value in result.scores.items()
+              if value is not None and (not columns or name in columns)]
     yield "scores", ", ".join(scores) or "none applies"
     if result.verdict is not None:
         yield "verdict", _verdict(result.verdict)
@@ -70,8 +105,8 @@ def _answered(record: Record, question: Question) -> Iterator[tuple[str, str]]:
         yield "notes", ", ".join(result.notes)
     usage = result.usage + result.sub_usage
     again = f" (calls retried: {timing.retried})" if timing.retried else ""
-    yield "used", (f"{usage.calls} calls, {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
-                   f"{price(usage.price)}; {timing.attempts} requests{again} in {timing.seconds} s")
+    yield "used", (f"{plural(usage.calls, 'call')}, {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
+                   f"{price(usage.price)}; {plural(timing.attempts, 'request')}{again} in {timing.seconds} s")
 
 
 def _cited(result: Result) -> Iterator[tuple[str, str]]:

@@ -41,7 +41,7 @@ def attribute(path: Path, cell: str | None, cause: str | None, json: bool) -> No
         _show(run)
     else:
         say(f"{wanted.title}: {wanted.definition}")
-        print_decided(wanted, run.cases, run.names, run.finished.questions, run.finished.cells)
+        print_decided(wanted, run.cases, run.names, run.finished.questions)
 
 
 def _cause_named(name: str) -> Cause:

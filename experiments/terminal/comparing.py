@@ -20,6 +20,7 @@ from experiments.comparing.steps import Parting, partings_of
 from experiments.comparing.words import difference, effect, figure, probability, verdict
 from experiments.garbage import no_collections
 from experiments.metrics import shown_name
+from experiments.terminal.decided import asked
 from experiments.terminal.display import note, print_json, print_table, say
 
 _MANY = 12  # comparisons of a table above which those that are not real are not told one by one
@@ -179,16 +180,17 @@ def _count(value: int | None) -> str:
 def _show_flips(findings: Findings, found: Sequence[Finding]) -> None:
     rows = list(_flip_rows(findings, found))
     if rows:
-        print_table(["question", "cell", "baseline's", "cell's"], rows,
+        print_table(["number", "question", *(["cell"] if len(found) > 1 else []), "baseline's", "cell's"], rows,
                     title=f"Questions whose {found[0].comparison.metric} differs")
         say("")
 
 
 def _flip_rows(findings: Findings, found: Sequence[Finding]) -> Iterator[list[str]]:
+    shown = asked(findings.second.questions)
     for one in found:
         for flip in flips(findings, one):
-            yield [flip.question, _named(findings, one), f"{flip.before:g} {flip.before_outcome}",
-                   f"{flip.after:g} {flip.after_outcome}"]
+            yield [*shown[flip.question], *([_named(findings, one)] if len(found) > 1 else []),
+                   f"{flip.before:g} {flip.before_outcome}", f"{flip.after:g} {flip.after_outcome}"]
 
 
 def _show_partings(findings: Findings, partings: Sequence[Parting]) -> None:

@@ -1,15 +1,15 @@
 """The questions of one cause, each with what decided it, for a person to check by hand."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from textwrap import shorten
 from typing import Any
 
 from experiments.attribution import Cases, Cause, cause_of
 from experiments.attribution.case import Case
-from experiments.cells import Cell
 from experiments.question import Question
-from experiments.terminal.display import print_table, say
+from experiments.terminal.display import console, print_table, say
 
 _SHOWN = 200  # questions that a terminal shows
 
@@ -20,20 +20,32 @@ def decided_json(cause: Cause, cases: Cases, names: Mapping[str, str]) -> list[d
             for cell, question, case in _having(cause, cases, names)]
 
 
-def print_decided(cause: Cause, cases: Cases, names: Mapping[str, str], questions: Mapping[str, Question],
-                  cells: Sequence[Cell]) -> None:
-    """The same as a table."""
+def print_decided(cause: Cause, cases: Cases, names: Mapping[str, str],
+                  questions: Mapping[str, Question]) -> None:
+    """The same as a table, with the questions' texts; of one cell, it has no name."""
     found = list(_having(cause, cases, names))
-    numbers = {id: f"#{place}" for place, id in enumerate(questions, start=1)}
     if not found:
         say("No question has it.")
         return
-    print_table(["question", "number", "cell", "outcome", "score", "what decided it"],
-                [[question, numbers[question], names[cell], case.outcome, _score(case.score), "; ".join(facts(case))]
+    shown, several = asked(questions), len(names) > 1
+    print_table(["number", "question", *(["cell"] if several else []), "outcome", "score", "what decided it"],
+                [[*shown[question], *([names[cell]] if several else []), case.outcome, _score(case.score),
+                  "; ".join(facts(case))]
                  for cell, question, case in found[:_SHOWN]])
     if len(found) > _SHOWN:
         say(f"and {len(found) - _SHOWN} more, with --json")
     say("`ragbed show RUN QUESTION` shows each with its evidence and steps.")
+
+
+def asked(questions: Mapping[str, Question]) -> dict[str, tuple[str, str]]:
+    """By id, the number of each question in the run and what it asks, cut to the width of the terminal.
+
+    Args:
+        questions: of the run, in its order.
+    """
+    room = console().width
+    return {id: (f"#{place}", shorten(question.text, room, placeholder="…"))
+            for place, (id, question) in enumerate(questions.items(), start=1)}
 
 
 def _having(cause: Cause, cases: Cases, names: Mapping[str, str]) -> Iterator[tuple[str, str, Case]]:

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from textwrap import wrap
 from typing import Any
 
 from agents.types import GenerateStep, SearchStep, Step
 from experiments.record import StoredMessage, StoredStep
-from experiments.terminal.display import say
+from experiments.terminal.display import console, say
 from strategies.types import Message
 
 LONGEST = 20_000  # characters of a reply that a terminal shows; --json has all
@@ -43,11 +44,25 @@ def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
     return {"kind": "generate", **asdict(step), "messages": messages if prompts else len(messages)}
 
 
-def show_steps(steps: Sequence[Step], places: Mapping[int, str], prompts: bool = True) -> None:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the passages of an answer come from.
+
+    Attributes:
+        of: by their numbers.
+        searched: whether they were searched for, rather than placed.
+        told: where they are told already; None where not.
+    """
+
+    of: Mapping[int, str]
+    searched: bool = True
+    told: str | None = None
+
+
+def show_steps(steps: Sequence[Step], places: Places, prompts: bool = True) -> None:
     """The steps, one below the other.
 
     Args:
-        places: where the passage of each number comes from.
         prompts: whether with the messages as sent.
     """
     for count, step in enumerate(steps, 1):
@@ -57,11 +72,19 @@ def show_steps(steps: Sequence[Step], places: Mapping[int, str], prompts: bool =
             _show_call(count, step, prompts)
 
 
-def _show_search(count: int, step: SearchStep, places: Mapping[int, str]) -> None:
-    ended = f" failed: {step.failure.message}" if step.failure else f" found {list(step.found)}"
-    say(f"== step {count}: search {step.query!r}{ended}")
+def _show_search(count: int, step: SearchStep, places: Places) -> None:
+    ended = f"failed: {step.failure.message}" if step.failure else f"found {list(step.found)}"
+    if places.searched:
+        say(f"== step {count}: search, {ended}")
+        for line in wrap(f"for {step.query!r}", max(20, console().width - 3)):
+            say(f"   {line}")
+    else:
+        say(f"== step {count}: placed, {ended if step.failure else list(step.found)}")
+    if places.told and step.found:
+        say(f"   the passages as in {places.told}")
+        return
     for number in step.found:
-        say(f"   [{number}] {places[number]}")
+        say(f"   [{number}] {places.of[number]}")
 
 
 def _show_call(count: int, step: GenerateStep, prompts: bool) -> None:
