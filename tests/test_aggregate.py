@@ -133,10 +133,10 @@ def test_an_unanswerable_question_leaves_no_room_below_0():
 @pytest.mark.parametrize("n", [2, 3, 7, 20])
 def test_the_interval_does_not_jump_where_equal_scores_begin_to_differ(n):
     def around(*scores):
-        figure = aggregate([Row(True, {"f1": score}) for score in scores])["f1"]
+        figure = aggregate([Row(True, {"f1": one}) for one in scores])["f1"]
         return figure["low"], figure["high"]
-    for score in (0.0, 0.5):
-        equal, nearly = around(*[score] * n), around(*[score] * (n - 1), score + 1e-9)
+    for same in (0.0, 0.5):
+        equal, nearly = around(*[same] * n), around(*[same] * (n - 1), same + 1e-9)
         assert nearly == pytest.approx(equal, abs=0.001)
 
 

@@ -66,7 +66,8 @@ def _row(cell: str, evidence: str, cases: Cases, grouped: Grouped, seed: int) ->
                       for miss in (True, False))
     return {"cell": cell, "evidence": evidence, "n": len(pairs), "both": both, "lost": lost, "gained": gained,
             "neither": counts[False, False], "kept": share(kept, grouped),
-            "mended": share(mended, grouped), "others": share(others, grouped), "p": _rounded(_p(pairs, lost, gained, grouped, seed))}
+            "mended": share(mended, grouped), "others": share(others, grouped),
+            "p": _rounded(_p(pairs, lost, gained, grouped, seed))}
 
 
 def _comparable(case: Case) -> bool:

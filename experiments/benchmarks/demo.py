@@ -1,7 +1,8 @@
 """The demo set: twelve questions over small pages, shipped in the package.
 
-Cut from HotpotQA (CC BY-SA 4.0), ClapNQ (Apache-2.0) and TabFact (MIT) by `bench/cut_demo.py`; `data/demo/ATTRIBUTION.md`
-says for every page and question where it is from. Four of the twelve are unanswerable: their gold page was left out.
+Cut from HotpotQA (CC BY-SA 4.0), ClapNQ (Apache-2.0) and TabFact (MIT) by `bench/cut_demo.py`;
+`data/demo/ATTRIBUTION.md` says for every page and question where it is from. Four of the twelve are unanswerable: their
+gold page was left out.
 """
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def clusters(questions: Iterable[Question]) -> Clusters:
                 "Questions are clustered by the first of their gold documents: over all of them too many are "
                 "connected."))
     return Clusters({question: question for question in documents}, (
-        f"Questions share too few documents to draw documents, fewer than {FEWEST} as they weigh: intervals and tests are "
-        "of questions over these documents, and say nothing of others."))
+        f"Questions share too few documents to draw documents, fewer than {FEWEST} as they weigh: intervals and tests "
+        "are of questions over these documents, and say nothing of others."))
 
 
 def _usable(found: Mapping[str, str]) -> bool:
