@@ -65,8 +65,8 @@ def on_mended(joint: Sequence[Mapping[str, Any]]) -> list[str]:
     some = any(row["mended"]["mean"] for row in joint)
     return ["Retrieval misses that are right over the gold alone show what better retrieval could mend at most: a "
             "model that is right now and then, whatever it is shown, is right there as often. So it may be with what "
-            "stays right. `ragbed attribute` shows beside them how often the cells' other questions are right over the gold "
-            "alone."] if some else []
+            "stays right. `ragbed attribute` shows beside them how often the cells' other questions are right over the "
+            "gold alone."] if some else []
 
 
 def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
