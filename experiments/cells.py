@@ -1,8 +1,9 @@
 """Cells: the combinations of a run's factors, each run once however often the product names it."""
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -125,10 +126,32 @@ def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def labels(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the rows of a summary are called: by the factors that tell them apart, with the id where these agree;
     by the id alone where nothing else is known."""
-    factors = telling(rows)
+    factors, rows = telling(rows), shortened(rows)
     named = [called(row, factors) or (f"no {factors[0]}" if factors[0] in row else str(row["id"])) for row in rows]
     counts = Counter(named)
     return [name if counts[name] == 1 else f"{name} ({row['id']})" for name, row in zip(named, rows, strict=True)]
+
+
+def shortened(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows with their models' short names."""
+    names = short_names(row["model"] for row in rows if row.get("model"))
+    return [{**row, "model": names[row["model"]]} if row.get("model") else row for row in rows]
+
+
+def short_names(models: Iterable[str]) -> dict[str, str]:
+    """The short name of each model; its own where another one's is the same."""
+    names = {model: short_name(model) for model in models}
+    counts = Counter(names.values())
+    return {model: name if counts[name] == 1 else model for model, name in names.items()}
+
+
+def short_name(model: str) -> str:
+    """A model without where it is: `m` of `http://host/v1#m`, of `openai:m` and of `gguf:folder/m.gguf`."""
+    if "#" in model:
+        return model.rpartition("#")[2] or model
+    if model.startswith("gguf:"):
+        return re.split(r"[/\\]", model)[-1].removesuffix(".gguf") or model
+    return model.removeprefix("openai:") or model
 
 
 def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:

@@ -1,6 +1,7 @@
 """Names and numbers as the report says them."""
 import pytest
 
+from experiments.cells import labels, short_name
 from experiments.report.words import (
     fraction,
     listed,
@@ -10,7 +11,6 @@ from experiments.report.words import (
     percent,
     plural,
     portion,
-    short_name,
 )
 
 
@@ -24,8 +24,15 @@ def test_metrics_have_names_for_people(name, words):
 @pytest.mark.parametrize(("model", "name"), [
     ("http://host:80/v1#gpt-4o", "gpt-4o"), ("openai:gpt-4o", "gpt-4o"), ("gguf:models/a.gguf", "a"),
     ("lexical", "lexical"), ("http://host/v1#", "http://host/v1#"), ("openai:", "openai:")])
-def test_a_judge_has_a_short_name(model, name):
+def test_a_model_has_a_short_name(model, name):
     assert short_name(model) == name
+
+
+def test_models_are_called_by_their_short_names_where_these_tell_them_apart():
+    def named(*models):
+        return labels([{"id": model, "model": model, "reasoning": "direct"} for model in models])
+    assert named("http://a/v1#small", "http://b/v1#large", "gguf:m/x.gguf") == ["small", "large", "x"]
+    assert named("http://a/v1#m", "http://b/v1#m", "openai:n") == ["http://a/v1#m", "http://b/v1#m", "n"]
 
 
 def test_numbers_in_words():

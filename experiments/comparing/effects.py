@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from experiments.cells import short_names
 from experiments.comparing.variants import VARIED, Variant, variants_of
 from experiments.metrics.bounds import Interval, weight
 from experiments.metrics.drawing import together
@@ -77,6 +78,21 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     return _made(metric, [one for one in made if "factor" in one], [one for one in made if "factors" in one],
                  [*notes, *_on_design(design, told), *([clusters.note] if clusters.note else []),
                   *_on_tests(tests)])
+
+
+def with_short_names(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The effects with models by their short names, for people."""
+    factors, interactions = found["factors"], found.get("interactions") or ()
+    names = short_names(row["level"] for one in factors if one["factor"] == "model" for row in one["levels"])
+
+    def short(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+        return {**row, **{key: names.get(row[key], row[key]) for key in keys}}
+
+    return {**found, "factors": [{**one, "levels": [short(row, "level") for row in one["levels"]],
+                                  "contrasts": [short(row, "first", "second") for row in one.get("contrasts", ())]}
+                                 for one in factors],
+            "interactions": [{**one, "cells": [{**row, "levels": [names.get(level, level) for level in row["levels"]]}
+                                               for row in one["cells"]]} for one in interactions]}
 
 
 def _made(metric: str, factors: list[dict[str, Any]], interactions: list[dict[str, Any]],

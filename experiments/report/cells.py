@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.types import OUTCOMES
-from experiments.cells import FACTORS, labels, telling
+from experiments.cells import FACTORS, labels, short_name, shortened, telling
 from experiments.metrics.catalogue import METRICS, shown_name
 from experiments.metrics.metric import family_of
 from experiments.report.text import visible
-from experiments.report.words import metric_words, short_name
+from experiments.report.words import metric_words
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
 _PLAIN = {"show": "question", "repeat": "0", "exemplars": "0", "layout": "documents_first"}  # not worth a word
@@ -161,7 +161,7 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
                    if len(found) == 1 and found.isdisjoint(("", _PLAIN.get(name))))
     named = labels(stored) if stored else []
     cells = tuple(_cell(number, cell, visible(label))
-                  for number, (cell, label) in enumerate(zip(stored, named, strict=True), 1))
+                  for number, (cell, label) in enumerate(zip(shortened(stored), named, strict=True), 1))
     seen = list(dict.fromkeys(name for cell in cells for name in cell.figures))
     wanted = list(columns) or [metric_of(name) for name in seen]
     quality = wanted[0].split(" / ")[0] if wanted else ""

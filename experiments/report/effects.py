@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.comparing.effects import with_short_names
 from experiments.comparing.words import probability
 from experiments.report.axes import Axis, around_zero
 from experiments.report.cells import Figure
@@ -87,7 +88,8 @@ def effects(stored: Mapping[str, Any] | None) -> Effects | None:
     """The summary's effects; None where it has none."""
     if not stored or not stored.get("factors"):
         return None
-    interactions = stored.get("interactions") or ()
+    stored = with_short_names(stored)
+    interactions = stored["interactions"]
     every = [*(level for one in stored["factors"] for level in one["levels"]),
              *(cell for one in interactions for cell in one["cells"])]
     axis = around_zero([level[bound] for level in every for bound in ("effect", "effect_low", "effect_high")])

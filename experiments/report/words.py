@@ -1,7 +1,6 @@
 """Figures, counts and names as a reader is told them."""
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from experiments.metrics.metric import cut_of, family_of
@@ -36,15 +35,6 @@ def column_words(column: str) -> str:
     """A column's name for people, with that of its judge."""
     metric, space, judge = column.partition(" ")
     return metric_words(metric) + space + judge
-
-
-def short_name(model: str) -> str:
-    """A model without where it is: `m` of `http://host/v1#m`, of `openai:m` and of `gguf:folder/m.gguf`."""
-    if "#" in model:
-        return model.rpartition("#")[2] or model
-    if model.startswith("gguf:"):
-        return re.split(r"[/\\]", model)[-1].removesuffix(".gguf") or model
-    return model.removeprefix("openai:") or model
 
 
 def plural(count: int, word: str, words: str | None = None) -> str:

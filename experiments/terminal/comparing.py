@@ -11,7 +11,7 @@ from types import MappingProxyType
 import typer
 
 from documents.errors import RunError, SettingsError
-from experiments.cells import PART
+from experiments.cells import PART, short_names
 from experiments.comparing import Finding, Findings, Gate, find, read_side
 from experiments.comparing.flips import flips
 from experiments.comparing.gates_as_tests import Passed, write_gates
@@ -158,7 +158,8 @@ def _named(findings: Findings, one: Finding) -> str:
     match = one.match
     if match.factor is None:
         return f"{match.cell} against {match.baseline}" if _names_baselines(findings) else match.cell
-    before, after = (str(cell.levels[match.factor]) for cell in findings.cells(match))
+    names = short_names(str(row["model"]) for row in findings.second.rows)
+    before, after = (names.get(level := str(cell.levels[match.factor]), level) for cell in findings.cells(match))
     rest = [part for part in match.cell.split(PART) if part != after]
     return f"{before} → {after}" + (f", {PART.join(rest)}" if rest else "")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from documents.errors import RunError, SettingsError
 from experiments.comparing import Side, read_side
-from experiments.comparing.effects import effects
+from experiments.comparing.effects import effects, with_short_names
 from experiments.comparing.words import figure, probability
 from experiments.metrics import metric_named, shown_name
 from experiments.statistics import clusters
@@ -34,6 +34,7 @@ def show_effects(path: Path, metric: str | None, json: bool) -> None:
     if json:
         print_json({"run": str(path), "scoring": run.scoring, "judge": run.judge, **found})
         return
+    found = with_short_names(found)
     title = f"{run.name}: {shown_name(name, run.judge)}, {run.scoring} scoring"
     if found["factors"]:
         print_table(["factor", "level", "answers", "mean [95 %]", "effect [95 %]", "p", "p (Holm)"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.cells import telling
+from experiments.cells import shortened, telling
 from experiments.comparing.words import figure
 from experiments.metrics import METRICS, shown_name
 from experiments.metrics.metric import family_of
@@ -32,7 +32,7 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
     header = [*factors, "n", *(_shown(column, judge) for column in columns), *unjudged, "outcomes", "calls", "tokens",
               "price"]
-    return header, [_row(cell, factors, columns, bool(unjudged)) for cell in cells]
+    return header, [_row(cell, factors, columns, bool(unjudged)) for cell in shortened(cells)]
 
 
 def view_tables(views: Sequence[Mapping[str, Any]], judge: str | None) -> Iterator[tuple[str, Table | None]]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agents.types import Cost
-from experiments.cells import FACTORS, called, labels, varying
+from experiments.cells import FACTORS, called, labels, shortened, varying
 from experiments.record import Record
 from experiments.terminal.display import price
 
@@ -96,7 +96,7 @@ class Tally:
     def lines(self, most: int) -> list[Line]:
         """A line for each cell; where there are more than `most`, for each level of one factor; none at the worst."""
         cells = self.begun.cells
-        rows = [{"id": cell.id, **asdict(cell)} for cell in cells]
+        rows = shortened([{"id": cell.id, **asdict(cell)} for cell in cells])
         if len(cells) <= most:
             named = dict(zip((cell.id for cell in cells), labels(rows), strict=True))
         else:
