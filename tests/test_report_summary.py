@@ -170,45 +170,6 @@ def test_each_condition_has_its_best_strategy():
         "(full): direct, 0.30, no difference seen from plan.")
 
 
-def test_factors_that_matter_are_told_from_those_of_which_nothing_is_seen():
-    def factor(name, p):
-        levels = [{"level": level, "mean": mean, "low": mean - 0.1, "high": mean + 0.1, "effect": 0.1, "effect_low": 0,
-                   "effect_high": 0.2, "n": 9}
-                  for level, mean in (("a", 0.4), ("b", 0.6), ("c", 0.5))]
-        return {"factor": name, "p": p, "p_holm": p, "levels": levels}
-    joint = {"factors": ["model", "reasoning"], "p": 0.01, "p_holm": 0.02, "cells": []}
-    found = said(THREE, effects={"metric": "em", "factors": [factor("model", 0.01), factor("reasoning", 0.3)],
-                                 "interactions": [joint], "notes": []})
-    assert found["Factors"] == ("The model matters (p (Holm) 0.010), but how much depends on reasoning: mean exact "
-                                "match is 0.60 [0.50, 0.70] for b, 0.50 [0.40, 0.60] for c and 0.40 [0.30, 0.50] for "
-                                "a. No effect of reasoning is seen over the mean of the rest. How much model matters "
-                                "depends on reasoning (p (Holm) 0.020).")
-
-
-def contrast(first, second, difference, p_holm):
-    return {"first": first, "second": second, "difference": difference, "low": difference - 0.05,
-            "high": difference + 0.05, "p": p_holm, "p_holm": p_holm}
-
-
-@pytest.mark.parametrize(("contrasts", "sentence"), [
-    ([contrast("a", "b", 0.2, 0.01), contrast("a", "c", 0.1, 0.02), contrast("b", "c", -0.1, 0.03)],
-     "Over all conditions b is higher than c by 0.10 [0.05, 0.15] (p (Holm) 0.030)."),
-    ([contrast("a", "b", 0.2, 0.01), contrast("a", "c", 0.1, 0.2), contrast("b", "c", -0.1, 0.2)],
-     "Over all conditions b is higher than a by 0.20 [0.15, 0.25] (p (Holm) 0.010); from c it cannot be told."),
-    ([contrast("a", "b", 0.2, 0.06), contrast("a", "c", 0.1, 0.04), contrast("b", "c", -0.1, 0.2)],
-     "Over all conditions c is higher than a by 0.10 [0.05, 0.15] (p (Holm) 0.040)."),
-    ([contrast("a", "b", 0.2, 0.06)], "")])
-def test_the_level_that_is_ahead_over_all_of_the_rest_is_said(contrasts, sentence):
-    levels = [{"level": level, "mean": mean, "low": None, "high": None, "effect": 0.1, "effect_low": None,
-               "effect_high": None, "n": 9} for level, mean in (("a", 0.4), ("b", 0.6), ("c", 0.5))]
-    factors = [{"factor": "reasoning", "p": 0.01, "p_holm": 0.01, "levels": levels, "contrasts": contrasts},
-               {"factor": "condition", "p": None, "p_holm": None, "levels": levels, "contrasts": []}]
-    found = said(THREE, effects={"metric": "em", "factors": factors, "interactions": [], "notes": []})
-    assert found["Factors"] == " ".join(filter(None, [
-        "The reasoning matters (p (Holm) 0.010): mean exact match is 0.60 for b, 0.50 for c and 0.40 for a.", sentence,
-        "There are too few questions to test condition."]))
-
-
 def test_the_cost_of_what_cannot_be_told_apart_is_said():
     cells = [cell("direct", 0.5, tokens=300), cell("draft", 0.6, tokens=400), cell("plan", 0.7, tokens=1200)]
     found = said(cells, pair("direct/given", "plan/given", 0.2, p=0.01), pair("draft/given", "plan/given", 0.1))
