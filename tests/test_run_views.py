@@ -3,7 +3,7 @@ import json
 
 from experiments.metrics.aggregate import share_of
 from experiments.terminal.display import print_table
-from experiments.terminal.tables import on_published, view_table, view_tables
+from experiments.terminal.tables import on_published, run_table, view_table, view_tables
 from strategies.catalogue import REASONING
 
 FIVE = list(REASONING)
@@ -79,6 +79,17 @@ def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():
 def test_a_heat_map_is_shown_as_counts():
     _, (_, rows) = view_table(view([["a", "c", 9, share_of(1, 4), None]], shaded=True), "lexical")
     assert rows == [["a", "9", "1 of 4", "-"]]
+
+
+def test_the_runs_table_has_the_factors_that_tell_cells_apart_and_models_by_their_short_names():
+    cells = [{"model": f"http://127.0.0.1:8000/v1#{model}", "reasoning": "direct", "condition": condition,
+              "rules": "closed-book" if condition == "closed-book" else "grounded", "judge": None, "n": 1,
+              "metrics": {"em": share_of(1, 1)}, "outcomes": {"answered": 1},
+              "usage": {"calls": 1, "prompt_tokens": 1, "completion_tokens": 1, "price": None}}
+             for model in "ab" for condition in ("given", "closed-book")]
+    header, rows = run_table(cells, ["em"])
+    assert header == ["model", "condition", "n", "em", "outcomes", "calls", "tokens", "price"]
+    assert [row[:2] for row in rows] == [["a", "given"], ["a", "closed-book"], ["b", "given"], ["b", "closed-book"]]
 
 
 def test_the_papers_tables_are_named():

@@ -71,6 +71,8 @@ def _show_contrasts(title: str, factors: Sequence[Mapping[str, Any]]) -> None:
         rows += [[factor["factor"] if first else "", one["second"], one["first"],
                   figure(one["difference"], one["low"], one["high"], "+.2f"), *_tests(one)]
                  for first, one in _marked(shown)]
+        if factor["p"] is None:
+            more.append(f"There are too few questions to test {factor['factor']}.")
         if len(shown) < len(every):
             more.append(f"Of {len(every)} pairs of levels of {factor['factor']}, {len(shown)} are really different; "
                         "all are shown with --json.")
