@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from instant_server import CITY
 
 if TYPE_CHECKING:
-    from experiments.runner import Watch
+    from experiments.running.runner import Watch
     from experiments.settings import RunSettings
 
 AT_ONCE = 32
@@ -157,7 +157,7 @@ def _ragbed(url: str, questions: int, replayed: bool) -> Taken:
 
 
 def _run_settings(url: str, folder: Path, numbers: range) -> RunSettings:
-    from experiments.settings_file import check_settings
+    from experiments.settings.file import check_settings
     folder.mkdir()
     path = folder / "non_refusal.jsonl"
     path.write_text("".join(json.dumps(_crest_row(number)) + "\n" for number in numbers), encoding="utf-8")
@@ -176,7 +176,7 @@ def _crest_row(number: int) -> dict[str, Any]:
 
 def _run(settings: RunSettings, replayed: bool) -> Taken:
     """From the first question's start to the written summary."""
-    from experiments.runner import run
+    from experiments.running.runner import run
     begun: list[tuple[float, float]] = []
     folder = asyncio.run(run(settings, _watch(begun), "replay" if replayed else "record", again=replayed))
     taken = _since(begun[0])
@@ -189,7 +189,7 @@ def _run(settings: RunSettings, replayed: bool) -> Taken:
 
 
 def _watch(begun: list[tuple[float, float]]) -> Watch:
-    from experiments.runner import Watch
+    from experiments.running.runner import Watch
     return Watch(stage=lambda *told: None, begun=lambda _: begun.append(_now()),
                  record=lambda record: None)
 

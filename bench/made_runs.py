@@ -24,11 +24,11 @@ from experiments.evidence.gold import match
 from experiments.judging.ask import ask_judge, graded_of
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Timing
-from experiments.results import make_result, scored_result
+from experiments.running.results import make_result, scored_result
+from experiments.running.summary import summarise
+from experiments.running.tasks import Tasks
+from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.store import RunFolder
-from experiments.summary import summarise
-from experiments.tasks import Tasks
 from strategies.catalogue import REASONING, reasoning
 from strategies.reading import REFUSAL
 from strategies.types import Failure, Generate, Reply, Usage

@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 from documents.types import Format, digest
-from experiments.evidence.effects import drawn, may_draw, shown_of, with_effect
-from experiments.factors import Dense, Show
-from experiments.matrix import Combination, combinations_of, retrievers_of
+from experiments.equal_cells import drawn, may_draw, shown_of, with_effect
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
+from experiments.settings.factors import Dense, Show
+from experiments.settings.matrix import Combination, combinations_of, retrievers_of
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.types import Rules

@@ -8,7 +8,7 @@ from agents.catalogue import DEFAULT, entry_named
 from experiments.metrics.scored import may_refuse
 from experiments.question import Question
 from experiments.record import Result, Verdict
-from experiments.terminal.display import price
+from experiments.words import price
 from retrieval.perturbations import Perturbation
 from strategies.types import Rules, Usage
 

@@ -5,10 +5,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from documents.errors import RunError
-from experiments.finished import Finished
-from experiments.garbage import no_collections
 from experiments.report import ReportInput, write_report
 from experiments.report.text import visible
+from experiments.runs.finished import Finished
+from experiments.runs.garbage import no_collections
 from retrieval.files import why_unwritten
 
 

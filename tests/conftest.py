@@ -229,7 +229,7 @@ class Town:
         return path
 
     def records(self) -> list[dict[str, Any]]:
-        from experiments.store import RunFolder
+        from experiments.runs.store import RunFolder
 
         folder = RunFolder.existing(self.run)
         try:

@@ -212,7 +212,7 @@ def test_over_real_questions_what_was_found_decides(serve, ragbed, tmp_path, tow
 
 def _evidence(town):
     """Which of the question's gold titles stand in each record's evidence, read from the evidence's own text."""
-    from experiments.store import RunFolder
+    from experiments.runs.store import RunFolder
 
     folder = RunFolder.existing(town.run)
     try:

@@ -15,7 +15,7 @@ from experiments.benchmarks import BENCHMARKS, OwnQuestions
 from experiments.metrics.catalogue import GROUPS, metric_named
 from experiments.published import published
 from experiments.question import Question, Step
-from experiments.store import question_json
+from experiments.runs.store import question_json
 from experiments.views.catalogue import view_named
 
 DATA = Path(__file__).parent / "data"

@@ -10,10 +10,10 @@ import pytest
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from experiments.cells import cells_of
-from experiments.checks import check_conditions
 from experiments.evidence.perturbing import Perturber, telling
 from experiments.question import Benchmark, Gold, Question
-from experiments.settings_file import check_settings
+from experiments.running.checks import check_conditions
+from experiments.settings.file import check_settings
 from retrieval.conditions import Placed
 from retrieval.perturbations import Perturbation
 from retrieval.types import Hit

@@ -12,7 +12,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import Crest
-from experiments.settings_file import check_settings
+from experiments.settings.file import check_settings
 
 DOCUMENTS = [
     {"docid": 40, "content": "<table><tr><td>2021</td><td>1,577</td></tr></table>", "type": "html",

@@ -1,5 +1,6 @@
 """The house rules that a reader cannot be asked to remember: who imports whom, and what goes where."""
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,18 @@ def test_a_package_imports_only_from_those_above_it(layer):
     assert not wrong
 
 
+def test_the_parts_of_experiments_have_an_order():
+    """Each can be read, and moved, without those that build upon it."""
+    parts = {}
+    for path in FILES:
+        if path.is_relative_to(ROOT / "experiments") and path.name != "__init__.py":
+            part = path.relative_to(ROOT / "experiments").with_suffix("").parts[0]
+            parts.setdefault(part, set()).update(
+                name.split(".")[1] for name in imported(path) if name.startswith("experiments."))
+    order = list(graphlib.TopologicalSorter({part: used - {part} for part, used in parts.items()}).static_order())
+    assert order.index("question") < order.index("running") < order.index("terminal") < order.index("commands")
+
+
 def test_each_heavy_library_stays_in_its_place():
     assert all(path.startswith("agents/") for path in importers("langgraph"))
     assert all(path.startswith("retrieval/") for path in importers("sentence_transformers"))
@@ -64,7 +77,7 @@ def test_only_the_command_line_prints():
 
 def test_importing_every_module_has_no_effect_and_needs_nothing_heavy_but_the_graph_where_it_is_played():
     graph = {"agents.graph", "agents.assistant", "agents.studio", "agents.local_child", "agents.openai_chat",
-             "experiments.play", "experiments.runner", "experiments.terminal.carry_out"}
+             "experiments.running.play", "experiments.running.runner", "experiments.terminal.carry_out"}
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES if path.stem != "__init__"}
     heavy = {"torch", "sentence_transformers", "faiss", "pymupdf", "langchain_openai", "langgraph", "scipy",
              "statsmodels", "sklearn", "pyarrow", "mlflow", "ir_measures", "openai"}

@@ -11,8 +11,8 @@ import pytest
 from experiments.benchmarks import DetectiveQa
 from experiments.cells import cells_of
 from experiments.evidence.resources import Resources
-from experiments.jobs import Beginning, beginning_of, jobs_of, side_by_side
-from experiments.settings_file import check_settings
+from experiments.running.jobs import Prefix, jobs_of, prefix_of, side_by_side
+from experiments.settings.file import check_settings
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
 FACTORS = {"conditions": ["full", "evidence", "closed-book"], "reasoning": ["direct", "chain_of_thought"],
@@ -26,7 +26,7 @@ def orders(**settings):
     resources = Resources(BENCHMARK, 0)
 
     def begins(job):
-        return beginning_of(job, checked.layout, resources)
+        return prefix_of(job, checked.layout, resources)
 
     jobs = list(jobs_of(cells_of(checked, BENCHMARK), BENCHMARK.questions))
     asked = list(side_by_side(jobs, begins))
@@ -64,7 +64,7 @@ def test_what_shares_nothing_is_asked_by_question_and_groups_are_bounded():
     questions = [replace(BENCHMARK.questions[0], id=str(number)) for number in range(40)]
 
     def order(first):
-        asked = side_by_side(jobs_of([cell], questions), lambda job: Beginning((first(int(job.question.id)),)))
+        asked = side_by_side(jobs_of([cell], questions), lambda job: Prefix((first(int(job.question.id)),)))
         return [int(job.question.id) for job in asked]
 
     assert order(lambda number: number) == list(range(40))

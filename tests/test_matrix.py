@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from documents.errors import SettingsError
 from experiments.cells import Cell, labels
-from experiments.matrix import combinations_of
-from experiments.settings_file import check_settings
+from experiments.settings.file import check_settings
+from experiments.settings.matrix import combinations_of
 from strategies import catalogue
 from strategies.types import Draft, Generate, Message
 

@@ -35,7 +35,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.store import FORMAT, VERSION, RunFolder
+from experiments.runs.store import FORMAT, VERSION, RunFolder
 from strategies.prompting import prompts_hash
 
 DATA = Path(__file__).parent / "data"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from documents.types import Chunk
-from experiments.settings_file import read_settings
+from experiments.settings.file import read_settings
 from retrieval.cache import CachedEmbedder
 from retrieval.pool import Pool, Within
 from retrieval.sentence import SentenceEmbedder

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from experiments.store import RunFolder
+from experiments.runs.store import RunFolder
 
 STORED = "UPDATE records SET result = json_set(result, '$.text', ?, '$.outcome', 'answered') WHERE question = ?"
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from experiments.cli import app
-from experiments.matrix import combinations_of
-from experiments.settings_file import check_settings
+from experiments.settings.file import check_settings
+from experiments.settings.matrix import combinations_of
 from strategies.catalogue import REASONING
 
 ROOT = Path(__file__).parent.parent

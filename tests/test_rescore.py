@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 
+from experiments.again.rescore import rescore
 from experiments.cells import cells_of
 from experiments.metrics import aggregate
-from experiments.rescore import rescore
-from experiments.settings_file import read_settings
-from experiments.store import RunFolder
+from experiments.runs.store import RunFolder
+from experiments.settings.file import read_settings
 
 
 @pytest.fixture

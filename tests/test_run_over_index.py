@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.runner import Watch, run
-from experiments.settings_file import read_settings
+from experiments.running.runner import Watch, run
+from experiments.settings.file import read_settings
 from retrieval.build import build_index
 from retrieval.manifest import MANIFEST, read_manifest, write_manifest
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from documents.errors import RunError
-from experiments.finding import cells_named, question_named
+from experiments.runs.finding import cells_named, question_named
 
 IDS = ["alpha-1", "alpha-10", "beta-2", "#4"]
 
@@ -105,7 +105,7 @@ def test_json_has_the_question_its_gold_and_each_cell(finished, ragbed):
 
 
 def test_an_unfinished_run_is_shown_as_far_as_it_is(finished, town, ragbed):
-    from experiments.store import RunFolder
+    from experiments.runs.store import RunFolder
 
     folder = RunFolder.existing(finished)
     folder.reopen()

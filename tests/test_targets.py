@@ -11,7 +11,7 @@ from documents.errors import SettingsError
 from experiments.benchmarks import BENCHMARKS
 from experiments.metrics.ranking import ranking
 from experiments.metrics.scored import Scored
-from experiments.targets import Part, runs_of_target
+from experiments.settings.targets import Part, runs_of_target
 from experiments.terminal.inventory import CONDITIONS, PERTURBATIONS, RULES
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation

@@ -4,8 +4,8 @@ import asyncio
 import pytest
 
 from agents.types import Cost
-from experiments.terminal.display import price
 from experiments.window import in_window
+from experiments.words import price
 
 
 async def test_the_next_begins_as_soon_as_one_is_done():

@@ -9,8 +9,8 @@ from pathlib import Path
 from agents.cassette import is_cassette, write_cassette
 from documents.errors import RunError
 from experiments.cassettes.replay import About, Asked, portable
-from experiments.finished import Finished
-from experiments.manifest import manifest_of
+from experiments.runs.finished import Finished
+from experiments.runs.manifest import manifest_of
 
 ENDING = ".cassette.jsonl.gz"
 

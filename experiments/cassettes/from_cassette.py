@@ -8,8 +8,8 @@ from typing import Any
 from documents.errors import SettingsError
 from experiments.cassettes.replay import Replay
 from experiments.settings import RunSettings
-from experiments.settings_file import check_settings, read_value
-from experiments.targets import Part, narrowed, option
+from experiments.settings.file import check_settings, read_value
+from experiments.settings.targets import Part, narrowed, option
 
 TAKEN = ("name", "out", "set")
 

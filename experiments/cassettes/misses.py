@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from experiments.record import Result, StoredStep
-from experiments.store import RunFolder
+from experiments.runs.store import RunFolder
 
 _KIND = "replay_miss"
 

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.cassette import Cassette
 from documents.errors import BenchmarkError, RunError
-from experiments.difference import difference
 from experiments.evidence.recording import chunks_pin, embedder_pin, index_pin
-from experiments.factors import Dense
-from experiments.matrix import retrievers_of
 from experiments.settings import RunSettings
-from experiments.settings_file import check_settings
+from experiments.settings.difference import difference
+from experiments.settings.factors import Dense
+from experiments.settings.file import check_settings
+from experiments.settings.matrix import retrievers_of
 
 LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops is no part of what it recorded
 FORMATS = ("html", "plain")

@@ -76,7 +76,7 @@ def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
     from dataclasses import asdict
 
     from experiments.notes import on_models
-    from experiments.results import used
+    from experiments.running.results import used
     from experiments.terminal.passages import chunk_row
 
     evidence = {passage.number: {"number": passage.number, **chunk_row(passage.chunk, index)}

@@ -15,7 +15,7 @@ def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
            json: AsJson = False) -> None:
     """Write a run's calls and searches into one file, from which `ragbed run --replay FILE` makes it again anywhere."""
     from experiments.cassettes.export import export_cassette
-    from experiments.finished import open_finished
+    from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_json, say
 
     with open_finished(run) as finished:
@@ -41,7 +41,7 @@ def show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson
 
 
 def _lines(held: dict[str, Any]) -> list[tuple[str, str]]:
-    from experiments.terminal.display import price
+    from experiments.words import price
 
     tokens = held["tokens"]
     return [("run", f"{held['run']}, by ragbed {held['ragbed']}"),

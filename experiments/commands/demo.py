@@ -17,7 +17,7 @@ def demo(model: ModelName = DEFAULT_MODEL,
 
     A second time, the answers come from the journal of the first.
     """
-    from experiments.settings_file import check_settings
+    from experiments.settings.file import check_settings
     from experiments.terminal.carry_out import carry_out
     from strategies.catalogue import REASONING
 

@@ -17,7 +17,7 @@ def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
                "or mlflow, or mlflow:URI, of a folder or a server."))], json: AsJson = False) -> None:
     """Write a run's records for other tools."""
     from experiments.export import export as write
-    from experiments.finished import open_finished
+    from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_json, say
 
     with open_finished(run) as finished:

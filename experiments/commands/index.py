@@ -57,7 +57,7 @@ def _settings(chunker: str | None, size: int | None, format: str, embedder: str 
     from pydantic import ValidationError
 
     from documents.errors import SettingsError
-    from experiments.settings_file import explain
+    from experiments.settings.file import explain
     from retrieval.settings import IndexSettings
 
     usual = IndexSettings()

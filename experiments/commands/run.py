@@ -16,7 +16,7 @@ from experiments.commands.options import AsJson
 if TYPE_CHECKING:
     from experiments.cassettes.replay import Replay
     from experiments.settings import RunSettings
-    from experiments.targets import Part
+    from experiments.settings.targets import Part
 
 _BY_NAME = "Of a benchmark by its name"
 _PART = "Which questions"
@@ -98,8 +98,8 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     replay missed a call or has other results than its cassette; 2: something that you can mend, or the budget is spent.
     """
     from documents.errors import SettingsError
-    from experiments.budget import changed
-    from experiments.targets import Part
+    from experiments.settings.budget import changed
+    from experiments.settings.targets import Part
 
     if replay is not None and (retry or journal is not JournalMode.record):
         raise SettingsError("--replay makes no call, whatever the journal holds; leave --journal and --retry out")
@@ -128,7 +128,7 @@ def _runs(target: str | None, path: str | None, options: dict[str, Any], part: P
           cassette: Replay | None) -> list[RunSettings]:
     from documents.errors import SettingsError
     from experiments.cassettes.from_cassette import settings_of_cassette
-    from experiments.targets import runs_of_target
+    from experiments.settings.targets import runs_of_target
 
     if target is None and cassette is not None:
         return [settings_of_cassette(cassette, options, part)]

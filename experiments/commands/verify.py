@@ -9,16 +9,16 @@ import typer
 from experiments.commands.options import AsJson
 
 if TYPE_CHECKING:
-    from experiments.verifying import Check
+    from experiments.again.verifying import Check
 
 _SHOWN = 10  # differences of one check that a terminal shows
 
 
 def verify(run: Annotated[Path, typer.Argument(help="A finished run's folder.")], json: AsJson = False) -> None:
     """Compute every figure of a run again from its records, and take its hashes again. Exit status 1: any differs."""
-    from experiments.finished import open_finished
+    from experiments.again.verifying import verify as checks_of
+    from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_json
-    from experiments.verifying import verify as checks_of
 
     with open_finished(run) as finished:
         checks = checks_of(finished)

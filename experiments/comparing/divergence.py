@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from experiments.store import RunFolder
+from experiments.runs.store import RunFolder
 
 NOWHERE = "nowhere"
 _TRACES = ("SELECT question, json_extract(result, '$.trace', '$.evidence', '$.outcome', '$.text') FROM records"

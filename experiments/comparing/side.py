@@ -12,10 +12,10 @@ from pydantic_core import from_json
 from agents.types import Outcome
 from experiments.cells import labels
 from experiments.comparing.variants import REPLICATED, Variant, variants_of
-from experiments.finding import fitting, no_cell
-from experiments.finished import open_finished
 from experiments.metrics import Scoring
 from experiments.question import Question
+from experiments.runs.finding import fitting, no_cell
+from experiments.runs.finished import open_finished
 
 # Of a record that may hold a long trace only what is compared is read.
 _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outcome', '$.scores') FROM records"

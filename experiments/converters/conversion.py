@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from documents.errors import SettingsError
 from documents.types import digest
-from experiments.store import write_text
+from experiments.runs.store import write_text
 
 Item = TypeVar("Item")
 Sources = Mapping[str, Sequence[Path]]

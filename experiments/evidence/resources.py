@@ -15,8 +15,8 @@ from experiments.cells import Cell
 from experiments.evidence.perturbing import Changed, Perturber
 from experiments.evidence.placing import Placing
 from experiments.evidence.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, index_pin
-from experiments.manifest import questions_hash
 from experiments.question import Benchmark, Gold, Question
+from experiments.runs.manifest import questions_hash
 from retrieval.conditions import Placed
 from retrieval.index import Index
 from retrieval.pool import Pool, Within

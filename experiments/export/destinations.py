@@ -14,7 +14,7 @@ from experiments.export.material import Material
 from experiments.export.mlflow import log_to_mlflow
 from experiments.export.replacing import check_replaceable
 from experiments.export.tables import write_csv, write_parquet
-from experiments.finished import Finished
+from experiments.runs.finished import Finished
 from retrieval.files import why_unwritten
 
 FORMS: MappingProxyType[str, Callable[[Material, Path], None]] = MappingProxyType({

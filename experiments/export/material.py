@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from experiments.finished import Finished
 from experiments.record import Result
+from experiments.runs.finished import Finished
 
 
 @dataclass(frozen=True, slots=True)

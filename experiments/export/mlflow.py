@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from documents.errors import MissingExtra, RunError, SettingsError
 from experiments.cells import FACTORS
-from experiments.finished import Finished
+from experiments.runs.finished import Finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

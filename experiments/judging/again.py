@@ -15,9 +15,9 @@ from experiments.judges import Graded, Lexical, ModelJudge
 from experiments.judging.agreement import Item, Rater
 from experiments.judging.ask import ask_judge, graded_of
 from experiments.record import Verdict
+from experiments.runs.store import RunFolder
 from experiments.scheme import Rubric
 from experiments.settings import RunSettings
-from experiments.store import RunFolder
 from experiments.window import in_window
 from retrieval.build import Progress
 

@@ -10,11 +10,11 @@ from documents.chunkers import Crest, Fixed
 from documents.types import Chunk, Format
 from experiments.cells import Cell, has_index
 from experiments.evidence.gold import distinct
-from experiments.evidence.opening import index_folder, retriever_named
 from experiments.evidence.resources import Resources
-from experiments.factors import Dense
 from experiments.question import Question
+from experiments.running.opening import index_folder, retriever_named
 from experiments.settings import RunSettings
+from experiments.settings.factors import Dense
 from retrieval.index import Index
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "

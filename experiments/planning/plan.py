@@ -8,24 +8,24 @@ from typing import Any
 from agents.context import Context
 from agents.models import without_opening
 from agents.replies import Pricer
-from experiments.budget import foreseen
 from experiments.cells import Cell, labels
 from experiments.comparing.every import planned_pairs
 from experiments.evidence.resources import Resources
 from experiments.judges import ModelJudge
-from experiments.manifest import identities, questions_hash, what_differs
-from experiments.matrix import models_of
-from experiments.outset import outset_of
 from experiments.planning.detectable import detectable
 from experiments.planning.evidence import Foreseen
 from experiments.planning.judging import judged
 from experiments.planning.playing import Bounds, Use, bounds_of
 from experiments.question import Benchmark, Question
+from experiments.running.outset import outset_of
+from experiments.running.spending import check_prices
+from experiments.running.tasks import Tasks
+from experiments.runs.manifest import identities, questions_hash, what_differs
+from experiments.runs.store import config_of
 from experiments.settings import RunSettings
-from experiments.spending import check_prices
+from experiments.settings.budget import foreseen
+from experiments.settings.matrix import models_of
 from experiments.statistics import clusters
-from experiments.store import config_of
-from experiments.tasks import Tasks
 
 SAMPLE = 100  # questions that stand for all, evenly spread
 _SEEDS = 4  # seeds that stand for all, in turn

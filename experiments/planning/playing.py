@@ -12,7 +12,7 @@ from documents.errors import CallTooLong, RunError
 from documents.types import Chunk
 from experiments.planning.standin import MANNERS, Manner, prompt_tokens, reply_to
 from experiments.question import Question
-from experiments.tasks import Tasks
+from experiments.running.tasks import Tasks
 from strategies.catalogue import reasoning
 from strategies.types import Evidence, Failure, Generate, Task
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.terminal.display import note, price, print_table, say
+from experiments.terminal.display import note, print_table, say
+from experiments.words import price
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:

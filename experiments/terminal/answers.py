@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from experiments.question import Question
 from experiments.record import Record, Result, StoredPassage, Verdict
 from experiments.report.words import plural
-from experiments.sub_questions import with_gold
-from experiments.terminal.display import price, print_records, print_table, say
+from experiments.running.sub_questions import with_gold
+from experiments.terminal.display import print_records, print_table, say
 from experiments.terminal.passages import place
 from experiments.terminal.trace import Places, cut, restored, show_steps
+from experiments.words import price
 
 Text = Callable[[str], str]
 

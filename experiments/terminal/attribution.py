@@ -8,8 +8,8 @@ from typing import Any
 
 from documents.errors import RunError
 from experiments.attribution import BY_NAME, CAUSES, Cases, Cause, attribution_of, cases_of, tradeoff_of
-from experiments.finding import cells_named
-from experiments.finished import Finished, open_finished
+from experiments.runs.finding import cells_named
+from experiments.runs.finished import Finished, open_finished
 from experiments.terminal.decided import decided_json, print_decided
 from experiments.terminal.display import print_json, print_records, print_table, say
 from experiments.terminal.tables import Table

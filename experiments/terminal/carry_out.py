@@ -11,12 +11,12 @@ import typer
 from agents.journal import Mode
 from experiments.cassettes.replay import Replay
 from experiments.cells import labels
-from experiments.finished import Finished
 from experiments.report.verdicts import headlines
 from experiments.reporting import report_run
-from experiments.runner import Watch, run
+from experiments.running.runner import Watch, run
+from experiments.runs.finished import Finished
+from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.store import RunFolder
 from experiments.terminal.attribution import show_causes
 from experiments.terminal.display import note, print_json, print_table, say
 from experiments.terminal.failures import all_failed, on_failures

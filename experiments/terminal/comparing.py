@@ -18,8 +18,8 @@ from experiments.comparing.gates_as_tests import Passed, write_gates
 from experiments.comparing.plain import findings_plain, partings_plain
 from experiments.comparing.steps import Parting, partings_of
 from experiments.comparing.words import difference, effect, figure, probability, verdict
-from experiments.garbage import no_collections
 from experiments.metrics import shown_name
+from experiments.runs.garbage import no_collections
 from experiments.terminal.decided import asked
 from experiments.terminal.display import note, print_json, print_table, say
 

@@ -81,11 +81,6 @@ def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> N
                 say(f"  {'' if line else name:{indent - 2}}{part}")
 
 
-def price(dollars: float | None, unknown: str = "an unknown price") -> str:
-    """A price as it is shown; `unknown` stands for None."""
-    return unknown if dollars is None else f"${dollars:.4f}" if dollars else "$0"
-
-
 def printable(text: str) -> str:
     """Text whose control characters cannot steer a terminal: documents and model output are hostile."""
     return "".join(char if char.isprintable() or char in "\n\t" else f"\\x{ord(char):02x}" for char in text)

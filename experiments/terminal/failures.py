@@ -1,7 +1,7 @@
 """What failed in a run, for its user to mend."""
 from __future__ import annotations
 
-from experiments.store import RunFolder
+from experiments.runs.store import RunFolder
 
 _SHOWN = 300  # characters of a message
 _NO_REPLY = ("error", "timeout", "budget", "too_long")

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from documents.errors import UserError
-from experiments.outset import check_all
+from experiments.running.outset import check_all
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json
 

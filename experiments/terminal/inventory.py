@@ -20,7 +20,7 @@ def strategies() -> list[Row]:
 
 def retrievers() -> list[Row]:
     """Kinds of retriever and their settings."""
-    from experiments.factors import Dense
+    from experiments.settings.factors import Dense
     return [{"name": "dense", "settings": ", ".join(Dense.model_fields),
              "does": "nearest chunks by embedding, FAISS flat or HNSW by size"}]
 

@@ -12,13 +12,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from experiments.budget import shown
 from experiments.record import Record
-from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, price, print_progress, printable
+from experiments.settings.budget import shown
+from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
 from experiments.terminal.tally import Tally
+from experiments.words import price
 
 if TYPE_CHECKING:
-    from experiments.runner import Begun
+    from experiments.running.runner import Begun
 
 _DRAWN_EVERY = 0.5  # seconds, while records are made; a drawing takes 3 ms
 _IDLE = 1.0  # seconds between two drawings where nothing was made

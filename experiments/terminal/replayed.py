@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from experiments.cassettes.misses import misses
 from experiments.cassettes.replay import Replay
+from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.store import RunFolder
 
 
 def on_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:

@@ -9,12 +9,12 @@ from typing import Any
 from documents.errors import UserError
 from experiments.attribution import BY_NAME, causes_of
 from experiments.cells import Cell
-from experiments.finding import cells_in, cells_named, question_named
 from experiments.question import Question
 from experiments.record import Record, StoredPassage, StoredSub
-from experiments.settings_file import read_settings
-from experiments.store import RunFolder
-from experiments.sub_questions import with_gold
+from experiments.running.sub_questions import with_gold
+from experiments.runs.finding import cells_in, cells_named, question_named
+from experiments.runs.store import RunFolder
+from experiments.settings.file import read_settings
 from experiments.terminal.answers import Shown, show_answers
 from experiments.terminal.display import print_json
 from experiments.terminal.passages import place

@@ -9,7 +9,7 @@ from experiments.comparing.words import figure
 from experiments.metrics import METRICS, shown_name
 from experiments.metrics.metric import family_of
 from experiments.published import published
-from experiments.terminal.display import price
+from experiments.words import price
 
 _LONG = 15  # rows above which a view over several cells becomes a cross table
 _LONGEST, _WIDEST = 64, 8  # rows of what a terminal shows at all, and columns of a cross table

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from agents.types import Cost
 from experiments.cells import FACTORS, called, labels, shortened, varying
 from experiments.record import Record
-from experiments.terminal.display import price
+from experiments.words import price
 
 if TYPE_CHECKING:
-    from experiments.runner import Begun
+    from experiments.running.runner import Begun
 
 _WINDOW = 60.0  # seconds over which the rate is taken; longer while that holds few records
 _FEW = 20

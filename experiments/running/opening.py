@@ -13,12 +13,12 @@ from documents.types import Chunk, Format, digest
 from experiments.cells import Cell
 from experiments.evidence.recording import Scopes, content_of_index, embedder_pin, index_pin
 from experiments.evidence.resources import Pooled, Resources, scope_of
-from experiments.factors import Dense
 from experiments.judges import ModelJudge
-from experiments.manifest import Beginning
-from experiments.matrix import retrievers_of
 from experiments.question import Benchmark
+from experiments.running.beginning import Beginning
 from experiments.settings import RunSettings
+from experiments.settings.factors import Dense
+from experiments.settings.matrix import retrievers_of
 from retrieval.build import Progress, build_index
 from retrieval.cache import CachedEmbedder
 from retrieval.folder import settled

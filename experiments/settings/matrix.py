@@ -11,8 +11,8 @@ import yaml
 
 from documents.errors import SettingsError
 from documents.types import Format
-from experiments.factors import COLUMNS, Dense, Excluded, Included, Show
-from experiments.settings import RunSettings
+from experiments.settings.factors import COLUMNS, Dense, Excluded, Included, Show
+from experiments.settings.run import RunSettings
 from retrieval.conditions import Condition
 from strategies.types import Rules
 

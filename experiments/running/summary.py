@@ -11,8 +11,6 @@ from experiments.cells import Cell, on_cells
 from experiments.comparing.effects import effects
 from experiments.comparing.every import comparisons
 from experiments.comparing.repeated import repeated
-from experiments.manifest import known_models
-from experiments.matrix import models_of
 from experiments.metrics.aggregate import aggregate, outcomes
 from experiments.metrics.scored import may_refuse
 from experiments.notes import (
@@ -26,10 +24,12 @@ from experiments.notes import (
     on_unjudged,
 )
 from experiments.record import Result
+from experiments.runs.manifest import known_models
+from experiments.runs.store import FORMAT, RunFolder
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
+from experiments.settings.matrix import models_of
 from experiments.statistics import Clusters, clusters
-from experiments.store import FORMAT, RunFolder
 from experiments.views import Material, views_of
 from strategies.types import Usage
 

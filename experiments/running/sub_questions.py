@@ -17,14 +17,14 @@ from agents.types import Answer, Cost, GenerateStep
 from experiments.benchmarks.chained import with_references
 from experiments.question import Question
 from experiments.record import StoredSub
-from experiments.results import stored_trace, used
+from experiments.running.results import stored_trace, used
 from strategies.prompting import fill
 from strategies.reading import is_refusal, strip_citations
 from strategies.sub_answers import read_sub_answers
 from strategies.types import Usage
 
 if TYPE_CHECKING:
-    from experiments.play import CellPlayer
+    from experiments.running.play import CellPlayer
 
 _NO_REPLY = ("connection", "timeout")  # a key that is refused ends the run
 

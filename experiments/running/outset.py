@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from documents.errors import RunError, UserError
 from experiments.cells import Cell, cells_of
-from experiments.checks import check_conditions
 from experiments.exemplars import check_exemplars, read_exemplars
-from experiments.manifest import check_ids, identities, prepare_run
-from experiments.matrix import retrievers_of
 from experiments.question import Benchmark
+from experiments.running.beginning import prepare_run
+from experiments.running.checks import check_conditions
+from experiments.running.spending import check_prices
+from experiments.runs.manifest import check_ids, identities
 from experiments.settings import RunSettings
-from experiments.spending import check_prices
+from experiments.settings.matrix import retrievers_of
 from retrieval.index import Index
 from strategies.types import Exemplar
 

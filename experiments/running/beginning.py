@@ -1,50 +1,25 @@
-"""Beginning a run: its folder, and a manifest that says what it was made of."""
+"""Beginning a run: whether its folder can take it, and what of an earlier one stays."""
 from __future__ import annotations
 
 import contextlib
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
-from agents.models import resolve
-from documents.errors import BenchmarkError, RunError, SettingsError
-from documents.types import digest
+from documents.errors import RunError
 from experiments.cassettes.replay import Replay
-from experiments.difference import difference
-from experiments.exemplars import exemplars_hash
-from experiments.judges import ModelJudge
-from experiments.judges.brief import prompts_hash as judge_prompts_hash
-from experiments.lock import hold
-from experiments.matrix import models_of
 from experiments.question import Benchmark, Question
+from experiments.runs.lock import hold
+from experiments.runs.manifest import check_ids, known_models, manifest_for, manifest_of, what_differs
+from experiments.runs.store import RunFolder, remove
 from experiments.settings import RunSettings
-from experiments.settings_file import completed
-from experiments.store import RunFolder, question_json, remove
-from strategies.prompting import prompts_hash
 from strategies.types import Exemplar
 
-_PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
-             "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")
 # In the order of their removal: a kill in between leaves settings without records, never records without settings.
 _OWN_FILES = ("summary.json", "report.html", "records.sqlite-wal", "records.sqlite-shm", "records.sqlite",
               "manifest.json", "config.yaml")
-
-
-class Made(BaseModel):
-    """What a run was made of, by its manifest. All but `settings` has to be the same for the run to go on."""
-
-    settings: str
-    benchmark: dict[str, str | int]
-    prompts: str
-    judge_prompt: str
-    exemplars: str | None = None
-    models: dict[str, str]
 
 
 @dataclass(slots=True)
@@ -133,7 +108,7 @@ def prepare_run(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Ex
     known = {} if fresh else known_models(settings.folder)
     if replay is not None:
         known |= replay.about.models
-    config, manifest = settings.resolved(), _manifest(settings, benchmark, exemplars, known)
+    config, manifest = settings.resolved(), manifest_for(settings, benchmark, exemplars, known)
     if replay is not None:
         replay.check(settings, manifest["benchmark"]["hash"])
     with contextlib.ExitStack() as opened:
@@ -154,15 +129,6 @@ def remove_run(path: Path) -> None:
     """Remove the files of a run; its index and anything else stays."""
     for name in _OWN_FILES:
         remove(path / name)
-
-
-def check_ids(benchmark: Benchmark) -> None:
-    """Make sure that no two questions have one id; BenchmarkError where two have."""
-    seen: set[str] = set()
-    for question in benchmark.questions:
-        if question.id in seen:
-            raise BenchmarkError(f"{benchmark.name}: two questions have the id {question.id!r}; give each its own")
-        seen.add(question.id)
 
 
 def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> bool:
@@ -188,87 +154,6 @@ def _check_origin(folder: RunFolder, replay: Replay) -> None:
     if folder.marked("cassette") != replay.cassette.hash:
         raise RunError(f"{folder.path} holds a run that is not from {replay.path}; give this one another name, as in "
                        "--name replayed, or use --fresh to begin anew")
-
-
-def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:
-    """What a folder's run has other than these settings and questions, in words; None where both are the same.
-
-    Args:
-        known, config: the resolved settings of the run there, and of the one to be begun.
-        questions: the hash of the latter's.
-    """
-    same_questions = manifest_of(path).benchmark.get("hash") == questions
-    if known != config and (apart := difference(completed(known), config, same_questions)):
-        return f"other settings: {apart}"
-    return None if same_questions else "other questions: the benchmark's files have changed"
-
-
-def known_models(path: Path) -> dict[str, str]:
-    """The identities of the models that a run's manifest names; empty where there is none."""
-    try:
-        return Made.model_validate_json((path / "manifest.json").read_bytes()).models
-    except (OSError, ValidationError):
-        return {}
-
-
-def _manifest(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Exemplar, ...],
-              known: Mapping[str, str]) -> dict[str, Any]:
-    return {"settings": digest(settings.resolved()),
-            "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions),
-                          "hash": questions_hash(benchmark),
-                          "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
-            "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
-            "exemplars": exemplars_hash(exemplars), "models": identities(settings, known),
-            "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
-
-
-def questions_hash(benchmark: Benchmark) -> str:
-    """One hash over the questions and all that they bring."""
-    return digest(*map(_content, benchmark.questions))
-
-
-def _content(question: Question) -> str:
-    """The question with the ids of its chunks, which are hashes of their content."""
-    return digest(question_json(question.without_chunks()), *(chunk.id for chunk in question.chunks))
-
-
-def identities(settings: RunSettings, known: Mapping[str, str]) -> dict[str, str]:
-    """The identity of every model by name, the judge's too. Of two with one identity, one would get no call.
-
-    Args:
-        known: of an earlier beginning of the run.
-
-    Raises:
-        ModelError: a model is unknown.
-        SettingsError: two models are one.
-    """
-    names: dict[str, str] = {}
-    for name in models_of(settings):
-        identity = resolve(name, calls=False, known=known.get(name)).identity
-        if identity in names:
-            raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "
-                                "which knows neither host nor path; name one of them, or serve them under two names")
-        names[identity] = name
-    models = {name: identity for identity, name in names.items()}
-    if isinstance(settings.judge, ModelJudge):
-        name = settings.judge.model
-        models[name] = resolve(name, calls=False, known=known.get(name)).identity
-    return models
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def manifest_of(path: Path) -> Made:
-    """What the manifest of a run's folder says; RunError where it is missing or damaged."""
-    try:
-        return Made.model_validate_json((path / "manifest.json").read_bytes())
-    except (OSError, ValidationError) as error:
-        raise RunError(f"{path}: manifest.json is missing or damaged; use --fresh to begin anew") from error
 
 
 def _other_run(path: Path, why: str) -> str:

@@ -11,10 +11,10 @@ from documents.errors import SettingsError
 from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
 from experiments.benchmarks.files import local
-from experiments.factors import COLUMNS
-from experiments.runs_of_file import read_runs
-from experiments.settings import RunSettings
-from experiments.settings_file import check_settings, read_value
+from experiments.settings.factors import COLUMNS
+from experiments.settings.file import check_settings, read_value
+from experiments.settings.run import RunSettings
+from experiments.settings.runs_of_file import read_runs
 from strategies.catalogue import REASONING
 
 _COLUMNS = {key: column for column, key in COLUMNS.items()}

@@ -23,7 +23,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class Prefix:
     """What a prompt begins with.
 
     Attributes:
@@ -40,7 +40,7 @@ def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Jo
     return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
 
 
-def side_by_side(jobs: Iterable[Job], beginning: Callable[[Job], Beginning]) -> Iterator[Job]:
+def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
     """The jobs, which stand by question, with those together whose prompts begin alike.
 
     Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
@@ -48,7 +48,7 @@ def side_by_side(jobs: Iterable[Job], beginning: Callable[[Job], Beginning]) -> 
     """
     questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
     while group := list(chain.from_iterable(islice(questions, _TOGETHER))):
-        begun = [(beginning(job), job) for job in group]
+        begun = [(prefix(job), job) for job in group]
         turns: dict[tuple[object, ...], int] = {}
         for begins, _ in begun:
             turns.setdefault(begins.first, len(turns))
@@ -56,16 +56,16 @@ def side_by_side(jobs: Iterable[Job], beginning: Callable[[Job], Beginning]) -> 
         yield from (job for _, job in begun)
 
 
-def beginning_of(job: Job, layout: Layout, resources: Resources) -> Beginning:
+def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
     """What the job's prompts begin with, as far as it is known before anything was searched.
 
     As published, rules, instruction and question stand before the documents, so only repeats and seeds share them.
     """
     cell, question = job.cell, job.question.id
     if layout == "as_published":
-        return Beginning((question, cell.rules, cell.reasoning, cell.show))
+        return Prefix((question, cell.rules, cell.reasoning, cell.show))
     if cell.searched:
-        return Beginning((question, cell.retriever, cell.format, cell.retrieval, cell.perturbation, cell.seed))
+        return Prefix((question, cell.retriever, cell.format, cell.retrieval, cell.perturbation, cell.seed))
     placed = resources.placed_if_known(cell, job.question)
     passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
-    return Beginning((cell.separators, *passages[0][:3]) if passages else (question,), passages)
+    return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)

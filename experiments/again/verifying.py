@@ -11,14 +11,14 @@ from pydantic import ValidationError
 
 from documents.errors import UserError
 from documents.types import digest
+from experiments.again.rescore import rescore
 from experiments.exemplars import exemplars_hash, read_exemplars
-from experiments.finished import Finished
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
-from experiments.manifest import Made, manifest_of, questions_hash
-from experiments.rescore import rescore
+from experiments.running.summary import summarise
+from experiments.runs.finished import Finished
+from experiments.runs.manifest import Made, manifest_of, questions_hash
+from experiments.runs.store import FORMAT, RunFolder, format_of
 from experiments.settings import RunSettings
-from experiments.store import FORMAT, RunFolder, format_of
-from experiments.summary import summarise
 from strategies.prompting import prompts_hash
 
 

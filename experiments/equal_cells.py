@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from experiments.factors import Show
 from experiments.question import Benchmark
-from experiments.settings import SubAnswers
+from experiments.settings.factors import Show
+from experiments.settings.run import SubAnswers
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.catalogue import REASONING, RETRIEVAL

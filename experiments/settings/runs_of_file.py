@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from documents.errors import SettingsError
-from experiments.settings import RunSettings
-from experiments.settings_file import check_settings, content_of
+from experiments.settings.file import check_settings, content_of
+from experiments.settings.run import RunSettings
 
 
 def read_runs(path: Path) -> list[RunSettings]:

@@ -7,7 +7,7 @@ from documents.types import digest
 from experiments.cells import Cell
 from experiments.question import Question
 from experiments.scheme import Scheme
-from experiments.settings import RunSettings, SubAnswers
+from experiments.settings.run import RunSettings, SubAnswers
 from strategies.catalogue import retrieval
 from strategies.types import Evidence, Exemplar, Task
 

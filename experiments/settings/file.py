@@ -10,8 +10,8 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from documents.errors import SettingsError
-from experiments.matrix import combinations_of
-from experiments.settings import RunSettings
+from experiments.settings.matrix import combinations_of
+from experiments.settings.run import RunSettings
 
 _MOST = 2**63 - 1
 _NO_MAPPING = ("model_type", "model_attributes_type", "dict_type")

@@ -12,8 +12,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 from agents.catalogue import DEFAULT
 from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
-from experiments.budget import Budget
-from experiments.factors import (
+from experiments.judges import JudgeSettings, Lexical, ModelJudge
+from experiments.metrics.scored import Scoring
+from experiments.settings.budget import Budget
+from experiments.settings.factors import (
     Conditions,
     Dense,
     Excluded,
@@ -33,8 +35,6 @@ from experiments.factors import (
     Shows,
     by_key,
 )
-from experiments.judges import JudgeSettings, Lexical, ModelJudge
-from experiments.metrics.scored import Scoring
 from strategies.types import Layout
 
 

@@ -14,9 +14,9 @@ from documents.types import Chunk
 from experiments.cells import Cell
 from experiments.evidence.resources import Shown
 from experiments.question import Question
+from experiments.running.tasks import Tasks
 from experiments.scheme import Scheme
-from experiments.settings import RunSettings, SubAnswers
-from experiments.tasks import Tasks
+from experiments.settings.run import RunSettings, SubAnswers
 from retrieval.conditions import Placed
 from strategies.catalogue import reasoning
 from strategies.types import Evidence, Exemplar, Task

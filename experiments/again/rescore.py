@@ -7,23 +7,23 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 
 from documents.errors import SettingsError, UserError
+from experiments.again.rereading import Rereader
 from experiments.cells import Cell
 from experiments.exemplars import read_exemplars
-from experiments.finished import Finished
 from experiments.judges import Graded, Lexical
 from experiments.judging.again import Material, judges_named, rejudge
 from experiments.judging.agreement import Item
 from experiments.judging.ask import graded_of
-from experiments.lock import hold
 from experiments.metrics import GROUPS, metric_named
 from experiments.metrics.scored import Scoring
 from experiments.question import Question
 from experiments.record import Result, Verdict
-from experiments.rereading import Rereader
-from experiments.results import scored_result
+from experiments.running.results import scored_result
+from experiments.runs.finished import Finished
+from experiments.runs.lock import hold
+from experiments.runs.store import RunFolder
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
-from experiments.store import RunFolder
 from retrieval.build import Progress
 
 

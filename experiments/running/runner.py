@@ -13,24 +13,24 @@ from typing import NoReturn
 from agents.client import ModelClient
 from agents.journal import Journal, Mode
 from agents.model import Model
-from experiments.beforehand import beforehand
 from experiments.cassettes.replay import Replay
 from experiments.cells import Cell
 from experiments.evidence.gold import match
-from experiments.evidence.opening import open_resources
 from experiments.evidence.resources import Resources
-from experiments.jobs import Beginning, Job, beginning_of, jobs_of, side_by_side
 from experiments.judging.ask import ask_judge, graded_of
-from experiments.manifest import prepare_run
-from experiments.outset import outset_of
-from experiments.play import CellPlayer
 from experiments.record import Record
-from experiments.results import make_record, make_result, scored_result
+from experiments.running.beforehand import beforehand
+from experiments.running.beginning import prepare_run
+from experiments.running.jobs import Job, Prefix, jobs_of, prefix_of, side_by_side
+from experiments.running.opening import open_resources
+from experiments.running.outset import outset_of
+from experiments.running.play import CellPlayer
+from experiments.running.results import make_record, make_result, scored_result
+from experiments.running.spending import Metered, Spending, check_prices
+from experiments.running.sub_questions import subs_of
+from experiments.running.summary import summarise
+from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.spending import Metered, Spending, check_prices
-from experiments.store import RunFolder
-from experiments.sub_questions import subs_of
-from experiments.summary import summarise
 from experiments.window import in_window
 from retrieval.build import Progress
 
@@ -193,8 +193,8 @@ async def _sit(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Wo
 
 async def _play(jobs: Sequence[Job], work: _Work) -> None:
     """Each model has its own window, so that a slow one does not hold up the others. Ends early with the budget."""
-    def begins(job: Job) -> Beginning:
-        return beginning_of(job, work.settings.layout, work.resources)
+    def begins(job: Job) -> Prefix:
+        return prefix_of(job, work.settings.layout, work.resources)
 
     async def of_model(name: str) -> None:
         own = side_by_side((job for job in jobs if job.cell.model == name), begins)

@@ -12,9 +12,9 @@ from agents.database import Database
 from agents.journal import Mode
 from agents.models import without_opening
 from documents.errors import BudgetSpent, CallError, SettingsError
-from experiments.budget import Budget, shown
 from experiments.judges import ModelJudge
 from experiments.settings import RunSettings
+from experiments.settings.budget import Budget, shown
 from strategies.types import Generate, Usage
 
 Item = TypeVar("Item")

@@ -16,11 +16,11 @@ from experiments.cells import Cell, labels
 from experiments.metrics.scored import Scoring
 from experiments.question import Question
 from experiments.record import Result
+from experiments.runs.store import FORMAT, RunFolder, format_of
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
-from experiments.settings_file import read_settings
+from experiments.settings.file import read_settings
 from experiments.statistics import Clusters, clusters
-from experiments.store import FORMAT, RunFolder, format_of
 
 _AGAIN = "give the same `ragbed run` command to write it again"
 

@@ -16,10 +16,10 @@ from experiments.evidence.perturbing import PLACING
 from experiments.metrics.as_published import refused as refused_as_published
 from experiments.question import Question
 from experiments.record import Result, StoredStep
+from experiments.running.tasks import Tasks
+from experiments.runs.store import RunFolder
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
-from experiments.store import RunFolder
-from experiments.tasks import Tasks
 from strategies.catalogue import reasoning
 from strategies.types import Exemplar, Generate, Reply
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from documents.errors import RunError, UserError
 from experiments.cells import FACTORS, PART, called, cells_of, labels
-from experiments.finished import Finished
-from experiments.settings_file import read_settings
-from experiments.store import RunFolder
+from experiments.runs.finished import Finished
+from experiments.runs.store import RunFolder
+from experiments.settings.file import read_settings
 
 _NEAREST = 3
 

@@ -1,0 +1,1 @@
+"""A finished run computed again: read, scored, verified."""

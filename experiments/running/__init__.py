@@ -1,0 +1,1 @@
+"""Carrying out a run: what it starts from, its questions in their cells, its summary."""

@@ -1,0 +1,1 @@
+"""The folder of a run: what it holds, who works on it, and reading it once it is finished."""
