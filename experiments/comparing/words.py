@@ -15,7 +15,7 @@ def verdict(comparison: Comparison) -> str:
     if comparison.difference is None:
         return "nothing to compare: it has no finite value"
     if comparison.real:
-        return f"{'higher' if comparison.difference > 0 else 'lower'} by {abs(comparison.difference):.2f}"
+        return f"{'higher' if comparison.difference > 0 else 'lower'} by {abs(comparison.difference):z.2f}"
     if comparison.gained == comparison.lost == 0:
         return f"the same score on {_questions(comparison.n)}"
     if comparison.difference == 0 and comparison.low is None:
@@ -26,7 +26,7 @@ def verdict(comparison: Comparison) -> str:
 def _least(comparison: Comparison) -> str:
     if comparison.smallest is None or comparison.smallest > 1:
         return "; they are too few to show any"
-    return f"; the smallest they could: {comparison.smallest:.2f}"
+    return f"; the smallest they could: {comparison.smallest:z.2f}"
 
 
 def _questions(n: int) -> str:
@@ -35,10 +35,10 @@ def _questions(n: int) -> str:
 
 def difference(comparison: Comparison) -> str:
     """The difference with its interval."""
-    return figure(comparison.difference, comparison.low, comparison.high, "+.2f")
+    return figure(comparison.difference, comparison.low, comparison.high, "+z.2f")
 
 
-def figure(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:
+def figure(value: float | None, low: float | None, high: float | None, form: str = "z.2f") -> str:
     """A figure with its interval; one that has none says so."""
     if value is None:
         return "-"
@@ -54,5 +54,5 @@ def probability(p: float | None) -> str:
 def effect(comparison: Comparison) -> str:
     """The odds of the flips, or d_z."""
     if comparison.odds is not None:
-        return f"odds {comparison.odds:.2f}"
-    return "-" if comparison.dz is None else f"d_z {comparison.dz:+.2f}"
+        return f"odds {comparison.odds:z.2f}"
+    return "-" if comparison.dz is None else f"d_z {comparison.dz:+z.2f}"

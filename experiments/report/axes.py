@@ -55,7 +55,7 @@ def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float
         low, high = (0.0, most) if low == 0 else (least, most)
     room = (high - low) * _ROOM
     low, high = (low if low == 0 else max(low - room, least)), min(high + room, most)
-    return _linear(low, high, lambda value, digits: f"{value:.{digits}f}")
+    return _linear(low, high, lambda value, digits: f"{value:z.{digits}f}")
 
 
 def share_axis() -> Axis:

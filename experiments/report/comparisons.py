@@ -218,4 +218,4 @@ def _said(pair: Pair) -> tuple[str, str]:
         return verdict(tested), ""
     if tested.smallest is None or tested.smallest > 1:
         return "no difference seen", "too few questions for any"
-    return "no difference seen", f"it would take {tested.smallest:.2f}"
+    return "no difference seen", f"it would take {tested.smallest:z.2f}"

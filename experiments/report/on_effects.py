@@ -54,8 +54,8 @@ def _ahead(one: Effect, others: Sequence[str]) -> list[str]:
     over = f"Over all {listed([_PLURAL.get(name, f'values of {name}') for name in others])} " if others else ""
     but = f"; from {listed(level)} it cannot be told" if beaten and level else ""
     between = interval(told.low, told.high)
-    return [f"{over}{told.higher} is higher than {told.lower} by {told.difference:.2f}{' ' if between else ''}{between}"
-            f" (p (Holm) {told.p_holm}){but}."]
+    by = f"{told.difference:z.2f}{' ' if between else ''}{between}"
+    return [f"{over}{told.higher} is higher than {told.lower} by {by} (p (Holm) {told.p_holm}){but}."]
 
 
 def _difference(contrast: Contrast) -> float:
@@ -70,7 +70,7 @@ def _beside(name: str, joint: Sequence[Effect]) -> list[str]:
 
 def _mean(level: Level) -> str:
     between = interval(level.figure.low, level.figure.high)
-    return f"{level.figure.mean or 0.0:.2f}{' ' if between else ''}{between} for {level.name}"
+    return f"{level.figure.mean or 0.0:z.2f}{' ' if between else ''}{between} for {level.name}"
 
 
 def _joint(one: Effect) -> str:

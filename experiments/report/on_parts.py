@@ -39,7 +39,7 @@ def _best(cells: Sequence[Cell], factor: str, table: Table, tested: Comparisons)
     best = leaders(table, cells)
     if not best:
         return "no figure"
-    mean = f"{figures(table)[best[0].id].mean or 0.0:.2f}"
+    mean = f"{figures(table)[best[0].id].mean or 0.0:z.2f}"
     if len(best) > 1:
         return f"{listed([level_of(cell, factor) for cell in best])} alike, {mean}"
     found = standing(best[0], tested, factor)

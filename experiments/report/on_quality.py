@@ -33,11 +33,11 @@ def headline(table: Table, tested: Comparisons | None, cost: Cost) -> str:
                 "No other cell competes with it.")
     if len(equal) + 1 == len(known) > 1:
         all_ = "both" if len(known) == 2 else f"all {len(known)}"
-        return f"{setting}, {all_} cells have the same {metric}, {known[best.id].mean or 0.0:.2f}: none is best."
+        return f"{setting}, {all_} cells have the same {metric}, {known[best.id].mean or 0.0:z.2f}: none is best."
     if equal:
         names = listed([best.label, *(cell.label for cell in equal)])
         unseen = "" if tested is None or tested.real else " No cell is really different from another."
-        return f"{setting}, {names} share the highest {metric}, {known[best.id].mean or 0.0:.2f}.{unseen}"
+        return f"{setting}, {names} share the highest {metric}, {known[best.id].mean or 0.0:z.2f}.{unseen}"
     return f"{setting}, {best.label} has the highest {metric}, {mean}{_against(standing(best, tested), tested, cost)}"
 
 
@@ -79,7 +79,7 @@ def on_differences(tested: Comparisons | None) -> list[str]:
 def mean_words(figure: Figure) -> str:
     """The mean with its interval."""
     between = interval(figure.low, figure.high)
-    return f"{figure.mean or 0.0:.2f}" + (f" {between}" if between else "")
+    return f"{figure.mean or 0.0:z.2f}" + (f" {between}" if between else "")
 
 
 def both_p(pair: Pair) -> str:
@@ -114,7 +114,7 @@ def _beside(found: Standing, cost: Cost) -> str:
         return ""
     price = f", at {portion(cost.share(pair.other(found.cell), found.cell), f'its {cost.what}')}," if cheaper else ""
     lower = pair.beyond(found.cell) or 0.0
-    way = f"{abs(lower):.2f} {'lower' if lower > 0 else 'higher over the questions that both have'}"
+    way = f"{abs(lower):z.2f} {'lower' if lower > 0 else 'higher over the questions that both have'}"
     open_ = "which {} cannot settle" if pair.alone else "a difference that chance may make over {}"
     return f"; {pair.other(found.cell).label}{price} is {way}, {open_.format(plural(pair.tested.n, 'question'))}"
 
@@ -129,8 +129,8 @@ def _by(found: Standing, pairs: Sequence[Pair], tests: bool = False) -> str:
 
 def _beyond(found: Standing, pair: Pair) -> str:
     bounds = pair.bounds(found.cell)
-    between = f" [{bounds[0]:+.2f}, {bounds[1]:+.2f}]" if bounds else ""
-    return f"{pair.beyond(found.cell) or 0.0:+.2f}{between}"
+    between = f" [{bounds[0]:+z.2f}, {bounds[1]:+z.2f}]" if bounds else ""
+    return f"{pair.beyond(found.cell) or 0.0:+z.2f}{between}"
 
 
 def _detectable(pairs: Sequence[Pair]) -> str:
@@ -138,7 +138,7 @@ def _detectable(pairs: Sequence[Pair]) -> str:
     sizes = sorted(size for pair in pairs if (size := pair.tested.smallest) is not None and size <= 1)
     if not sizes:
         return "So few questions could show no difference."
-    least, most = f"{sizes[0]:.2f}", f"{sizes[-1]:.2f}"
+    least, most = f"{sizes[0]:z.2f}", f"{sizes[-1]:z.2f}"
     needed = least if least == most else f"{least} to {most}"
     return f"So many questions would show a true difference of {needed} with a probability of {100 * POWER:.0f} %."
 

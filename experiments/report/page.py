@@ -15,6 +15,7 @@ from experiments.report.questions import browse
 from experiments.report.store import BUDGET
 from experiments.report.text import pieces, visible
 from experiments.report.view import ReportInput
+from experiments.words import two
 from retrieval.files import write_atomically
 
 # In the order in which they use each other.
@@ -40,6 +41,7 @@ def render(view: ReportInput, budget: int = BUDGET) -> str:
     environment = Environment(loader=PackageLoader("experiments.report", "assets"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["pieces"] = pieces
+    environment.filters["two"] = two
     environment.globals["to_questions"] = to_questions
     return environment.get_template("page.html.j2").render(_context(view, budget))
 

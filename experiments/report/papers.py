@@ -109,5 +109,5 @@ def _value(figure: Estimate | None, column: Column) -> Value:
         return Value()
     scale, digits = (100, 1) if column.percent else (1, 2)
     low, high = figure["low"], figure["high"]
-    interval = "" if low is None or high is None else f"[{low * scale:.{digits}f}, {high * scale:.{digits}f}]"
-    return Value(f"{figure['mean'] * scale:.{digits}f}", interval, figure["n"])
+    interval = "" if low is None or high is None else f"[{low * scale:z.{digits}f}, {high * scale:z.{digits}f}]"
+    return Value(f"{figure['mean'] * scale:z.{digits}f}", interval, figure["n"])

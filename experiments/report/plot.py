@@ -44,7 +44,7 @@ def _up(figure: Figure, axis: Axis) -> tuple[float, float] | None:
 
 
 def _lines(cell: Cell, column: str, figure: Figure, cost: Cost) -> tuple[str, ...]:
-    return (cut(cell.label), f"{column_words(column)} {figure.mean or 0.0:.2f} {interval(figure.low, figure.high)}, "
+    return (cut(cell.label), f"{column_words(column)} {figure.mean or 0.0:z.2f} {interval(figure.low, figure.high)}, "
             f"{plural(figure.n, 'question')}", cost.full(cost.of[cell.id]))
 
 

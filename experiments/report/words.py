@@ -56,7 +56,7 @@ def cut(name: str, most: int = 48) -> str:
 
 def interval(low: float | None, high: float | None) -> str:
     """`[0.10, 0.50]`; empty where there is none."""
-    return "" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
+    return "" if low is None or high is None else f"[{low:z.2f}, {high:z.2f}]"
 
 
 def percent(share: float) -> str:

@@ -69,7 +69,7 @@ def _show_contrasts(title: str, factors: Sequence[Mapping[str, Any]]) -> None:
         every = sorted(factor["contrasts"], key=lambda one: (_corrected(one), -abs(one["difference"])))
         shown = every if len(every) <= _ALL else [one for one in every if _corrected(one) < ALPHA]
         rows += [[factor["factor"] if first else "", one["second"], one["first"],
-                  figure(one["difference"], one["low"], one["high"], "+.2f"), *_tests(one)]
+                  figure(one["difference"], one["low"], one["high"], "+z.2f"), *_tests(one)]
                  for first, one in _marked(shown)]
         if factor["p"] is None:
             more.append(f"There are too few questions to test {factor['factor']}.")
@@ -108,7 +108,7 @@ def _marked(rows: Sequence[Mapping[str, Any]]) -> list[tuple[bool, Mapping[str, 
 
 def _figures(row: Mapping[str, Any]) -> list[str]:
     return [str(row["n"]), figure(row["mean"], row["low"], row["high"]),
-            figure(row["effect"], row["effect_low"], row["effect_high"], "+.2f")]
+            figure(row["effect"], row["effect_low"], row["effect_high"], "+z.2f")]
 
 
 def _tests(one: Mapping[str, Any]) -> list[str]:
