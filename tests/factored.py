@@ -56,3 +56,9 @@ def simulated(rng, difficulty, each, effect=0.0, both=0.0):
 
 
 RUN = cells(reasoning=["a", "b", "c"], condition=["given", "full"])
+WAYS = cells(reasoning=["a", "b"], condition=["given", "full"])
+
+
+def under_both(values):
+    """The scores of each way of `WAYS`, the same under both conditions: the ways differ as the two lines do."""
+    return [line for line in values for _ in range(2)]

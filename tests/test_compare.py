@@ -122,11 +122,20 @@ def test_a_gate_in_a_run_is_of_the_means_over_repeats_against_the_first_cell(rep
     assert {row["second_name"]: row["difference"] for row in found["comparisons"]} == rows
 
 
+def test_the_first_id_of_several_repeats_means_all_of_them_as_in_a_summary(repeated, ragbed):
+    first, *_ = json.loads((repeated / "summary.json").read_text())["comparisons"]["pairs"]
+    one, = compared(ragbed, repeated, "--cell", first["second"], "--baseline", first["first"])["comparisons"]
+    assert {name: one[name] for name in ("first", "second", "before", "after", "p")} == {
+        name: first[name] for name in ("first", "second", "before", "after", "p")}
+    assert (one["first_name"], one["second_name"]) == ("direct · given", "chain_of_thought · given")
+
+
 def test_one_of_several_repeats_is_named_by_its_id_or_the_repeat(repeated, ragbed):
     rows = json.loads((repeated / "summary.json").read_text())["cells"]
     means = {row["id"]: row["metrics"]["unified"]["mean"] for row in rows}
     first, again = [row["id"] for row in rows if (row["reasoning"], row["condition"]) == ("chain_of_thought", "given")]
-    one, = compared(ragbed, repeated, "--cell", again, "--baseline", first)["comparisons"]
+    alone = "chain_of_thought · given · repeat 0"
+    one, = compared(ragbed, repeated, "--cell", again, "--baseline", alone)["comparisons"]
     assert (one["second_name"], one["factor"]) == ("chain_of_thought · given · repeat 1", None)
     assert (one["before"], one["after"]) == (means[first], means[again])
     assert one["after"] > one["before"]
@@ -135,14 +144,6 @@ def test_one_of_several_repeats_is_named_by_its_id_or_the_repeat(repeated, ragbe
     both = compared(ragbed, repeated, repeated, "--cell", "repeat 1 · evidence")["comparisons"]
     assert [(row["first_name"], row["second_name"]) for row in both] == [
         (name, name) for name in ("direct · evidence · repeat 1", "chain_of_thought · evidence · repeat 1")]
-
-
-def test_cells_that_differ_in_several_factors_are_compared_where_one_is_named(serve, town, ragbed):
-    path = town.config(serve(town.reply).url, include=[{"reasoning": "least_to_most", "conditions": "closed-book"}])
-    assert ragbed("run", path)[0] == 0
-    ragbed.refuses("compare", town.run, says=["no two cells differ in one factor alone", "--baseline, out of: direct"])
-    row, = compared(ragbed, town.run, "--baseline", "direct")["comparisons"]
-    assert (row["factor"], row["second_name"]) == (None, "least_to_most · closed-book")
 
 
 def test_a_cell_has_the_same_name_in_show_attribute_and_compare(repeated, ragbed):

@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from factored import RUN, by_name, cells, effects_of, rows, simulated
+from factored import RUN, WAYS, by_name, cells, effects_of, rows, simulated, under_both
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
@@ -64,28 +64,38 @@ T975 = {29: 2.0452296421, 9: 2.2621571628}
 def test_two_levels_are_tested_as_a_paired_t_test_does():
     rng = np.random.default_rng(1)
     values = rng.uniform(size=(2, 20))
-    found = effects_of(cells(reasoning=["a", "b"]), values)
+    found = effects_of(WAYS, under_both(values))
     assert found["factors"][0]["p"] == pytest.approx(stats.ttest_rel(*values).pvalue)
 
 
 def test_unified_has_the_tables_means_and_the_room_of_its_splits():
     values = [[1, 1, -1, 0.5, 0, 1], [0, 1, 0, 0.5, 1, 1]]
-    found = effects_of(cells(reasoning=["a", "b"]), values, "unified", answerable=[1, 1, 1, 1, 0, 0])
+    found = effects_of(WAYS, under_both(values), "unified", answerable=[1, 1, 1, 1, 0, 0])
     assert [level["mean"] for level in found["factors"][0]["levels"]] == [(1.5 / 4 + 0.5) / 2, (1.5 / 4 + 1) / 2]
-    one = effects_of(cells(reasoning=["a", "b"]), values, "unified", answerable=[1] * 6, scoring="as-published")
+    one = effects_of(WAYS, under_both(values), "unified", answerable=[1] * 6, scoring="as-published")
     assert one["factors"][0]["levels"][0]["mean"] == pytest.approx(2.5 / 6 / 2)
 
 
 def test_repeats_and_seeds_are_no_factors():
-    run = cells(reasoning=["a", "b"], repeat=[0, 1])
-    found = effects_of(run, [[0, 1], [1, 1], [0, 0], [0, 0]])
-    assert [one["factor"] for one in found["factors"]] == ["reasoning"]
-    assert [(level["mean"], level["n"]) for level in found["factors"][0]["levels"]] == [(0.75, 4), (0, 4)]
-    assert effects_of(cells(repeat=[0, 1]), [[0, 1], [1, 1]]) is None
+    run = cells(reasoning=["a", "b"], condition=["given", "full"], repeat=[0, 1])
+    found = effects_of(run, [*[[0, 1], [1, 1]] * 2, *[[0, 0]] * 4])
+    assert [one["factor"] for one in found["factors"]] == ["reasoning", "condition"]
+    assert [(level["mean"], level["n"]) for level in found["factors"][0]["levels"]] == [(0.75, 8), (0, 8)]
+
+
+@pytest.mark.parametrize("run", [cells(reasoning=["a", "b"]), cells(repeat=[0, 1]),
+                                 cells(reasoning=["a", "b"], repeat=[0, 1]), cells()])
+def test_one_factor_has_no_effects_besides_its_comparisons(run):
+    assert effects_of(run, [[0, 1], [1, 1], [0, 0], [0, 0]][:len(run)]) is None
+
+
+def test_of_several_factors_a_note_says_that_comparisons_ask_another_question():
+    assert any("comparison" in note and "different questions" in note
+               for note in effects_of(WAYS, under_both([[0, 1], [1, 1]]))["notes"])
 
 
 def test_scores_without_any_difference_have_a_p_of_1_and_the_room_of_the_range():
-    found = effects_of(cells(reasoning=["a", "b"]), [[1, 1, 1], [1, 1, 1]])
+    found = effects_of(WAYS, under_both([[1, 1, 1], [1, 1, 1]]))
     left = 1 - 0.025 ** (1 / 3)
     first, _ = found["factors"][0]["levels"]
     assert (first["mean"], first["low"], first["high"]) == (1, pytest.approx(1 - left), 1)
@@ -94,7 +104,7 @@ def test_scores_without_any_difference_have_a_p_of_1_and_the_room_of_the_range()
 
 
 def test_a_difference_without_any_spread_has_no_p_of_0():
-    found = effects_of(cells(reasoning=["a", "b"]), [[1] * 6, [0] * 6])
+    found = effects_of(WAYS, under_both([[1] * 6, [0] * 6]))
     assert found["factors"][0]["p"] == 2 ** -5
 
 
@@ -126,13 +136,13 @@ def test_excluded_cells_leave_main_effects_and_drop_the_interaction():
 
 
 def test_cells_and_questions_without_the_metric_are_left_out_and_counted():
-    run = cells(reasoning=["a", "b", "c"])
-    found = effects_of(run, [[0, 1, 0.5], [1, 1, None], [None] * 3])
-    assert [level["n"] for level in found["factors"][0]["levels"]] == [2, 2]
-    assert found["notes"][:2] == ["Cells without f1, which are left out: 1.",
+    found = effects_of(RUN, under_both([[0, 1, 0.5], [1, 1, None], [None] * 3]))
+    assert [level["n"] for level in found["factors"][0]["levels"]] == [4, 4]
+    assert found["notes"][:2] == ["Cells without f1, which are left out: 2.",
                                   "Questions without f1 in every cell, which are left out: 1."]
-    nothing = effects_of(run, [[None] * 3] * 3)
+    nothing = effects_of(WAYS, [[1, None], [None, 1], [1, None], [None, 1]])
     assert (nothing["factors"], nothing["interactions"]) == ([], [])
+    assert effects_of(WAYS, [[0, 1], [1, 1], [None] * 2, [None] * 2]) is None
 
 
 @pytest.mark.parametrize(("difficulty", "each"), [(0.0, 1), (0.4, 1), (0.3, 3)])
@@ -179,7 +189,7 @@ def test_a_small_split_makes_no_effect_of_chance(answerable, unanswerable):
 def test_two_splits_are_tested_as_welch_does():
     rng = np.random.default_rng(5)
     values = two_splits(rng, 30, 6)[:2]
-    found = effects_of(RUN[:2], values, "unified", answerable=[True] * 30 + [False] * 6)["factors"][0]
+    found = effects_of(WAYS, under_both(values), "unified", answerable=[True] * 30 + [False] * 6)["factors"][0]
     change = values[1] - values[0]
     assert found["p"] == pytest.approx(stats.ttest_ind(change[:30], -change[30:], equal_var=False).pvalue)
 
@@ -187,8 +197,8 @@ def test_two_splits_are_tested_as_welch_does():
 def test_a_split_of_one_leaves_room_and_no_p():
     values = np.hstack([np.tile(np.linspace(0, 1, 20), (2, 1)), [[1], [1]]])
     values[1, :20] += np.tile([0.1, -0.1], 10)
-    found = effects_of(RUN[:2], values, "unified", answerable=[True] * 20 + [False])
-    factor, = found["factors"]
+    found = effects_of(WAYS, under_both(values), "unified", answerable=[True] * 20 + [False])
+    factor = found["factors"][0]
     assert (factor["p"], factor["p_holm"]) == (None, None)
     assert (factor["levels"][0]["effect_low"], factor["levels"][0]["effect_high"]) == (
         pytest.approx(-0.4875, abs=0.01), pytest.approx(0.4875, abs=0.01))  # of half a range of -1 to 1
@@ -198,7 +208,7 @@ def test_a_split_of_one_leaves_room_and_no_p():
 def test_a_document_with_questions_of_both_splits_is_one_cluster_worth_as_many_as_the_smaller_has():
     rng = np.random.default_rng(6)
     documents = [*range(30), *range(5)]
-    made = [effects_of(RUN[:2], two_splits(rng, 30, 5)[:2], "unified", documents, [True] * 30 + [False] * 5)
+    made = [effects_of(WAYS, under_both(two_splits(rng, 30, 5)[:2]), "unified", documents, [True] * 30 + [False] * 5)
             for _ in range(200)]
     levels = [level for one in made for level in one["factors"][0]["levels"]]
     assert np.mean([level["effect_low"] <= 0 <= level["effect_high"] for level in levels]) >= 0.92
@@ -233,7 +243,7 @@ def test_the_command_shows_them_and_what_it_cannot_is_one_line(serve, town, ragb
         ("reasoning", 6), ("reasoning", 5), ("condition", 5), ("condition", 5)]
     ragbed.refuses("effects", town.run, "--metric", "citation_f1", says=["computed of a whole set"])
     ragbed.refuses("effects", town.run, "--metric", "accuracy", says=["accuracy is no metric of", "unified"])
-    assert ragbed("run", town.config(server.url, name="one"))[0] == 0
-    ragbed.refuses("effects", town.run.parent / "one", says=["nothing varies"])
+    assert ragbed("run", town.config(server.url, name="one", reasoning=["direct", "least_to_most"]))[0] == 0
+    ragbed.refuses("effects", town.run.parent / "one", says=["no two vary", "`ragbed compare "])
     alone = json.loads((town.run.parent / "one" / "summary.json").read_text())
-    assert (alone["comparisons"], alone["effects"]) == (None, None)
+    assert (len(alone["comparisons"]["pairs"]), alone["effects"]) == (1, None)

@@ -114,7 +114,7 @@ def test_a_run_of_format_2_is_replayed_with_its_searches_and_without_their_embed
     assert json.loads(ragbed("cassette", "show", "c.gz", "--json")[1])["searches"] == 3
 
 
-@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("command", [one for one in READING if one != "effects"])  # of one factor there are none
 def test_the_commands_that_read_a_run_read_it(command, old, ragbed, monkeypatch):
     monkeypatch.chdir(old.parent)
     status, _, err = ragbed(*command.split(), old, *AND.get(command, []), "--json")

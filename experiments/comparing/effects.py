@@ -13,7 +13,7 @@ from experiments.metrics.drawing import together
 from experiments.metrics.sample import Row, range_of
 from experiments.metrics.scored import Scoring
 from experiments.statistics import Clusters, holm
-from experiments.statistics.design import Design, Term, design_of
+from experiments.statistics.design import Design, Term, design_of, varying
 from experiments.statistics.fit import Fit, Stratum, fit
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
             metric: str, scoring: Scoring = "corrected") -> dict[str, Any] | None:
     """What each factor does to the metric over the levels of the others, by how much every two of its levels differ,
     and where two factors depend on each other; p of factors and interactions is corrected over all of them. None
-    where no factor varies.
+    where fewer than two factors vary among the cells that have the metric: the effects of one are its comparisons.
 
     Least squares over the scores of the questions, by sum-coded factors (`statistics.design`, `statistics.fit`).
     Repeats and seeds are no factor: a question's score is its mean over them.
@@ -57,13 +57,14 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
         metric: one that questions have.
     """
     every = variants_of(rows, answers)
-    if len(every) < 2:
+    having = [variant for variant in every if _has(variant, metric)]
+    levels = [variant.levels for variant in having]
+    if len(varying(levels, VARIED)) < 2:
         return None
-    scores = _scores([variant for variant in every if _has(variant, metric)], clusters, metric, scoring)
+    scores = _scores(having, clusters, metric, scoring)
     notes = _on_scores(every, scores, metric)
-    if len(scores.variants) < 2 or not scores.questions:
-        return _made(metric, [], [], [*notes, "Nothing to estimate: no question has a score in two cells."])
-    levels = [variant.levels for variant in scores.variants]
+    if not scores.questions:
+        return _made(metric, [], [], [*notes, "Nothing to estimate: no question has a score in every cell."])
     design = design_of(levels, VARIED)
     if design.matrix().size * len(scores.questions) > _LARGEST:
         design = design_of(levels, VARIED, interactions=False)
@@ -215,5 +216,7 @@ def _on_tests(tests: Sequence[float | None]) -> list[str]:
             *(["Without p are tests of more levels than the questions, or the documents, of one kind can tell: the "
                "answerable or the unanswerable."] if many < len(tests) else []),
             *([f"p (Holm) is corrected for {many} tests: every factor and every interaction."] if many > 1 else []),
+            "A comparison is of one cell with one other, and a factor's test of its means over the others: these are "
+            "different questions, and their answers may differ.",
             "A contrast is between two levels of a factor, over the same combinations of the others; its p (Holm) is "
             "corrected for all contrasts of that factor."]

@@ -78,8 +78,8 @@ def row_of(first: Variant, second: Variant, found: Comparison) -> dict[str, Any]
 
 def on_replicates(variants: Iterable[Variant]) -> list[str]:
     """What stands under a cell's id where it was asked several times."""
-    return ["A question's score is its mean over repeats and seeds; a cell stands here for all of its own."] if any(
-        variant.cells > 1 for variant in variants) else []
+    return ["A question's score is its mean over repeats and seeds; the id of the first of these cells stands for "
+            "all."] if any(variant.cells > 1 for variant in variants) else []
 
 
 def _on_bound(every: int, chosen: int) -> list[str]:

@@ -67,8 +67,9 @@ class Side:
         return self.cells[label] if label in self.cells else self.replicates[label]
 
     def named(self, name: str) -> list[str]:
-        """The labels of the cells that a name fits; a single one of several repeats and seeds is named by its id, by
-        its own label, or by the repeat or seed, as in `repeat 0`.
+        """The labels of the cells that a name fits. Of several repeats and seeds the first one's id means all, as in
+        a summary; a single one is named by its own label, by the repeat or seed, as in `repeat 0`, or by its id where
+        it is not the first.
 
         Raises:
             RunError: there is none.
@@ -95,8 +96,8 @@ def read_side(path: Path) -> Side:
 
 
 def _together(cell: Variant) -> Mapping[str, Any]:
-    """Its row without what is of one of its cells alone."""
-    return {**cell.row, "id": cell.row["id"] if cell.cells == 1 else "", **dict.fromkeys(REPLICATED)}
+    """Its row without the repeat and the seed, which are of one of its cells alone."""
+    return {**cell.row, **dict.fromkeys(REPLICATED)}
 
 
 def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, Answered]]:

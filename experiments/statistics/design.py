@@ -94,16 +94,21 @@ class Design:
         return code
 
 
+def varying(cells: Sequence[Levels], factors: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The levels of each factor that has several, in the order in which they occur."""
+    levels = {name: tuple(dict.fromkeys(level for cell in cells if (level := cell[name]) is not None))
+              for name in factors}
+    return {name: among for name, among in levels.items() if len(among) > 1}
+
+
 def design_of(cells: Sequence[Levels], factors: Sequence[str], interactions: bool = True) -> Design:
     """The design with every factor that varies, and every interaction that the cells can tell from the rest: one is
     left out, and taken for none, where combinations of levels are missing."""
-    levels = {name: tuple(dict.fromkeys(level for cell in cells if (level := cell[name]) is not None))
-              for name in factors}
-    varying = [name for name in factors if len(levels[name]) > 1]
-    kept = tuple({name: cell[name] for name in varying} for cell in cells)
-    design = Design(kept, {name: levels[name] for name in varying}, tuple((name,) for name in varying))
+    levels = varying(cells, factors)
+    kept = tuple({name: cell[name] for name in levels} for cell in cells)
+    design = Design(kept, levels, tuple((name,) for name in levels))
     rank = design.rank()
-    for pair in combinations(varying, 2) if interactions else ():
+    for pair in combinations(levels, 2) if interactions else ():
         wider = replace(design, terms=(*design.terms, pair))
         columns = (len(levels[pair[0]]) - 1) * (len(levels[pair[1]]) - 1)
         if wider.rank() == rank + columns:

@@ -154,14 +154,16 @@ def _names_baselines(findings: Findings) -> bool:
 
 
 def _named(findings: Findings, one: Finding) -> str:
-    """By the two values of the factor in which alone the cells differ, and what else the second is called."""
+    """By the two values of the factor in which alone the cells differ, and what else the second is called; the
+    first by what it is besides, where the second has no such part, as none closed-book is shuffled."""
     match = one.match
     if match.factor is None:
         return f"{match.cell} against {match.baseline}" if _names_baselines(findings) else match.cell
     names = short_names(str(row["model"]) for row in findings.second.rows)
     before, after = (names.get(level := str(cell.levels[match.factor]), level) for cell in findings.cells(match))
-    rest = [part for part in match.cell.split(PART) if part != after]
-    return f"{before} → {after}" + (f", {PART.join(rest)}" if rest else "")
+    parts, own = match.cell.split(PART), match.baseline.split(PART)
+    rest, lacking = [part for part in parts if part != after], [part for part in own if part not in (before, *parts)]
+    return f"{PART.join([before, *lacking])} → {after}" + (f", {PART.join(rest)}" if rest else "")
 
 
 def _row(findings: Findings, one: Finding, named: bool, lonely: bool) -> list[str]:

@@ -22,15 +22,15 @@ def show_effects(path: Path, metric: str | None, json: bool) -> None:
     """Estimate and show.
 
     Raises:
-        UserError: there is no finished run, nothing varies in it, or no question of it has the metric.
+        UserError: there is no finished run, fewer than two factors vary in it, or no question of it has the metric.
     """
     run = read_side(path)
     name = metric or run.columns[0].split(" / ")[0]
     _check(run, name)
     found = effects(run.rows, run.answers, clusters(run.questions.values()), name, run.scoring)
     if found is None:
-        raise RunError(f"{path}: nothing varies between its cells but repeats and seeds; effects are of runs with "
-                       "several values of a factor")
+        raise RunError(f"{path}: effects are of two factors and more, besides repeats and seeds, and no two vary "
+                       f"between its cells with {name}; those of one are the comparisons of `ragbed compare {path}`")
     if json:
         print_json({"run": str(path), "scoring": run.scoring, "judge": run.judge, **found})
         return
