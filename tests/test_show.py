@@ -24,7 +24,7 @@ def test_a_question_is_named_by_its_id_the_beginning_of_one_or_its_number():
     with pytest.raises(RunError, match="no question 'beta-3' among the 4 of the run; the nearest: beta-2"):
         question_named(IDS, "beta-3")
     for name in ("#0", "#5"):
-        with pytest.raises(RunError, match="the run has 4, from #1 to #4"):
+        with pytest.raises(RunError, match="the run has 4, from 1 to 4"):
             question_named(IDS, name)
     with pytest.raises(RunError, match="the first: alpha-1"):
         question_named(IDS, "")
@@ -136,5 +136,5 @@ def test_hostile_answers_do_nothing_to_the_terminal(serve, town, ragbed):
 
 def test_what_is_not_there_is_refused_in_one_line(finished, ragbed, tmp_path):
     ragbed.refuses("show", tmp_path / "none", "#1", says=["holds no run"])
-    ragbed.refuses("show", finished, "town", says=["no question 'town' among the 6", "#1 to #6"])
+    ragbed.refuses("show", finished, "town", says=["no question 'town' among the 6", "1 to 6"])
     ragbed.refuses("show", finished, "#1", "--cell", "plan", says=["no cell 'plan'", "direct, least_to_most"])

@@ -6,8 +6,8 @@ from experiments.report.on_quality import mean_words
 from experiments.report.standing import figures, leaders
 
 _SAME = ("benchmark", "model", "reasoning", "show")
-_BOUNDS = {"evidence": "With the gold alone (evidence) {} reaches {}, the ceiling.",
-           "closed-book": "Without any document (closed-book) {} reaches {}, the floor."}
+_BOUNDS = {"evidence": ("With the gold alone (evidence) {} reaches {}{}.", ", the ceiling"),
+           "closed-book": ("Without any document (closed-book) {} reaches {}{}.", ", the floor")}
 
 
 def on_bounds(table: Table, competing: Table) -> list[str]:
@@ -17,12 +17,14 @@ def on_bounds(table: Table, competing: Table) -> list[str]:
     if not best or len(competing.cells) == len(table.cells):
         return []
     said: list[str] = []
-    for condition, sentence in _BOUNDS.items():
+    for condition, (sentence, name) in _BOUNDS.items():
         cell = _under(condition, best[0], table)
         if cell is not None and cell.id in known and cell.id not in rivals:
             figure, own = known[cell.id], known[best[0].id]
             over = "" if figure.n == own.n else f" over {figure.n} of the {own.n} questions"
-            said.append(sentence.format("the same" if not said else "it", mean_words(figure) + over))
+            beyond = ((figure.mean or 0.0) - (own.mean or 0.0)) * (1 if condition == "evidence" else -1)
+            said.append(sentence.format("the same" if not said else "it", mean_words(figure) + over,
+                                        name if beyond > 0 else ""))
     return said
 
 

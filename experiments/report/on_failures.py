@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from experiments.record import Result
 from experiments.report.cells import Table
@@ -10,6 +11,40 @@ from experiments.report.text import visible
 from experiments.report.words import listed, plural
 
 _FAILED = ("too_long", "budget", "timeout", "error")
+_MANY = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """How many questions had no reply at all, over all cells."""
+
+    failed: int
+    asked: int
+
+    @property
+    def all(self) -> bool:
+        """Whether the figures say nothing."""
+        return bool(self.asked) and self.failed == self.asked
+
+    @property
+    def many(self) -> bool:
+        """Whether a reader has to know it before anything else."""
+        return self.failed >= _MANY * max(self.asked, 1)
+
+    @property
+    def said(self) -> str:
+        """In a sentence."""
+        if self.all:
+            return f"None of {plural(self.asked, 'answer')} came: the figures say nothing of the cells."
+        return (f"Mind that {self.failed:,} of {plural(self.asked, 'answer')} never came: they count as wrong in what "
+                "follows.")
+
+
+def without_reply(table: Table) -> Silence:
+    """Of all cells together."""
+    outcomes = [dict(cell.outcomes) for cell in table.cells]
+    return Silence(sum(counts.get(name, 0) for counts in outcomes for name in _FAILED),
+                   sum(sum(counts.values()) for counts in outcomes))
 
 
 def on_failures(table: Table, results: Sequence[Result]) -> list[str]:

@@ -17,7 +17,7 @@ from experiments.report.on_bounds import on_bounds
 from experiments.report.on_causes import on_causes
 from experiments.report.on_cost import on_cost
 from experiments.report.on_effects import on_effects
-from experiments.report.on_failures import on_failures
+from experiments.report.on_failures import on_failures, without_reply
 from experiments.report.on_parts import on_parts
 from experiments.report.on_quality import headline, on_differences, on_quality
 from experiments.report.on_refusals import on_refusals
@@ -40,7 +40,10 @@ def verdicts(whole: Table, results: Sequence[Result], cost: Cost, tested: Compar
         return []
     best = contenders(whole)
     among = tested.among(best) if tested else None
-    parts = (("", [headline(best, among, cost)]), ("Ceiling and floor", on_bounds(whole, best)),
+    silent = without_reply(whole)
+    first = silent.said if silent.all else " ".join([silent.said, headline(best, among, cost)]) if silent.many else \
+        headline(best, among, cost)
+    parts = (("", [first]), ("Ceiling and floor", on_bounds(whole, best)),
              ("Differences", on_differences(tested)), ("What it beats", on_quality(best, among)),
              (_APART, on_parts(whole, tested)), ("Factors", on_effects(found)), ("Cost", on_cost(best, cost, among)),
              ("Causes", on_causes(best, why)), ("Refusals", on_refusals(whole)),
@@ -55,4 +58,8 @@ def headlines(summary: Mapping[str, Any]) -> list[str]:
         return []
     best, cost, tested = contenders(whole), cost_of(whole.cells), comparisons(summary.get("comparisons"), whole)
     among = tested.among(best) if tested else None
-    return [headline(best, among, cost), *on_bounds(whole, best), *on_differences(tested), *on_parts(whole, tested)]
+    silent = without_reply(whole)
+    if silent.all:
+        return [silent.said]
+    said = [headline(best, among, cost), *on_bounds(whole, best), *on_differences(tested), *on_parts(whole, tested)]
+    return [silent.said, *said] if silent.many else said

@@ -44,6 +44,16 @@ class Beginning:
         """The (cell, question) pairs whose records stay."""
         return self.folder.done() if self.folder and self.continues else set()
 
+    def check_whole(self, expected: int) -> None:
+        """Refuse to replay what was stopped: each question that was not asked yet would have the record of a miss.
+
+        Raises:
+            RunError: a run was begun here, and some of the expected records are missing.
+        """
+        if self.continues and len(self.done()) < expected:
+            raise RunError(f"{self.settings.folder}: the run has not finished, so its journal cannot answer all of it; "
+                           "give the same command without --journal replay to continue it")
+
     def kept(self) -> Mapping[str, str] | None:
         """The contents of what was searched, by what it is called, where all that was found is kept; else None."""
         if self.replay is not None:

@@ -95,10 +95,13 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
     beginning = prepare_run(settings, benchmark, exemplars, fresh, replay)
     with ExitStack() as undone:
         undone.callback(beginning.close)
-        done = set() if again else beginning.done()
+        if mode == "replay" and replay is None:
+            beginning.check_whole(len(cells) * len(benchmark.questions))
+        there = beginning.done()
+        done = set() if again else there
         jobs = [job for job in jobs_of(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
         over = _Over(spending, settings.folder, cells, len(benchmark.questions))
-        stage = _interruptible(watch.stage, lambda: over.check(done) if jobs else None)
+        stage = _interruptible(watch.stage, lambda: over.check(there) if jobs else None)
         resources = Resources(benchmark, settings.seed, exemplars)
         async with open_resources(settings, cells, resources, beginning, mode if jobs else None, stage):
             folder = beginning.begin(resources.contents())

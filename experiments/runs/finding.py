@@ -17,27 +17,28 @@ _NEAREST = 3
 
 
 def question_named(ids: Sequence[str], name: str) -> int:
-    """The place, from 0, of the question with this id, else number (`#1` is the first), else unique beginning of an id.
+    """The place, from 0, of the question with this id, else number (1 or `#1`), else unique beginning of an id.
 
     Raises:
         RunError: there is none, or several begin so; it names the nearest.
     """
     if name in ids:
         return ids.index(name)
-    if numbered := re.fullmatch(r"#(\d{1,9})", name):
-        if 1 <= int(numbered[1]) <= len(ids):
-            return int(numbered[1]) - 1
-        raise RunError(f"no question {name}: the run has {len(ids)}, from #1 to #{len(ids)}")
+    if numbered := re.fullmatch(r"(#?)(\d{1,9})", name):
+        if 1 <= int(numbered[2]) <= len(ids):
+            return int(numbered[2]) - 1
+        if numbered[1]:
+            raise RunError(f"no question {name}: the run has {len(ids)}, from 1 to {len(ids)}")
     found = [place for place, id in enumerate(ids) if name and id.startswith(name)]
     if len(found) == 1:
         return found[0]
     if found:
         raise RunError(f"{len(found)} questions begin with {name!r}, such as {_listed([ids[one] for one in found])}; "
-                       "give more of the id, or a number as in #1")
+                       "give more of the id, or a number as in 1")
     near = get_close_matches(name, ids, _NEAREST, cutoff=0.3)
     such = f"the nearest: {_listed(near)}" if near else f"the first: {_listed(ids)}"
-    raise RunError(f"no question {name!r} among the {len(ids)} of the run; {such}; or give a number, from #1 to "
-                   f"#{len(ids)}")
+    raise RunError(f"no question {name!r} among the {len(ids)} of the run; {such}; or give a number, from 1 to "
+                   f"{len(ids)}")
 
 
 def _listed(ids: Sequence[str]) -> str:

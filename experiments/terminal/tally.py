@@ -156,7 +156,7 @@ class Tally:
 
 
 def _said(made: int, cost: Cost) -> str:
-    again = f", of them {cost.retried} retried," if cost.retried else ""
+    again = f", tries of {cost.retried} retried ones among them," if cost.retried else ""
     return (f"{made} records made now, {cost.attempts} calls sent{again} and {cost.replayed} from the journal, "
             f"paid now {price(cost.paid)}")
 
