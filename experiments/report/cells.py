@@ -70,6 +70,7 @@ class Cell:
     """One row.
 
     Attributes:
+        ids: of all cells that it stands for; its own alone where nothing was asked again.
         number: from 1; what the plot and the question browser call it.
         label: the factors in which the cells of this run differ.
         factors: the value of every factor, None where it has none in this cell.
@@ -77,6 +78,7 @@ class Cell:
     """
 
     id: str
+    ids: tuple[str, ...]
     number: int
     label: str
     factors: Mapping[str, str | None]
@@ -196,7 +198,7 @@ def _cell(number: int, stored: Mapping[str, Any], label: str) -> Cell:
     usage = stored.get("usage") or {}
     judge = stored.get("judge")
     return Cell(
-        id=stored["id"], number=number, label=label, n=int(stored.get("n") or 0),
+        id=stored["id"], ids=(stored["id"],), number=number, label=label, n=int(stored.get("n") or 0),
         factors={name: None if stored.get(name) is None else visible(str(stored[name])) for name in FACTORS},
         figures={column(name, judge): Figure.of(value) for name, value in (stored.get("metrics") or {}).items()},
         outcomes=_outcomes(stored.get("outcomes") or {}),

@@ -37,7 +37,8 @@ def _together(cells: Sequence[Cell], factors: Sequence[str], known: Mapping[str,
         return replace(first, label=label)
     prices = [cell.price for cell in cells if cell.price is not None]
     return replace(
-        first, label=f"{label} ({plural(len(cells), 'repeat')})", n=sum(cell.n for cell in cells),
+        first, ids=tuple(cell.id for cell in cells), label=f"{label} ({plural(len(cells), 'repeat')})",
+        n=sum(cell.n for cell in cells),
         figures={name: _mean([cell.figures[name] for cell in cells if name in cell.figures]) for name in first.figures}
         | {column(name, first.judge): Figure.of(value) for name, value in known.items()},
         outcomes=tuple((name, sum(dict(cell.outcomes).get(name, 0) for cell in cells))

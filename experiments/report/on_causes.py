@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from experiments.report.causes import Bar, Causes
-from experiments.report.cells import Table
+from experiments.report.causes import Causes
+from experiments.report.cells import Cell, Table
 from experiments.report.standing import leaders
 from experiments.report.words import listed, part, plural
 
@@ -12,7 +12,7 @@ _NAMED = 3
 
 
 def on_causes(table: Table, why: Causes | None) -> list[str]:
-    """Of the wrong answers of the best cell, and of the one with most of them.
+    """Of the wrong answers of the best cell, where one is, and of the one with most of them.
 
     Args:
         table: the cells that compete.
@@ -21,17 +21,26 @@ def on_causes(table: Table, why: Causes | None) -> list[str]:
         return []
     if not any(bar.wrong for bar in why.bars):
         return ["No answer is known to be wrong."]
-    bars = {bar.cell.id: bar for bar in why.bars}
-    competing = [bars[cell.id] for cell in table.cells if cell.id in bars]
-    chosen = {"the best cell": [bars[cell.id] for cell in leaders(table)[:1] if cell.id in bars],
-              "with the most wrong answers": sorted(competing, key=lambda bar: -bar.wrong)[:1]}
-    names = {cell.id: cell.label for cell in table.cells}
-    said = {bar.cell.id: _of(bar, f"{names[bar.cell.id]} ({reason})")
-            for reason, found in reversed(chosen.items()) for bar in found if bar.wrong}
+    wrong = [(cell, found) for cell in table.cells if (found := _wrong(cell, why))]
+    best, most = leaders(table), max((found.total() for _, found in wrong), default=0)
+    worst = [one for one in wrong if one[1].total() == most]
+    chosen = {"the best cell": [one for one in wrong if [one[0]] == best],
+              "with the most wrong answers" if len(worst) == 1 else "with as many as any": worst[:1]}
+    said = {cell.id: _of(found, f"{cell.label} ({reason})")
+            for reason, some in reversed(chosen.items()) for cell, found in some}
     return list(reversed(said.values()))
 
 
-def _of(bar: Bar, called: str) -> str:
-    counts = Counter({one.cause.title: one.count for one in bar.parts if one.cause.wrong})
-    named = [f"{title} {part(count, bar.wrong)}" for title, count in counts.most_common(_NAMED)]
-    return f"Of {plural(bar.wrong, 'wrong answer')} of {called}: {listed(named)}."
+def _wrong(cell: Cell, why: Causes) -> Counter[str]:
+    """Wrong answers by cause, of all that the cell stands for."""
+    found: Counter[str] = Counter()
+    for bar in why.bars:
+        if bar.cell.id in cell.ids:
+            found.update({one.cause.title: one.count for one in bar.parts if one.cause.wrong})
+    return found
+
+
+def _of(wrong: Counter[str], called: str) -> str:
+    whole = wrong.total()
+    named = [f"{title} {part(count, whole)}" for title, count in wrong.most_common(_NAMED)]
+    return f"Of {plural(whole, 'wrong answer')} of {called}: {listed(named)}."
