@@ -77,6 +77,19 @@ def test_the_front_is_drawn_and_named_in_legend_and_table(report):
         "cell-1", "cell-2"]
 
 
+def test_repeats_do_not_compete_with_each_other_on_the_front(tmp_path):
+    cells = [cell(name, mean=mean + 0.1 * at, tokens=tokens + at, id=f"{name}{at}", repeat=at)
+             for name, mean, tokens in (("direct", 0.3, 100), ("plan", 0.6, 200), ("waste", 0.2, 300)) for at in (0, 1)]
+    made = page(tmp_path, {"columns": ["em"], "cells": cells, "notes": []})
+    spots = made.select("#plot a.spot")
+    assert [spot["href"] for spot in spots] == ["#cell-1", "#cell-3", "#cell-5"]
+    assert spots[0]["aria-label"].startswith("direct (2 repeats); exact match 0.35 ")
+    assert [bool(spot.select(".on-front")) for spot in spots] == [True, True, False]
+    assert [row["id"] for row in made.select("table.cells tbody tr") if "on the Pareto front" in words(row)] == [
+        "cell-1", "cell-2", "cell-3", "cell-4"]
+    assert "Repeats of a cell are one point" in words(made.select_one("#plot figcaption"))
+
+
 def test_colours_and_shapes_stand_for_the_two_factors(report):
     keys = [words(line) for line in report.select("#plot p.keys")]
     assert keys == [f"reasoning direct {HOSTILE}", "condition retrieved evidence closed-book"]

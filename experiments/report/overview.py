@@ -30,15 +30,15 @@ def overview(view: ReportInput, table: Table, results: Sequence[Result]) -> dict
     summary, cost = view.summary, cost_of(table.cells)
     whole = entrants(table, summary.get("repeated") or ())
     tested, found = comparisons(summary.get("comparisons"), whole), effects(summary.get("effects"))
-    why = causes(summary.get("attribution"), table)
-    rivals = contenders(table)
+    why, whole_cost = causes(summary.get("attribution"), table), cost_of(whole.cells)
+    rivals = contenders(whole)
     made = {
-        "table": table, "cost": cost, "front": {cell.id for cell in front(rivals, cost)},
-        "rivals": rivals if len(rivals.cells) < len(table.cells) else None,
-        "verdicts": verdicts(whole, results, cost_of(whole.cells), tested, found, why), "tested": tested,
+        "table": table, "cost": cost, "front": {id for cell in front(rivals, whole_cost) for id in cell.ids},
+        "rivals": rivals if len(rivals.cells) < len(whole.cells) else None,
+        "verdicts": verdicts(whole, results, whole_cost, tested, found, why), "tested": tested,
         "effects": found, "why": why, "linked": bool(view.rights), "merged": len(whole.cells) < len(table.cells),
         "right": _right(view.rights), "headline": list(view.rights) in ([], [table.quality]),
-        "plot": plot(table, cost), "grids": grids(table), "tradeoff": tradeoff(summary.get("tradeoff"), table),
+        "plot": plot(whole, whole_cost), "grids": grids(table), "tradeoff": tradeoff(summary.get("tradeoff"), table),
         "breakdowns": breakdowns(summary.get("views") or (), {cell.judge for cell in table.cells if cell.judge}),
         "papers": papers(view, table.cells, results), "facts": (*table.shared, *view.facts),
         "quality": column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)}

@@ -1,4 +1,4 @@
-"""Cost against quality, one point a cell, with the Pareto front of those that compete."""
+"""Cost against quality, one point a way of answering, with the Pareto front of those that compete."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,7 +15,11 @@ _LEAST = {"unified": -0.5}  # of metrics that go below 0
 
 
 def plot(table: Table, cost: Cost) -> Scatter | None:
-    """None where no cell has both the first column's figure and a cost."""
+    """None where no cell has both the first column's figure and a cost.
+
+    Args:
+        table: of entrants, so that repeats of a cell do not compete with each other.
+    """
     found = [(cell, *one) for cell in table.cells
              if cell.id in cost.of and (one := cell.of(table.quality)) and one[1].mean is not None]
     if not found:

@@ -86,7 +86,7 @@ class Scatter:
 def looks(table: Table, shown: Sequence[Cell]) -> tuple[Mapping[str, Look], Keys]:
     """A colour for each level of one factor and a shape for each of another, where two suffice to tell cells apart.
 
-    Else every cell has a pair of its own, as far as they go. A cell looks the same in every chart.
+    Else every cell has a pair of its own, as far as they go. A cell looks the same in every chart of one table.
 
     Args:
         shown: the cells of the chart, whose looks alone are explained.
