@@ -128,6 +128,9 @@ def test_the_building_of_an_index_counts_among_the_seconds(serve, town, ragbed):
     path = town.config(server.url, benchmark=own, conditions="retrieved", budget={"seconds": 0.001})
     stopped(ragbed, path, says=["0.001 seconds is spent", "0 of 1 records"])
     assert server.requests == []
+    assert ragbed("run", path, "--budget", "seconds=none")[0] == 0
+    for options in (["--retry"], ["--journal", "live"]):
+        stopped(ragbed, path, *options, says=["1 of 1 records"])
 
 
 def test_a_replay_spends_nothing(serve, town, ragbed):
@@ -146,6 +149,9 @@ def test_a_finished_run_whose_budget_is_spent_stays_finished(serve, town, ragbed
     path = town.config(server.url, budget={"tokens": 100})
     for options in ([], ["--json"]):
         assert ragbed("run", path, *options)[0] == 0
+    planned = ragbed("run", path, "--dry-run")[2]
+    assert "budget" not in planned
+    assert "holds this run, finished" in planned
     for options in (["--retry"], ["--journal", "live"]):
         stopped(ragbed, path, *options, says=["6 of 6 records are there"])
     assert ((town.run / "summary.json").read_bytes(), len(server.requests)) == (before, 6)

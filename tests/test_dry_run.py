@@ -185,6 +185,8 @@ def test_a_plan_says_what_stands_in_the_runs_folder(serve, town, ragbed):
 
     server = serve(town.reply)
     assert ragbed("run", town.config(server.url, reasoning="direct"))[0] == 0
+    assert any("holds this run, finished" in note for note in notes(reasoning="direct"))
+    (town.run / "summary.json").unlink()
     assert any("what it has is not asked again" in note for note in notes(reasoning="direct"))
     (note,) = [note for note in notes(reasoning="plan_and_solve") if "other settings" in note]
     assert "reasoning" in note

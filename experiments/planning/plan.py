@@ -153,8 +153,10 @@ def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
-    yield from _on_budget(settings, planner, plans)
-    yield from _on_folder(settings, benchmark)
+    done = _is_finished(settings, benchmark)
+    if not done:
+        yield from _on_budget(settings, planner, plans)
+    yield from _on_folder(settings, benchmark, done)
 
 
 def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
@@ -167,12 +169,24 @@ def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPla
                         (bounds.least.prompt, tokens))
 
 
-def _on_folder(settings: RunSettings, benchmark: Benchmark) -> Iterator[str]:
-    """What stands in the run's folder: calls that need not be made again, or another run."""
-    if not (settings.folder / "records.sqlite").exists():
-        return
+def _is_finished(settings: RunSettings, benchmark: Benchmark) -> bool:
+    """Whether the folder holds this run, complete: it then asks nothing, whatever its budget."""
+    return (settings.folder / "summary.json").exists() and not _apart(settings, benchmark)
+
+
+def _apart(settings: RunSettings, benchmark: Benchmark) -> str | None:
+    """What the folder's run has other than this one; nothing where it is the same, or there is none."""
     known = config_of(settings.folder)
-    if known and (apart := what_differs(settings.folder, known, settings.resolved(), questions_hash(benchmark))):
+    return known and what_differs(settings.folder, known, settings.resolved(), questions_hash(benchmark))
+
+
+def _on_folder(settings: RunSettings, benchmark: Benchmark, done: bool) -> Iterator[str]:
+    """What stands in the run's folder: calls that need not be made again, or another run."""
+    if done:
+        yield f"{settings.folder} holds this run, finished: all that is counted here was asked, and is not asked again."
+    elif not (settings.folder / "records.sqlite").exists():
+        return
+    elif apart := _apart(settings, benchmark):
         yield (f"{settings.folder} holds a run with {apart}; where a call was made for it, this one is refused without "
                "another --name or --fresh.")
     else:
