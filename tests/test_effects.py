@@ -117,6 +117,7 @@ def test_without_documents_a_retriever_has_no_effect_and_its_own_is_of_the_other
     assert [level["mean"] for level in named["retriever"]["levels"]] == [pytest.approx(2.5 / 3), pytest.approx(1.6 / 3)]
     assert [level["mean"] for level in named["condition"]["levels"]] == [pytest.approx(0.7 / 3), pytest.approx(4.1 / 6)]
     assert any("Interactions that the cells cannot tell" in note for note in found["notes"])
+    assert found["crossed"] is False
 
 
 def test_factors_that_change_together_cannot_be_told_apart():
@@ -133,6 +134,10 @@ def test_excluded_cells_leave_main_effects_and_drop_the_interaction():
     found = effects_of(run, rng.uniform(size=(5, 40)))
     assert ([one["factor"] for one in found["factors"]], found["interactions"]) == (["reasoning", "condition"], [])
     assert any("reasoning and condition" in note for note in found["notes"])
+    assert found["crossed"] is False
+    assert sum("as a sum of effects, also over combinations that were not asked" in note
+               for note in found["notes"]) == 2
+    assert effects_of(RUN, rng.uniform(size=(6, 40)))["crossed"] is True
 
 
 def test_cells_and_questions_without_the_metric_are_left_out_and_counted():

@@ -17,8 +17,9 @@ def contrast(first, second, difference, p):
             "high": difference + 0.05, "p": p, "p_holm": p}
 
 
-def said(*factors, interactions=()):
-    found = effects({"metric": "em", "factors": factors, "interactions": list(interactions), "notes": []})
+def said(*factors, interactions=(), crossed=True):
+    found = effects({"metric": "em", "crossed": crossed, "factors": factors, "interactions": list(interactions),
+                     "notes": []})
     return " ".join(on_effects(found))
 
 
@@ -42,6 +43,13 @@ def test_the_level_that_is_ahead_over_all_of_the_rest_is_said(contrasts, sentenc
     assert said(factor("reasoning", 0.01, contrasts, bounds=False), factor("condition", None)) == " ".join(
         filter(None, ["The reasoning matters (p (Holm) 0.010): mean exact match is 0.60 for b, 0.50 for c and 0.40 for "
                       "a.", sentence, "There are too few questions to test condition."]))
+
+
+def test_where_some_combinations_were_not_asked_nothing_is_said_to_be_over_all():
+    made = factor("reasoning", 0.01, [contrast("a", "b", 0.2, 0.01)]), factor("condition", None)
+    assert "b is higher than a by 0.20" in said(*made, crossed=False)
+    assert "Over all" in said(*made)
+    assert "Over all" not in said(*made, crossed=False)
 
 
 def test_models_have_their_short_names():

@@ -64,7 +64,7 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     scores = _scores(having, clusters, metric, scoring)
     notes = _on_scores(every, scores, metric)
     if not scores.questions:
-        return _made(metric, [], [], [*notes, "Nothing to estimate: no question has a score in every cell."])
+        return _made(metric, False, [], [], [*notes, "Nothing to estimate: no question has a score in every cell."])
     design = design_of(levels, VARIED)
     if design.matrix().size * len(scores.questions) > _LARGEST:
         design = design_of(levels, VARIED, interactions=False)
@@ -76,9 +76,10 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
              "levels" if len(term) == 1 else "cells": list(_levels(design, fitted, scores, term)),
              **({"contrasts": _contrasts(design, fitted, term)} if len(term) == 1 else {})}
             for term, p, corrected in zip(told, tests, holm(tests), strict=True)]
-    return _made(metric, [one for one in made if "factor" in one], [one for one in made if "factors" in one],
+    return _made(metric, design.crossed, [one for one in made if "factor" in one],
+                 [one for one in made if "factors" in one],
                  [*notes, *_on_design(design, told), *([clusters.note] if clusters.note else []),
-                  *_on_tests(tests)])
+                  *_on_tests(tests, design.crossed)])
 
 
 def with_short_names(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,9 +97,10 @@ def with_short_names(found: Mapping[str, Any]) -> dict[str, Any]:
                                                for row in one["cells"]]} for one in interactions]}
 
 
-def _made(metric: str, factors: list[dict[str, Any]], interactions: list[dict[str, Any]],
+def _made(metric: str, crossed: bool, factors: list[dict[str, Any]], interactions: list[dict[str, Any]],
           notes: list[str]) -> dict[str, Any]:
-    return {"metric": metric, "factors": factors, "interactions": interactions, "notes": notes}
+    """`crossed` says whether every combination of the levels was asked."""
+    return {"metric": metric, "crossed": crossed, "factors": factors, "interactions": interactions, "notes": notes}
 
 
 def _has(variant: Variant, metric: str) -> bool:
@@ -209,14 +211,16 @@ def _on_design(design: Design, told: Sequence[Term]) -> list[str]:
               if untold else [])]
 
 
-def _on_tests(tests: Sequence[float | None]) -> list[str]:
+def _on_tests(tests: Sequence[float | None], crossed: bool) -> list[str]:
     many = len(tests) - tests.count(None)
-    return ["A mean is over all combinations of the other factors, each counting once; an effect is how far it is from "
+    over = ("all combinations of the other factors" if crossed else
+            "the combinations of the other factors as a sum of effects, also over combinations that were not asked")
+    return [f"A mean is over {over}, each counting once; an effect is how far it is from "
             "the mean of the levels, that of a combination how far it is from what its two levels say when added.",
             *(["Without p are tests of more levels than the questions, or the documents, of one kind can tell: the "
                "answerable or the unanswerable."] if many < len(tests) else []),
             *([f"p (Holm) is corrected for {many} tests: every factor and every interaction."] if many > 1 else []),
             "A comparison is of one cell with one other, and a factor's test of its means over the others: these are "
             "different questions, and their answers may differ.",
-            "A contrast is between two levels of a factor, over the same combinations of the others; its p (Holm) is "
-            "corrected for all contrasts of that factor."]
+            f"A contrast is between two levels of a factor, over {over}; its p (Holm) is corrected for all contrasts "
+            "of that factor."]

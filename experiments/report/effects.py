@@ -36,7 +36,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Two levels of a factor over the same combinations of the others: by how much the one is higher.
+    """Two levels of a factor, averaged as their means are: by how much the one is higher.
 
     Attributes:
         low, high: of the difference; None without an interval.
@@ -71,9 +71,14 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """All effects on one metric, on one axis."""
+    """All effects on one metric, on one axis.
+
+    Attributes:
+        crossed: whether every combination of the levels was asked; not known of what an older ragbed kept.
+    """
 
     metric: str
+    crossed: bool
     factors: tuple[Effect, ...]
     interactions: tuple[Effect, ...]
     axis: Axis
@@ -93,7 +98,7 @@ def effects(stored: Mapping[str, Any] | None) -> Effects | None:
     every = [*(level for one in stored["factors"] for level in one["levels"]),
              *(cell for one in interactions for cell in one["cells"])]
     axis = around_zero([level[bound] for level in every for bound in ("effect", "effect_low", "effect_high")])
-    return Effects(visible(stored["metric"]),
+    return Effects(visible(stored["metric"]), bool(stored.get("crossed")),
                    tuple(_effect(one, str(one["factor"]), one["levels"], axis) for one in stored["factors"]),
                    tuple(_effect(one, " × ".join(one["factors"]), one["cells"], axis) for one in interactions), axis,
                    tuple(visible(note) for note in stored.get("notes") or ()))

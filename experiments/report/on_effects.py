@@ -16,9 +16,10 @@ def on_effects(found: Effects | None) -> list[str]:
     if found is None:
         return []
     joint = [one for one in found.interactions if one.real]
+    over = [one.name for one in found.factors if found.crossed]
     said = [sentence for one in found.factors if one.real
             for sentence in (_matters(one, found.metric, _beside(one.name, joint)),
-                             *_ahead(one, [other.name for other in found.factors if other is not one]))]
+                             *_ahead(one, [name for name in over if name != one.name]))]
     unseen = [one.name for one in found.factors if one.real is False]
     if unseen:
         said.append(f"No effect of {listed(unseen)} is seen over the mean of the rest.")
@@ -43,7 +44,11 @@ def _matters(one: Effect, metric: str, depends: Sequence[str]) -> str:
 
 def _ahead(one: Effect, others: Sequence[str]) -> list[str]:
     """The level of the highest mean against the nearest that is really lower; where there is none, the two levels that
-    are really apart by most."""
+    are really apart by most.
+
+    Args:
+        others: the factors over all of whose levels that is; none where some combinations were not asked.
+    """
     real = [contrast for contrast in one.contrasts if contrast.real]
     if not real:
         return []

@@ -30,6 +30,11 @@ class Design:
     levels: Mapping[str, tuple[str, ...]]
     terms: tuple[Term, ...]
 
+    @property
+    def crossed(self) -> bool:
+        """Whether every combination of the levels is a cell; closed-book, factors without an effect leave some out."""
+        return {tuple(cell.values()) for cell in self.cells}.issuperset(product(*self.levels.values()))
+
     def row(self, cell: Levels) -> Floats:
         """The columns of a cell, which need be none of the design's."""
         import numpy as np
