@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from experiments.comparing.own_intervals import own_figures, together_of, with_own_intervals
 from experiments.comparing.variants import Variant, differing, pairs_by_factor, variants_of
 from experiments.comparing.words import ON_INTERVALS
 from experiments.metrics.sample import Row
@@ -15,7 +16,8 @@ _Pair = tuple[str, Variant, Variant]
 
 
 def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
-                metric: str, scoring: Scoring, seed: int = 0) -> dict[str, Any] | None:
+                metric: str, scoring: Scoring, seed: int = 0,
+                repeated: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any] | None:
     """The paired comparisons by the metric, p corrected over all of them; None where the run has one cell.
 
     Repeats and seeds are no comparison: a question's score is its mean over them.
@@ -23,15 +25,17 @@ def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
     Args:
         rows: the cells of the summary.
         answers: by cell's id, then by question.
+        repeated: the summary's, whose intervals are those of what was asked several times.
     """
     if len(rows) < 2:
         return None
-    variants = variants_of(rows, answers)
+    variants, together = variants_of(rows, answers), together_of(repeated)
     chosen, notes = tested_pairs(variants)
     made = [pairs_of(metric, first.answers, second.answers, clusters.of, scoring,
                      may_refuse(first.row["rules"]) and may_refuse(second.row["rules"])) for _, first, second in chosen]
     shown = [place for place, pairs in enumerate(made) if pairs.n]
-    found = compare([made[place] for place in shown], seed)
+    found = [with_own_intervals(one, *(own_figures(side, together) for side in chosen[place][1:]))
+             for place, one in zip(shown, compare([made[place] for place in shown], seed), strict=True)]
     return {"metric": metric,
             "pairs": [row_of(*chosen[place][1:], one) for place, one in zip(shown, found, strict=True)],
             "notes": [*on_replicates(variants), *notes,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from documents.errors import RunError, SettingsError
 from experiments.comparing.every import on_replicates
 from experiments.comparing.matching import Match, between, differing, every, within
+from experiments.comparing.own_intervals import with_own_intervals
 from experiments.comparing.side import Side
 from experiments.comparing.variants import Variant
 from experiments.comparing.words import ON_INTERVALS
@@ -76,7 +77,8 @@ def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: S
     questions = _shared(first, other)
     grouped = clusters(questions.values())
     pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]
-    results = compare([made for _, made in pairs], first.seed)
+    results = [with_own_intervals(one, first.figures(match.baseline), other.figures(match.cell)) for (match, _), one
+               in zip(pairs, compare([made for _, made in pairs], first.seed), strict=True)]
     found = tuple(Finding(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
     clustered = any(one.pairs.clustered for one in found)
     compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from agents.types import Outcome
 from experiments.cells import labels
+from experiments.comparing.own_intervals import Figures, own_figures, together_of
 from experiments.comparing.variants import REPLICATED, Variant, variants_of
 from experiments.metrics import Scoring
 from experiments.question import Question
@@ -40,6 +41,7 @@ class Side:
         answers: by cell's id, then by question.
         cells: what is compared, by what it is called: cells that differ in repeats and seeds alone are one.
         replicates: each of those by itself, by what it is called.
+        together: the figures of those cells, by the id of the first.
         columns: the metrics of its benchmark's table, in order.
         results: the hash over all its results.
     """
@@ -50,6 +52,7 @@ class Side:
     answers: Mapping[str, Mapping[str, Answered]]
     cells: Mapping[str, Variant]
     replicates: Mapping[str, Variant]
+    together: Mapping[str, Figures]
     questions: Mapping[str, Question]
     columns: tuple[str, ...]
     scoring: Scoring
@@ -65,6 +68,10 @@ class Side:
     def cell(self, label: str) -> Variant:
         """The cell of a label."""
         return self.cells[label] if label in self.cells else self.replicates[label]
+
+    def figures(self, label: str) -> Figures:
+        """Of the cell of a label."""
+        return own_figures(self.cell(label), self.together)
 
     def named(self, name: str) -> list[str]:
         """The labels of the cells that a name fits. Of several repeats and seeds the first one's id means all, as in
@@ -91,6 +98,7 @@ def read_side(path: Path) -> Side:
                     dict(zip(labels([_together(cell) for cell in cells]), cells, strict=True)),
                     {run.labels[row["id"]]: Variant(row, answers.get(row["id"], {}), 1) for row in run.rows
                      if row["id"] not in alone},
+                    together_of(run.summary.get("repeated") or ()),
                     run.questions, tuple(run.summary["columns"]), first["scoring"], first["judge"],
                     run.summary["seed"], run.summary["results"])
 

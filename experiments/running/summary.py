@@ -75,9 +75,10 @@ def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[R
     """What the cells do to the metric of the first column, against each other and by factor; repeats together."""
     metric = scheme.columns[0].split(" / ")[0]
     answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
-    return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed),
+    together = repeated(rows, answers, grouped, settings.scoring, settings.seed)
+    return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed, together),
             "effects": effects(rows, answers, grouped, metric, settings.scoring),
-            "repeated": repeated(rows, answers, grouped, settings.scoring, settings.seed)}
+            "repeated": together}
 
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,
