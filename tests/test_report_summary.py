@@ -2,44 +2,14 @@
 from __future__ import annotations
 
 import pytest
-from report_runs import Run
+from verdicted import cell, pair, said
 
-from experiments.report.causes import causes
 from experiments.report.cells import Cell, Figure, Table, table
-from experiments.report.comparisons import comparisons
 from experiments.report.cost import cost_of, front
-from experiments.report.effects import effects
 from experiments.report.entrants import entrants
-from experiments.report.verdicts import headlines, verdicts
+from experiments.report.verdicts import headlines
 
 GIVEN = "With the benchmark's own passages (given), "
-
-
-def cell(reasoning, mean=0.5, condition="given", tokens=1000, **fields):
-    figure = {"mean": mean, "low": None if mean is None else mean - 0.1, "high": None if mean is None else mean + 0.1,
-              "n": 100}
-    return {"id": f"{reasoning}/{condition}", "model": "m", "reasoning": reasoning, "rules": "grounded",
-            "condition": condition, "repeat": 0, "seed": None, "judge": "http://host/v1#gpt-4o", "scoring": "corrected",
-            "n": 100, "outcomes": {"answered": 100}, "metrics": {"unified": figure},
-            "usage": {"prompt_tokens": 100 * tokens, "completion_tokens": 0, "calls": 100, "price": None}, **fields}
-
-
-def pair(first, second, difference, p=0.5, factor="reasoning", **fields):
-    """Of the second cell against the first."""
-    return {"factor": factor, "first": first, "second": second, "n": 100, "clusters": 100, "unpaired": 0, "before": 0.5,
-            "after": 0.5 + difference, "difference": difference, "low": difference - 0.1, "high": difference + 0.1,
-            "gained": 9, "lost": 4, "test": "permutation", "p": p, "p_holm": p, "odds": None, "dz": 0.2,
-            "smallest": 0.15, **fields}
-
-
-def said(cells, *pairs, results=(), **more):
-    """The sentences by what they are about; without pairs the summary has no comparisons."""
-    made = table(cells, ["unified"])
-    whole = entrants(made)
-    tested = comparisons({"metric": "unified", "pairs": list(pairs), "notes": []} if pairs else None, whole)
-    found = verdicts(whole, list(results), cost_of(whole.cells), tested, effects(more.get("effects")),
-                     causes(more.get("attribution"), made))
-    return {verdict.about: " ".join(verdict.lines) for verdict in found}
 
 
 THREE = [cell("direct", 0.5), cell("draft", 0.6), cell("plan", 0.7)]
@@ -197,104 +167,6 @@ def test_the_front_holds_what_nothing_beats_at_both():
              cell("d", 0.6, tokens=400), cell("e", 0.5, tokens=100), cell("f", None, tokens=1)]
     made = table(cells, ["unified"])
     assert [one.label for one in front(made, cost_of(made.cells))] == ["a", "e", "c"]
-
-
-def test_the_causes_of_the_best_cell_and_of_the_best_that_searches():
-    cells = [cell("direct", 0.5, "retrieved"), cell("direct", 0.7, "evidence"), cell("direct", 0.1, "closed-book")]
-
-    def row(name, **shares):
-        return {"cell": name, "n": 100, "causes": {
-            cause: {"mean": share, "low": 0.0, "high": 1.0, "n": 100} for cause, share in shares.items()}}
-    names = ("right", "memory", "retrieval_miss", "reasoning_error", "not_known", "not_scored")
-    attribution = {"causes": [{"name": name, "title": name.replace("_", " "), "definition": "d"} for name in names],
-                   "notes": [],
-                   "cells": [row("direct/retrieved", right=0.3, memory=0.2, retrieval_miss=0.35, reasoning_error=0.15),
-                             row("direct/evidence", right=0.7, reasoning_error=0.2, not_scored=0.1),
-                             row("direct/closed-book", right=0.1, not_known=0.9)]}
-    found = said(cells, attribution=attribution)
-    assert found["Causes"] == ("Of 50 wrong answers of direct (the best cell): retrieval miss 70 % and reasoning error "
-                               "30 %.")
-    few = {**attribution, "cells": [row("direct/retrieved", right=0.9, retrieval_miss=0.06, reasoning_error=0.04)]}
-    assert said(cells, attribution=few)["Causes"] == (
-        "Of 10 wrong answers of direct (the best cell): retrieval miss 6 and reasoning error 4.")
-    right = {"causes": attribution["causes"], "cells": [row("direct/evidence", right=1.0)], "notes": []}
-    assert said(cells, attribution=right)["Causes"] == "No answer is known to be wrong."
-
-
-def attributed(**wrong):
-    """Of 100 answers of each cell, so many are wrong, by a retrieval that missed and by reasoning."""
-    known = [{"name": name, "title": name, "definition": "d"} for name in ("right", "retrieval_miss",
-                                                                           "reasoning_error")]
-    shares = {name: {"right": 1 - (missed + reasoned) / 100, "retrieval_miss": missed / 100,
-                     "reasoning_error": reasoned / 100} for name, (missed, reasoned) in wrong.items()}
-    return {"causes": known, "notes": [], "cells": [
-        {"cell": name, "n": 100, "causes": {cause: {"mean": share, "low": 0.0, "high": 1.0, "n": 100}
-                                            for cause, share in of.items()}} for name, of in shares.items()]}
-
-
-def test_the_causes_of_repeats_are_those_of_all_of_them():
-    cells = [cell(name, mean, id=f"{name}{at}", repeat=at) for name, mean in (("direct", 0.5), ("plan", 0.9))
-             for at in (0, 1)]
-    found = said(cells, attribution=attributed(direct0=(1, 1), direct1=(9, 7), plan0=(3, 0), plan1=(2, 1)))
-    assert found["Causes"] == (
-        "Of 6 wrong answers of plan (2 repeats) (the best cell): retrieval_miss 5 and reasoning_error 1. Of 18 wrong "
-        "answers of direct (2 repeats) (with the most wrong answers): retrieval_miss 10 and reasoning_error 8.")
-
-
-def test_no_cell_of_a_tie_is_called_the_best_or_the_worst():
-    cells = [cell("direct", 0.5, id="direct"), cell("plan", 0.5, id="plan")]
-    assert said(cells, attribution=attributed(direct=(1, 2), plan=(1, 4)))["Causes"] == (
-        "Of 5 wrong answers of plan (with the most wrong answers): reasoning_error 4 and retrieval_miss 1.")
-    assert said(cells, attribution=attributed(direct=(1, 2), plan=(2, 1)))["Causes"] == (
-        "Of 3 wrong answers of direct (with as many as any): reasoning_error 2 and retrieval_miss 1.")
-
-
-def test_failures_say_whether_they_stay_in_the_means():
-    cells = [cell("direct", outcomes={"answered": 97, "error": 2, "too_long": 1}), cell("plan")]
-    assert said(cells)["Failures"] == "Of 200 answers, 3 failed: error 2 and too long 1. They stay in every mean."
-    assert said([cell("plan")])["Failures"] == "None of 100 answers failed."
-    published = said([one | {"scoring": "as-published"} for one in cells])["Failures"]
-    assert "n is smaller there" in published
-    assert "stay in every mean" not in published
-
-
-def test_failures_have_their_reasons_and_what_is_malformed_is_none_of_them():
-    run = Run("direct")
-    run.ask("a")
-    run.answer("direct", "a", "", outcome="error")
-    results = [record.result for record in run.records]
-    found = said([cell("direct", outcomes={"answered": 97, "error": 1, "malformed": 2})], results=results)
-    assert found["Failures"] == ("Of 100 answers, 1 failed: HTTP 500. Malformed, without an answer that could be "
-                                 "read: 2. They stay in every mean.")
-
-
-def refusing(reasoning, right, over):
-    shares = {"refusal_accuracy": right, "refused_answerable": over}
-    return cell(reasoning, metrics={"unified": {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 50}, **{
-        name: {"mean": count / n if n else None, "low": 0, "high": 1, "n": n} for name, (count, n) in shares.items()}})
-
-
-def test_refusals_name_the_cells_at_either_end():
-    found = said([refusing("direct", (13, 36), (1, 44)), refusing("draft", (28, 36), (0, 44))])
-    assert found["Refusals"] == (
-        "Unanswerable questions are rightly refused most often by draft (in 28 of 36 cases), least often by direct (in "
-        "13 of 36 cases). Answerable questions are needlessly refused most often by direct (in 1 of 44 cases), least "
-        "often by draft (in 0 of 44 cases).")
-    needless = said([refusing("direct", (0, 0), (4, 44)), refusing("draft", (0, 0), (4, 44))])["Refusals"]
-    assert needless == ("Every question is answerable, so that each refusal is needless. Answerable questions are "
-                        "needlessly refused by each cell in 4 of 44 cases.")
-
-
-def test_all_cells_at_an_end_of_refusals_are_named_and_means_of_repeats_are_shares():
-    tied = said([refusing("direct", (2, 7), (0, 0)), refusing("draft", (2, 7), (0, 0)),
-                 refusing("plan", (5, 7), (0, 0))])["Refusals"]
-    assert tied == ("Unanswerable questions are rightly refused most often by plan (in 5 of 7 cases), least often by "
-                    "direct and draft (each in 2 of 7 cases).")
-    apart = said([refusing("direct", (2, 4), (0, 0)), refusing("draft", (3, 6), (0, 0))])["Refusals"]
-    assert apart == "Unanswerable questions are rightly refused by each cell in 50 % of cases."
-    again = said([refusing("direct", (count, 8), (0, 0)) | {"id": f"direct{count}", "repeat": count}
-                  for count in (0, 1)])["Refusals"]
-    assert again == "Unanswerable questions are rightly refused by direct (2 repeats) in 6 % of 8 cases."
 
 
 def test_repeats_stand_together_under_the_first_of_them():
