@@ -115,14 +115,16 @@ class Database:
     def at_once(self) -> Iterator[None]:
         """Everything put inside is kept together, or, where an error ends it, nothing of it is."""
         self.flush()
+        whole = False
         try:
             yield
             self.flush()
-        except BaseException:
-            if self._connection.in_transaction:
-                self._execute("ROLLBACK")
-            self._known = self._hashes()
-            raise
+            whole = True
+        finally:
+            if not whole:
+                if self._connection.in_transaction:
+                    self._execute("ROLLBACK")
+                self._known = self._hashes()
 
     def put(self, statement: str, values: Sequence[Any]) -> None:
         """Write; durable after the next commit."""

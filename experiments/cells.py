@@ -21,6 +21,7 @@ from strategies.types import Rules
 # In the order in which tables show them.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "rules", "condition", "perturbation", "show",
            "format", "repeat", "seed")
+REPLICATED = ("repeat", "seed")  # which ask the same again
 
 PART = " · "  # between the values in what a cell is called
 _SEARCHED = ("retrieval", "retriever", "format")
@@ -160,7 +161,7 @@ def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:
 
 def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
     """The row's values of these factors, in words."""
-    return PART.join(f"{name} {row[name]}" if name in ("repeat", "seed") else str(row[name])
+    return PART.join(f"{name} {row[name]}" if name in REPLICATED else str(row[name])
                       for name in factors if row.get(name) is not None)
 
 

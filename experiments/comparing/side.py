@@ -10,9 +10,9 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from agents.types import Outcome
-from experiments.cells import labels
+from experiments.cells import REPLICATED, labels
 from experiments.comparing.own_intervals import Figures, own_figures, together_of
-from experiments.comparing.variants import REPLICATED, Variant, variants_of
+from experiments.comparing.variants import Variant, variants_of
 from experiments.metrics import Scoring
 from experiments.question import Question
 from experiments.runs.finding import fitting, no_cell

@@ -7,10 +7,9 @@ from statistics import fmean
 from typing import Any
 
 from agents.types import Outcome
-from experiments.cells import FACTORS
+from experiments.cells import FACTORS, REPLICATED
 from experiments.metrics.sample import Row
 
-REPLICATED = ("repeat", "seed")  # which ask the same again
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
 _GO_WITH_CONDITION = ("rules", "perturbation")  # which mean nothing closed-book, though the cell names them
 

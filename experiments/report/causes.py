@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.attribution.causes import CAUSES
 from experiments.comparing.words import probability
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.text import visible
 from experiments.report.words import part
 
 _ROOMY = 6.0  # percent of a bar's width that a number inside takes
-_RIGHT = ("right", "citation_only", "memory", "unsupported")
+_RIGHT = tuple(cause.name for cause in CAUSES if cause.right)
 _UNTOLD = ("not_scored", "unjudged")  # neither right nor wrong
 # Colour says whose fault it is, hatching which of its kinds: neither is alone.
 _LOOKS = {

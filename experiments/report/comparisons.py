@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from experiments.cells import REPLICATED
 from experiments.comparing.words import difference, effect, figure, probability, verdict
 from experiments.report.axes import Axis, around_zero
 from experiments.report.cells import Cell, Table
@@ -196,7 +197,7 @@ def _pair(stored: Mapping[str, Any], metric: str, cells: Mapping[str, Cell]) -> 
 
 def _row(pair: Pair, varying: Sequence[str], axis: Axis) -> Row:
     tested = pair.tested
-    rest = [f"{name} {value}" if name in ("repeat", "seed") else value for name in varying if name != pair.factor
+    rest = [f"{name} {value}" if name in REPLICATED else value for name in varying if name != pair.factor
             and (value := pair.first.factors.get(name)) is not None and value == pair.second.factors.get(name)]
     marks = None
     if tested.difference is not None and tested.low is not None and tested.high is not None:

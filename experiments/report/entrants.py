@@ -6,11 +6,9 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from experiments.cells import called
+from experiments.cells import REPLICATED, called
 from experiments.report.cells import Cell, Figure, Table, column
 from experiments.report.words import plural
-
-_AGAIN = ("repeat", "seed")
 
 
 def entrants(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
@@ -19,13 +17,14 @@ def entrants(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
     Args:
         repeated: the summary's figures of them; without, they have their means and no intervals.
     """
-    factors = [name for name in table.varying if name not in _AGAIN]
+    factors = [name for name in table.varying if name not in REPLICATED]
     if len(factors) == len(table.varying):
         return table
     known = {row["cell"]: row["metrics"] for row in repeated}
     alike: dict[tuple[str | None, ...], list[Cell]] = {}
     for cell in table.cells:
-        alike.setdefault(tuple(value for name, value in cell.factors.items() if name not in _AGAIN), []).append(cell)
+        key = tuple(value for name, value in cell.factors.items() if name not in REPLICATED)
+        alike.setdefault(key, []).append(cell)
     cells = tuple(_together(cells, factors, known.get(cells[0].id, {})) for cells in alike.values())
     return replace(table, cells=cells, varying=tuple(factors))
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mode
 
+from experiments.cells import REPLICATED
 from experiments.report.axes import Axis, quality_axis
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.fewer import on_fewer
@@ -108,7 +109,7 @@ def _follows(cells: Sequence[Cell], name: str, of: str) -> bool:
 
 
 def _rest(cell: Cell, factors: Sequence[str]) -> str:
-    return " · ".join(f"{name} {level_of(cell, name)}" if name in ("repeat", "seed") else level_of(cell, name)
+    return " · ".join(f"{name} {level_of(cell, name)}" if name in REPLICATED else level_of(cell, name)
                       for name in factors)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from documents.errors import RunError
 from experiments.attribution import BY_NAME, CAUSES, Cases, Cause, attribution_of, cases_of, tradeoff_of
+from experiments.comparing.words import probability
 from experiments.runs.finding import cells_named
 from experiments.runs.finished import Finished, open_finished
 from experiments.terminal.decided import decided_json, print_decided
@@ -87,12 +88,8 @@ def _joint(run: _Run) -> Table:
               "stays right, % [95 %]", "retrieval misses right over the gold alone, %",
               "others right over the gold alone, %", "p (Holm)"]
     return header, [[row["name"], str(row["n"]), *(str(row[name]) for name in ("both", "lost", "gained", "neither")),
-                     *(percent(row[name]) for name in ("kept", "mended", "others")), _p(row["p_holm"])]
+                     *(percent(row[name]) for name in ("kept", "mended", "others")), probability(row["p_holm"])]
                     for row in run.said["joint"]]
-
-
-def _p(value: float | None) -> str:
-    return "-" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def show_causes(said: Mapping[str, Any], names: Mapping[str, str]) -> None:
