@@ -2,26 +2,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from documents.errors import IndexFolderError
-from documents.types import Chunk, Document
+from documents.types import Chunk, Document, digest
 from retrieval.cache import CachedEmbedder
 from retrieval.dense import nearest_chunks
 from retrieval.embedder import Embedder
 from retrieval.folder import settled
 from retrieval.manifest import MANIFEST, Manifest, check_files, read_manifest
+from retrieval.retrievers.dense import DenseRetriever
 from retrieval.sentence import SentenceEmbedder
 from retrieval.tables import ChunkTable, DocumentTable
-from retrieval.types import Hit
+from retrieval.types import Hit, Value
 from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from retrieval.embedder import Matrix
 
 VECTORS = "vectors.faiss"
 CHUNKS = "chunks.parquet"
@@ -83,23 +86,52 @@ class Index:
         except OSError as error:
             raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
 
-    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """At most `k` chunks for each query, best first; the score is the cosine of the nearest window.
+    @property
+    def content(self) -> str:
+        """A hash of the chunks of the index and of their vectors' embedder."""
+        return content_of_index(self.manifest)
+
+    @property
+    def embedder(self) -> Embedder:
+        """The one that made the index.
 
         Raises:
-            ModelError: the embedder is not on this machine.
-            IndexFolderError: it is not the one that made the index.
+            ModelError: it is not on this machine.
+            IndexFolderError: what has its name there is another.
         """
-        if not queries:
-            return []
-        vectors = self._embedder().embed_queries(queries)
-        found = nearest_chunks(self._vectors, self._owners, vectors, k)
-        return [[Hit(self.chunks[row], score, rank, "dense") for rank, (row, score) in enumerate(best, 1)]
-                for best in found]
+        with self._lock:
+            if self._searching is None:
+                embedder = SentenceEmbedder.named(self.manifest.embedder.name)
+                _check_embedder(self.manifest, embedder, self.folder)
+                self._searching = CachedEmbedder(embedder)
+            return self._searching
+
+    @property
+    def among(self) -> None:
+        """All chunks may be found."""
+
+    def texts(self) -> Iterator[str]:
+        """The content of each chunk."""
+        return (chunk.content for chunk in self.chunks)
+
+    def nearest(self, queries: Matrix, k: int) -> list[list[tuple[int, float]]]:
+        """For each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first."""
+        return nearest_chunks(self._vectors, self._owners, queries, k)
+
+    def metadata(self) -> Iterator[Mapping[str, Value]]:
+        """Of each chunk: its document and source, the document's title, format and first page."""
+        sources = self._documents.sources
+        for chunk in self.chunks:
+            yield {"document": chunk.document, "source": sources[chunk.document], "format": chunk.format,
+                   "page": chunk.pages[0] if chunk.pages else None}
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Dense search; other retrievers are opened over an index by their settings (`retrieval.retrievers`)."""
+        return DenseRetriever(self).search(queries, k)
 
     def check_embedder(self) -> None:
         """Raise now what the first search would raise."""
-        self._embedder()
+        _ = self.embedder
 
     def chunk(self, id: str) -> Chunk:
         """The chunk of that id; KeyError if there is none."""
@@ -117,19 +149,16 @@ class Index:
         """The path, relative to what was indexed, of the document of that id; KeyError if there is none."""
         return self._documents.sources[document]
 
-    def _embedder(self) -> Embedder:
-        with self._lock:
-            if self._searching is None:
-                embedder = SentenceEmbedder.named(self.manifest.embedder.name)
-                _check_embedder(self.manifest, embedder, self.folder)
-                self._searching = CachedEmbedder(embedder)
-            return self._searching
-
     @cached_property
     def _owners(self) -> NDArray[np.intp]:
         import numpy as np
 
         return np.repeat(np.arange(len(self.chunks)), self.chunks.windows())
+
+
+def content_of_index(manifest: Manifest) -> str:
+    """A hash of the chunks of an index and of its embedder."""
+    return digest(manifest.files[CHUNKS], manifest.embedder.identity)
 
 
 def _state(folder: Path) -> tuple[Path, int, int] | None:

@@ -1,11 +1,20 @@
-"""Hit and Retriever: what a search returns, and the one method that every retriever has."""
+"""Hit, Retriever, Collection: what a search returns, the one method of every retriever, and what it is opened over."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from documents.types import Chunk
+from documents.types import Chunk, Document
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from retrieval.embedder import Embedder, Matrix
+
+Value = str | int | float | bool | None
+"""What a metadata field may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +39,62 @@ class Retriever(Protocol):
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """At most `k` hits for each query, best first, one list per query in their order."""
         ...
+
+
+class Collection(Protocol):
+    """Chunks that are searched together: an index folder, or the chunks of one question. A row is a chunk's place."""
+
+    @property
+    def chunks(self) -> Sequence[Chunk]:
+        """All chunks, whichever of them may be found."""
+        ...
+
+    @property
+    def content(self) -> str:
+        """A hash of the chunks in their order, of how they are embedded, and of which may be found."""
+        ...
+
+    @property
+    def embedder(self) -> Embedder:
+        """What embeds queries, and chunks where they are embedded anew. ModelError where it is not to be had."""
+        ...
+
+    @property
+    def among(self) -> NDArray[np.bool_] | None:
+        """Which rows may be found, shape (chunks,); None for all. Decided before a search, not after it."""
+        ...
+
+    def texts(self) -> Iterator[str]:
+        """What each chunk is searched by: its content, below the header that it was indexed with."""
+        ...
+
+    def nearest(self, queries: Matrix, k: int) -> list[list[tuple[int, float]]]:
+        """For each unit vector at most `k` rows that may be found, with their cosine, best first, then by row."""
+        ...
+
+    def document(self, id: str) -> Document:
+        """The document of a chunk, with both renderings; KeyError if it is not known."""
+        ...
+
+    def metadata(self) -> Iterator[Mapping[str, Value]]:
+        """What filters ask of each chunk: `document`, `source`, `title`, `format`, `page`, and the document's own."""
+        ...
+
+
+class Scorer(Protocol):
+    """Says how relevant a text is to a query."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """One number for each text; higher is more relevant."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Aids:
+    """What opening a retriever may need beside the collection.
+
+    Attributes:
+        judge: the relevance judge of a model of that name; None where no model can be asked.
+    """
+
+    judge: Callable[[str], Scorer] | None = None

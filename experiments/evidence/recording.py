@@ -11,8 +11,7 @@ from agents.search import Kept
 from agents.searches import Found, Request, Searches
 from documents.types import Chunk, digest
 from experiments.question import Gold
-from retrieval.index import CHUNKS, Index
-from retrieval.manifest import Manifest
+from retrieval.index import Index, content_of_index
 from retrieval.pool import Within, content_of
 
 IndexKey = tuple[str | None, str | None]
@@ -31,11 +30,6 @@ def chunks_pin(retriever: str) -> str:
 def embedder_pin(retriever: str) -> str:
     """What the embedder of a pool is called."""
     return f"the embedder of {retriever}"
-
-
-def content_of_index(manifest: Manifest) -> str:
-    """A hash of the chunks of an index and of its embedder."""
-    return digest(manifest.files[CHUNKS], manifest.embedder.identity)
 
 
 class Recording:

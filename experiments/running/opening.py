@@ -11,7 +11,7 @@ from agents.search import Searcher
 from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.cells import Cell
-from experiments.evidence.recording import Scopes, content_of_index, embedder_pin, index_pin
+from experiments.evidence.recording import Scopes, embedder_pin, index_pin
 from experiments.evidence.resources import Pooled, Resources, scope_of
 from experiments.judges import ModelJudge
 from experiments.question import Benchmark
@@ -22,7 +22,7 @@ from experiments.settings.matrix import retrievers_of
 from retrieval.build import Progress, build_index
 from retrieval.cache import CachedEmbedder
 from retrieval.folder import settled
-from retrieval.index import Index
+from retrieval.index import Index, content_of_index
 from retrieval.manifest import read_manifest
 from retrieval.pool import Pool, Within
 from retrieval.sentence import SentenceEmbedder
