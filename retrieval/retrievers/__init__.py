@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from retrieval.retrievers.base import Kind, discriminated
 from retrieval.retrievers.dense import Dense
+from retrieval.retrievers.fused import Fused
 
-KINDS: tuple[type[Kind], ...] = (Dense,)
+KINDS: tuple[type[Kind], ...] = (Dense, Fused)
 
 RetrieverSettings = discriminated(KINDS)
 for _kind in KINDS:
     _kind.model_rebuild(_types_namespace={"RetrieverSettings": RetrieverSettings})
 
-__all__ = ["KINDS", "Dense", "Kind", "RetrieverSettings"]
+__all__ = ["KINDS", "Dense", "Fused", "Kind", "RetrieverSettings"]

@@ -1,0 +1,128 @@
+"""Fused retrieval: what several retrievers find, put into one order."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, FiniteFloat, model_validator
+
+from documents.types import Chunk, digest
+from retrieval.retrievers.base import Kind
+from retrieval.types import Aids, Collection, Hit, Retriever
+
+if TYPE_CHECKING:
+    from retrieval.retrievers.base import RetrieverSettings
+
+Method = Literal["reciprocal_rank", "weighted"]
+
+_DECIMALS = 6  # of a weighted score: what differs by less is a tie, which the number of threads must not decide
+_NOWHERE = float("inf")
+
+
+class Fused(Kind):
+    """Several retrievers, each of which is asked for its `depth` best, fused into one order.
+
+    Attributes:
+        of: at least two, no two alike.
+        method: `reciprocal_rank`: a chunk's score is the sum of weight / (constant + rank) over the retrievers that
+            found it (Cormack, Clarke, Buettcher: Reciprocal rank fusion outperforms Condorcet and individual rank
+            learning methods, SIGIR 2009; weights of 1 are theirs). `weighted`: the mean, by weight, of the retrievers'
+            scores, each moved to 0..1 by the least and the highest score that the retriever gave for this query; what
+            it did not find has 0 there, and where it gave only one score, all that it found has 1.
+        constant: the larger, the less the first ranks stand out.
+        weights: one for each retriever; None for equal ones.
+        depth: how many are taken of each retriever; never fewer than are asked for.
+    """
+
+    kind: Literal["fused"] = "fused"
+    of: tuple[RetrieverSettings, ...] = Field(("dense", "bm25"), validate_default=True)
+    method: Method = "reciprocal_rank"
+    constant: int = Field(60, ge=0)
+    weights: tuple[FiniteFloat, ...] | None = None
+    depth: int = Field(100, ge=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Fused:
+        if len(self.of) < 2:
+            raise ValueError("of: expected at least two retrievers")
+        if any(one in self.of[:place] for place, one in enumerate(self.of)):
+            raise ValueError("of: names a retriever twice; name each once, and let weights say how much it counts")
+        if self.weights is not None and (len(self.weights) != len(self.of) or min(self.weights) <= 0):
+            raise ValueError(f"weights: expected {len(self.of)} numbers above 0, one for each retriever in of")
+        return self
+
+    def open(self, collection: Collection, aids: Aids) -> FusedRetriever:
+        return FusedRetriever(tuple(one.open(collection, aids) for one in self.of), labels(self.of), self)
+
+    def identity(self) -> str:
+        own = self.model_dump_json(include={"method", "constant", "weights", "depth"})
+        return f"fused {digest(own, *(one.identity() for one in self.of))}"
+
+
+def labels(kinds: Sequence[Kind]) -> tuple[str, ...]:
+    """The names of retrievers in `found_by`: of what kind each is, numbered where several are of one."""
+    names = [kind.kind for kind in kinds]
+    return tuple(name if names.count(name) == 1 else f"{name}[{names[:place].count(name) + 1}]"
+                 for place, name in enumerate(names))
+
+
+@dataclass(frozen=True, slots=True)
+class FusedRetriever:
+    """Fuses what `parts` find; `names` are what hits call them, as in `fused(dense 1, bm25 4)`.
+
+    Ties go to what the first of the parts ranks higher, then the second, and so on.
+    """
+
+    parts: tuple[Retriever, ...]
+    names: tuple[str, ...]
+    settings: Fused
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Raises what searching the parts raises."""
+        if k < 1:
+            return [[] for _ in queries]
+        found = [part.search(queries, max(self.settings.depth, k)) for part in self.parts]
+        return [self._fused(lists, k) for lists in zip(*found, strict=True)]
+
+    def _fused(self, lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+        ranks = [_ranks(hits) for hits in lists]
+        chunks: dict[str, Chunk] = {hit.chunk.id: hit.chunk for hits in lists for hit in hits}
+        scores = self._reciprocal(chunks, ranks) if self.settings.method == "reciprocal_rank" \
+            else self._weighted(chunks, lists)
+        order = sorted(chunks, key=lambda id: (-scores[id], *(places.get(id, _NOWHERE) for places in ranks)))
+        return [Hit(chunks[id], scores[id], rank, self._found_by(id, ranks)) for rank, id in enumerate(order[:k], 1)]
+
+    def _reciprocal(self, chunks: Mapping[str, Chunk], ranks: Sequence[Mapping[str, int]]) -> dict[str, float]:
+        """The sum of the parts does not depend on their order, so that what is tied stays tied."""
+        return {id: fsum(weight / (self.settings.constant + places[id])
+                         for weight, places in zip(self._weights(), ranks, strict=True) if id in places)
+                for id in chunks}
+
+    def _weighted(self, chunks: Mapping[str, Chunk], lists: Sequence[Sequence[Hit]]) -> dict[str, float]:
+        weights, scaled = self._weights(), [_scaled(hits) for hits in lists]
+        return {id: round(fsum(weight * scores.get(id, 0.0) for weight, scores in zip(weights, scaled, strict=True))
+                          / fsum(weights), _DECIMALS) for id in chunks}
+
+    def _weights(self) -> Sequence[float]:
+        return self.settings.weights or [1.0] * len(self.parts)
+
+    def _found_by(self, id: str, ranks: Sequence[Mapping[str, int]]) -> str:
+        found = (f"{name} {places[id]}" for name, places in zip(self.names, ranks, strict=True) if id in places)
+        return f"fused({', '.join(found)})"
+
+
+def _ranks(hits: Sequence[Hit]) -> dict[str, int]:
+    """The rank of each chunk, from 1; one that stands there twice has its first."""
+    return {id: rank for rank, id in enumerate(dict.fromkeys(hit.chunk.id for hit in hits), 1)}
+
+
+def _scaled(hits: Sequence[Hit]) -> dict[str, float]:
+    """The score of each chunk between the least, 0, and the highest, 1; all 1 where there is only one score."""
+    scores: dict[str, float] = {}
+    for hit in hits:
+        scores.setdefault(hit.chunk.id, hit.score)
+    least, highest = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
+    return {id: (score - least) / (highest - least) if highest - least > 10 ** -_DECIMALS else 1.0
+            for id, score in scores.items()}

@@ -1,0 +1,129 @@
+"""Fused retrieval: the published formula, scaled scores, and what is refused. The figures are worked by hand."""
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from documents.types import Chunk
+from retrieval.retrievers import Fused, RetrieverSettings
+from retrieval.retrievers.fused import FusedRetriever, labels
+from retrieval.types import Hit
+
+READ = TypeAdapter(RetrieverSettings)
+
+
+class Preset:
+    """A retriever that finds the same, whatever is asked: chunks by name with their scores."""
+
+    def __init__(self, **scores):
+        self.asked = []
+        self.hits = [Hit(Chunk(name, name, "plain", 0, 1, name), score, rank, "preset")
+                     for rank, (name, score) in enumerate(scores.items(), 1)]
+
+    def search(self, queries, k):
+        self.asked.append((tuple(queries), k))
+        return [self.hits[:k] for _ in queries]
+
+
+def settings(**fields):
+    return Fused.model_construct(**{"of": (), **fields})
+
+
+def fused(*parts, k=10, **fields):
+    """Names, scores and what found them."""
+    names = tuple(f"r{place}" for place in range(1, len(parts) + 1))
+    hits, = FusedRetriever(parts, names, settings(**fields)).search(["?"], k)
+    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    return [(hit.chunk.id, round(hit.score, 6), hit.found_by) for hit in hits]
+
+
+def test_reciprocal_ranks_are_summed_over_those_that_found_a_chunk():
+    assert fused(Preset(a=9, b=8, c=7), Preset(c=0.3, d=0.2)) == [
+        ("c", 0.032266, "fused(r1 3, r2 1)"),  # 1/63 + 1/61
+        ("a", 0.016393, "fused(r1 1)"),  # 1/61
+        ("b", 0.016129, "fused(r1 2)"),  # 1/62, and the first retriever's goes first
+        ("d", 0.016129, "fused(r2 2)")]
+
+
+def test_the_constant_and_the_weights_say_how_much_a_rank_counts():
+    assert fused(Preset(a=1, b=0), Preset(b=1), constant=0, weights=(1.0, 0.25)) == [
+        ("a", 1.0, "fused(r1 1)"), ("b", 0.75, "fused(r1 2, r2 1)")]  # 1/2 + 0.25
+
+
+def test_a_tie_of_the_same_ranks_in_another_order_goes_to_what_the_first_ranks_higher():
+    """1/61 + 1/62 + 1/63, summed in three orders."""
+    hits = fused(Preset(a=3, b=2, c=1), Preset(b=3, c=2, a=1), Preset(c=3, a=2, b=1))
+    assert [(name, score) for name, score, _ in hits] == [("a", 0.048395), ("b", 0.048395), ("c", 0.048395)]
+
+
+def test_weighted_scores_are_scaled_to_what_each_retriever_gave():
+    hits = fused(Preset(a=10, b=6, c=2), Preset(c=0.9, b=0.8, d=0.5), method="weighted")
+    assert hits == [("b", 0.625, "fused(r1 2, r2 2)"),  # (1/2 + 3/4) / 2
+                    ("a", 0.5, "fused(r1 1)"), ("c", 0.5, "fused(r1 3, r2 1)"), ("d", 0.0, "fused(r2 3)")]
+    weighed = fused(Preset(a=10, b=6, c=2), Preset(c=0.9, b=0.8, d=0.5), method="weighted", weights=(3.0, 1.0))
+    assert [(name, score) for name, score, _ in weighed] == [("a", 0.75), ("b", 0.5625), ("c", 0.25), ("d", 0.0)]
+
+
+@pytest.mark.parametrize("only", [{"b": 7}, {"b": -7}, {"b": 0}])
+def test_a_single_hit_has_the_highest_scaled_score(only):
+    assert fused(Preset(a=2, b=1), Preset(**only), method="weighted")[0] == ("a", 0.5, "fused(r1 1)")
+    assert fused(Preset(a=2, b=1), Preset(**only), method="weighted")[1] == ("b", 0.5, "fused(r1 2, r2 1)")
+
+
+def test_hits_of_equal_scores_all_have_the_highest():
+    hits = fused(Preset(a=4, b=4 - 1e-9), Preset(c=1), method="weighted")
+    assert [(name, score) for name, score, _ in hits] == [("a", 0.5), ("b", 0.5), ("c", 0.5)]
+
+
+def test_differences_that_threads_could_make_are_ties():
+    hits = fused(Preset(a=1.0, b=0.5 + 1e-8, c=0.5, d=0.0), Preset(e=1, c=0.5, b=0.5, f=0), method="weighted")
+    assert [name for name, _, _ in hits][:4] == ["a", "b", "c", "e"]
+
+
+def test_each_retriever_is_asked_once_for_all_queries_and_never_for_fewer_than_wanted():
+    part, other = Preset(a=1), Preset()
+    retriever = FusedRetriever((part, other), ("x", "y"), settings(depth=20))
+    assert [[hit.found_by for hit in hits] for hits in retriever.search(["?", "!"], 5)] == [["fused(x 1)"]] * 2
+    retriever.search(["?"], 50)
+    assert part.asked == other.asked == [(("?", "!"), 20), (("?",), 50)]
+    assert retriever.search(["?"], 0) == [[]]
+    assert retriever.search([], 5) == []
+
+
+def test_a_chunk_that_a_retriever_gives_twice_counts_once():
+    twice = Preset(a=2)
+    twice.hits = twice.hits * 2
+    assert fused(twice, Preset(b=1)) == [("a", 0.016393, "fused(r1 1)"), ("b", 0.016393, "fused(r2 1)")]
+
+
+def test_nothing_found_is_nothing_fused():
+    assert fused(Preset(), Preset()) == fused(Preset(), Preset(), method="weighted") == []
+
+
+@pytest.mark.parametrize(("fields", "complaint"), [
+    ({"of": ["dense"]}, "at least two retrievers"),
+    ({"of": ["dense", {"kind": "dense"}]}, "names a retriever twice"),
+    ({"of": ["dense", "sparse"]}, "'sparse' found using kind_of"),
+    ({"weights": [1]}, "expected 2 numbers above 0"),
+    ({"weights": [1, 0]}, "expected 2 numbers above 0"),
+    ({"weights": [1, float("nan")]}, "finite number"),
+    ({"constant": -1}, "greater than or equal to 0"),
+    ({"depth": 0}, "greater than or equal to 1"),
+    ({"method": "borda"}, "'reciprocal_rank' or 'weighted'"),
+    ({"methods": "weighted"}, "Extra inputs"),
+])
+def test_settings_that_do_not_fit_are_refused(fields, complaint):
+    with pytest.raises(ValidationError, match=complaint):
+        READ.validate_python({"kind": "fused", **fields})
+
+
+def test_retrievers_of_one_kind_are_told_apart_by_number():
+    kinds = [READ.validate_python(one) for one in (
+        "dense", {"kind": "fused", "depth": 7}, {"kind": "fused", "depth": 8})]
+    assert labels(kinds) == ("dense", "fused[1]", "fused[2]")
+
+
+def test_the_identity_holds_the_settings_and_those_within():
+    made = [{}, {"of": ["bm25", "dense"]}, {"constant": 61}, {"weights": [1, 2]}, {"depth": 101},
+            {"method": "weighted"}, {"of": ["dense", "bm25", {"kind": "fused", "depth": 7}]}]
+    identities = [READ.validate_python({"kind": "fused", **fields}).identity() for fields in made]
+    assert len(set(identities)) == len(made)
+    assert READ.validate_python("fused").identity() == identities[0]
