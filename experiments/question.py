@@ -4,6 +4,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import not_
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from documents.types import Chunk, Document, Format
 from experiments.scheme import ANSWERS, Scheme
@@ -41,6 +45,45 @@ class Step:
     depth: float | None = None
 
 
+Bucket = Literal["easy", "medium", "hard"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBy:
+    """One miner's find of a chunk.
+
+    Attributes:
+        miner: its name, such as `dense` or `bm25`.
+        rank: from 1, among what the miner found for the question.
+        score: higher is nearer; its scale is the miner's.
+    """
+
+    miner: str
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """How a negative was mined.
+
+    Attributes:
+        found: by each miner that found it, in the order in which the miners were given.
+        hardness: how near it is to the question, from 0 to 1: the cosine of their vectors; 0 where that is negative.
+        bucket: the third of the question's mined negatives that it belongs to by hardness, so that a question has as
+            many hard ones as easy ones.
+    """
+
+    found: tuple[FoundBy, ...]
+    hardness: float
+    bucket: Bucket
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names of the miners that found it."""
+        return tuple(one.miner for one in self.found)
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question of a benchmark.
@@ -54,6 +97,7 @@ class Question:
         pool: chunks that this question alone may be searched over, where they are others than `given`.
         whole: what the condition `full` shows.
         negatives: the benchmark's own further negatives, in the order in which `negatives@N` adds them.
+        mined: by chunk id, how negatives were mined that stand in `given` or `negatives`; of other benchmarks, nothing.
         table: the table that the documents were made from, which the perturbation `table` shows in their place.
         options: label and text of each; only those of a multiple-choice question.
         sub_questions: in the order of the hops; `#1` stands for the answer to the first, which none of them holds.
@@ -82,6 +126,8 @@ class Question:
     length: int | None = None
     about: str = ""
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Left out where there is none, so that a question of any other benchmark is stored, and hashed, as ever.
+    mined: Annotated[Mapping[str, Mined], Field(exclude_if=not_)] = field(default_factory=dict)
 
     @property
     def own(self) -> tuple[Chunk, ...]:
