@@ -1,14 +1,16 @@
 """Retrievers: one file a kind. `KINDS` is the registry."""
 from __future__ import annotations
 
-from retrieval.retrievers.base import Kind, discriminated
+from retrieval.kinds import discriminated
+from retrieval.retrievers.base import Kind
 from retrieval.retrievers.dense import Dense
+from retrieval.retrievers.diverse import Mmr
 from retrieval.retrievers.fused import Fused
 
-KINDS: tuple[type[Kind], ...] = (Dense, Fused)
+KINDS: tuple[type[Kind], ...] = (Dense, Fused, Mmr)
 
 RetrieverSettings = discriminated(KINDS)
 for _kind in KINDS:
     _kind.model_rebuild(_types_namespace={"RetrieverSettings": RetrieverSettings})
 
-__all__ = ["KINDS", "Dense", "Fused", "Kind", "RetrieverSettings"]
+__all__ = ["KINDS", "Dense", "Fused", "Kind", "Mmr", "RetrieverSettings"]

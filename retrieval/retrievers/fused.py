@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, FiniteFloat, model_validator
 
 from documents.types import Chunk, digest
+from retrieval.hits import DECIMALS, distinct, scaled
 from retrieval.retrievers.base import Kind
 from retrieval.types import Aids, Collection, Hit, Retriever
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 Method = Literal["reciprocal_rank", "weighted"]
 
-_DECIMALS = 6  # of a weighted score: what differs by less is a tie, which the number of threads must not decide
 _NOWHERE = float("inf")
 
 
@@ -53,6 +53,10 @@ class Fused(Kind):
             raise ValueError(f"weights: expected {len(self.of)} numbers above 0, one for each retriever in of")
         return self
 
+    @property
+    def embeds(self) -> bool:
+        return any(one.embeds for one in self.of)
+
     def open(self, collection: Collection, aids: Aids) -> FusedRetriever:
         return FusedRetriever(tuple(one.open(collection, aids) for one in self.of), labels(self.of), self)
 
@@ -84,11 +88,11 @@ class FusedRetriever:
         if k < 1:
             return [[] for _ in queries]
         found = [part.search(queries, max(self.settings.depth, k)) for part in self.parts]
-        return [self._fused(lists, k) for lists in zip(*found, strict=True)]
+        return [self._fused([distinct(hits) for hits in lists], k) for lists in zip(*found, strict=True)]
 
     def _fused(self, lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-        ranks = [_ranks(hits) for hits in lists]
-        chunks: dict[str, Chunk] = {hit.chunk.id: hit.chunk for hits in lists for hit in hits}
+        ranks = [{hit.chunk.id: rank for rank, hit in enumerate(hits, 1)} for hits in lists]
+        chunks = {hit.chunk.id: hit.chunk for hits in lists for hit in hits}
         scores = self._reciprocal(chunks, ranks) if self.settings.method == "reciprocal_rank" \
             else self._weighted(chunks, lists)
         order = sorted(chunks, key=lambda id: (-scores[id], *(places.get(id, _NOWHERE) for places in ranks)))
@@ -101,9 +105,11 @@ class FusedRetriever:
                 for id in chunks}
 
     def _weighted(self, chunks: Mapping[str, Chunk], lists: Sequence[Sequence[Hit]]) -> dict[str, float]:
-        weights, scaled = self._weights(), [_scaled(hits) for hits in lists]
-        return {id: round(fsum(weight * scores.get(id, 0.0) for weight, scores in zip(weights, scaled, strict=True))
-                          / fsum(weights), _DECIMALS) for id in chunks}
+        weights = self._weights()
+        scores = [dict(zip((hit.chunk.id for hit in hits), scaled([hit.score for hit in hits]), strict=True))
+                  for hits in lists]
+        return {id: round(fsum(weight * part.get(id, 0.0) for weight, part in zip(weights, scores, strict=True))
+                          / fsum(weights), DECIMALS) for id in chunks}
 
     def _weights(self) -> Sequence[float]:
         return self.settings.weights or [1.0] * len(self.parts)
@@ -111,18 +117,3 @@ class FusedRetriever:
     def _found_by(self, id: str, ranks: Sequence[Mapping[str, int]]) -> str:
         found = (f"{name} {places[id]}" for name, places in zip(self.names, ranks, strict=True) if id in places)
         return f"fused({', '.join(found)})"
-
-
-def _ranks(hits: Sequence[Hit]) -> dict[str, int]:
-    """The rank of each chunk, from 1; one that stands there twice has its first."""
-    return {id: rank for rank, id in enumerate(dict.fromkeys(hit.chunk.id for hit in hits), 1)}
-
-
-def _scaled(hits: Sequence[Hit]) -> dict[str, float]:
-    """The score of each chunk between the least, 0, and the highest, 1; all 1 where there is only one score."""
-    scores: dict[str, float] = {}
-    for hit in hits:
-        scores.setdefault(hit.chunk.id, hit.score)
-    least, highest = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
-    return {id: (score - least) / (highest - least) if highest - least > 10 ** -_DECIMALS else 1.0
-            for id, score in scores.items()}

@@ -1,0 +1,25 @@
+"""Small things that several retrievers do with what others found."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from retrieval.types import Hit
+
+DECIMALS = 6
+"""Of a score made of others: what differs by less is a tie, which the number of threads must not decide."""
+
+
+def distinct(hits: Sequence[Hit]) -> list[Hit]:
+    """Each chunk once, where it stands first."""
+    found: dict[str, Hit] = {}
+    for hit in hits:
+        found.setdefault(hit.chunk.id, hit)
+    return list(found.values())
+
+
+def scaled(scores: Sequence[float]) -> list[float]:
+    """Scores moved to 0..1 by the least and the highest of them; all 1 where they are equal, as that of one alone."""
+    least, highest = min(scores, default=0.0), max(scores, default=0.0)
+    if highest - least <= 10 ** -DECIMALS * max(abs(least), abs(highest)):
+        return [1.0] * len(scores)
+    return [(score - least) / (highest - least) for score in scores]

@@ -1,0 +1,137 @@
+"""Maximal marginal relevance: what is found, without saying the same thing twice."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from documents.types import Chunk, digest
+from retrieval.headers import headers
+from retrieval.hits import DECIMALS, distinct, scaled
+from retrieval.retrievers.base import Kind
+from retrieval.types import Aids, Collection, Hit, Retriever
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from retrieval.embedder import Matrix
+    from retrieval.retrievers.base import RetrieverSettings
+
+    Numbers = NDArray[np.float64]
+
+_BLOCK = 256  # windows of a chunk that are compared with all others at once
+
+
+class Mmr(Kind):
+    """Takes from what a retriever found, one at a time, the chunk that is relevant and unlike those already taken.
+
+    The next of the candidates R is, with S those taken (Carbonell, Goldstein: The use of MMR, diversity-based reranking
+    for reordering documents and producing summaries, SIGIR 1998):
+
+        argmax over d in R without S of  balance * Sim1(d, query) - (1 - balance) * max over s in S of Sim2(d, s)
+
+    Sim2 is the cosine of the nearest windows of two chunks, by the collection's embedder; one below 0 counts as 0, as
+    the paper's cosines of term weights are never below it.
+
+    Attributes:
+        of: what finds the candidates.
+        fetch: how many candidates; never fewer than are asked for.
+        balance: the paper's lambda, from 0, nothing but unlike each other, to 1, nothing but relevant.
+        relevance: Sim1. `cosine`: that of the query and the chunk's nearest window, whatever found the chunk; `score`:
+            what `of` gave, moved to 0..1 by the least and the highest score for this query (all 1 where it gave one).
+    """
+
+    kind: Literal["mmr"] = "mmr"
+    of: RetrieverSettings = Field("dense", validate_default=True)
+    fetch: int = Field(50, ge=1)
+    balance: float = Field(0.5, ge=0, le=1)
+    relevance: Literal["cosine", "score"] = "cosine"
+
+    def open(self, collection: Collection, aids: Aids) -> MmrRetriever:
+        return MmrRetriever(self.of.open(collection, aids), collection, self)
+
+    def identity(self) -> str:
+        own = self.model_dump_json(include={"fetch", "balance", "relevance"})
+        return f"mmr {digest(own, self.of.identity())}"
+
+
+@dataclass(frozen=True)
+class MmrRetriever:
+    """Reorders what `inner` finds in a collection. A hit's score is the formula's value when it was taken.
+
+    Ties go to what `inner` ranks higher.
+    """
+
+    inner: Retriever
+    collection: Collection
+    settings: Mmr
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Raises what the inner search raises, and ModelError where the embedder is not on this machine."""
+        if k < 1 or not queries:
+            return [[] for _ in queries]
+        candidates = [distinct(hits) for hits in self.inner.search(queries, max(self.settings.fetch, k))]
+        vectors = self.collection.embedder.embed_queries(queries)
+        return [self._diverse(vector, hits, k) for vector, hits in zip(vectors, candidates, strict=True)]
+
+    def _diverse(self, query: Matrix, hits: Sequence[Hit], k: int) -> list[Hit]:
+        import numpy as np
+
+        if not hits:
+            return []
+        vectors, firsts = self._vectors([hit.chunk for hit in hits])
+        relevant = np.maximum.reduceat(vectors @ query, firsts) if self.settings.relevance == "cosine" \
+            else np.asarray(scaled([hit.score for hit in hits]))
+        taken = marginal(relevant, partial(_alike, vectors, firsts), self.settings.balance, k)
+        return [Hit(hits[place].chunk, score, rank, f"mmr({self.settings.of.kind} {place + 1})")
+                for rank, (place, score) in enumerate(taken, 1)]
+
+    def _vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, list[int]]:
+        """The vectors of the windows of these chunks, cut and headed as they are in an index, and where each begins."""
+        embedder = self.collection.embedder
+        texts = [[header + chunk.content[start:end] for start, end in embedder.windows([chunk.content], header)[0]]
+                 for chunk in chunks for header in [self._headers.get(chunk.document, "")]]
+        firsts = [0, *accumulate(map(len, texts))][:-1]
+        return embedder.embed_passages([text for windows in texts for text in windows]), firsts
+
+    @cached_property
+    def _headers(self) -> Mapping[str, str]:
+        return headers(self.collection)
+
+
+def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix], balance: float,
+             k: int) -> list[tuple[int, float]]:
+    """At most `k` places in the order of maximal marginal relevance, each with its value when it was taken.
+
+    Args:
+        relevant: Sim1 of each candidate, shape (n,).
+        alike: Sim2 of one of them with each, shape (n,).
+    """
+    import numpy as np
+
+    worth = balance * relevant.astype(np.float64)
+    nearest = np.zeros(len(worth))
+    taken: list[tuple[int, float]] = []
+    for _ in range(min(k, len(worth))):
+        values = (worth - (1 - balance) * nearest).round(DECIMALS)
+        place = int(values.argmax())
+        taken.append((place, float(values[place])))
+        worth[place] = -np.inf
+        nearest = np.maximum(nearest, alike(place))
+    return taken
+
+
+def _alike(vectors: Matrix, firsts: Sequence[int], place: int) -> Matrix:
+    """The cosine of the nearest windows of one chunk and each, shape (chunks,)."""
+    import numpy as np
+
+    own = vectors[firsts[place]:firsts[place + 1] if place + 1 < len(firsts) else None]
+    blocks = [np.maximum.reduceat(vectors @ own[first:first + _BLOCK].T, firsts, axis=0).max(axis=1)
+              for first in range(0, len(own), _BLOCK)]
+    nearest: Matrix = np.max(blocks, axis=0)
+    return nearest
