@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from retrieval.embedder import Embedder, Matrix
+    from retrieval.rerankers.judge import Judge
 
 Value = str | int | float | bool | None
 """What a metadata field may hold."""
@@ -82,10 +83,10 @@ class Collection(Protocol):
 
 
 class Scorer(Protocol):
-    """Says how relevant a text is to a query."""
+    """Says how relevant texts are to queries."""
 
-    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One number for each text; higher is more relevant."""
+    def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
+        """For each query one number for each of its texts, in their order; higher is more relevant."""
         ...
 
 
@@ -94,7 +95,7 @@ class Aids:
     """What opening a retriever may need beside the collection.
 
     Attributes:
-        judge: the relevance judge of a model of that name; None where no model can be asked.
+        judge: the relevance judge of such settings; None where no model can be asked.
     """
 
-    judge: Callable[[str], Scorer] | None = None
+    judge: Callable[[Judge], Scorer] | None = None
