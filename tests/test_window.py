@@ -4,7 +4,7 @@ import asyncio
 import pytest
 
 from agents.types import Cost
-from experiments.window import in_window
+from agents.window import in_window
 from experiments.words import price
 
 

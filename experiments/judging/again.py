@@ -10,6 +10,7 @@ from agents.journal import Journal
 from agents.model import Model
 from agents.models import open_model, resolve
 from agents.types import Cost
+from agents.window import in_window
 from documents.errors import RunError, SettingsError
 from experiments.judges import Graded, Lexical, ModelJudge
 from experiments.judging.agreement import Item, Rater
@@ -18,7 +19,6 @@ from experiments.record import Verdict
 from experiments.runs.store import RunFolder
 from experiments.scheme import Rubric
 from experiments.settings import RunSettings
-from experiments.window import in_window
 from retrieval.build import Progress
 
 

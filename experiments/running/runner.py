@@ -13,6 +13,7 @@ from typing import NoReturn
 from agents.client import ModelClient
 from agents.journal import Journal, Mode
 from agents.model import Model
+from agents.window import in_window
 from experiments.cassettes.replay import Replay
 from experiments.cells import Cell
 from experiments.evidence.gold import match
@@ -31,7 +32,6 @@ from experiments.running.sub_questions import subs_of
 from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.window import in_window
 from retrieval.build import Progress
 
 
