@@ -199,7 +199,7 @@ def _write(out: Path, parsed: Parsed, cut: Cut, index: VectorIndex, settings: In
         settings=settings, parser=parser_version(),
         embedder=EmbedderEntry(name=embedder.name, identity=embedder.identity, dimension=index.dimension,
                                window=embedder.window),
-        kind=index.kind, how=index.describe(), documents=len(parsed.documents), chunks=len(cut.chunks),
+        kind=index.settings, how=index.describe(), documents=len(parsed.documents), chunks=len(cut.chunks),
         windows=len(index), sources=parsed.entries,
         skipped=tuple(Skipped(source=error.source, reason=error.reason) for error in parsed.skipped))
     with replaced(out) as fresh:

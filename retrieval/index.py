@@ -114,9 +114,13 @@ class Index:
         """The content of each chunk."""
         return (chunk.content for chunk in self.chunks)
 
-    def nearest(self, queries: Matrix, k: int) -> list[list[tuple[int, float]]]:
-        """For each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first."""
-        return nearest_chunks(self._vectors, self._owners, queries, k)
+    def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
+        """For each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
+
+        Args:
+            among: which chunks may be found, shape (chunks,); None for all.
+        """
+        return nearest_chunks(self._vectors, self._owners, queries, k, among)
 
     def metadata(self) -> Iterator[Mapping[str, Value]]:
         """Of each chunk: its document and source, the document's title, format and first page."""

@@ -1,13 +1,12 @@
 """What an index is made with."""
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from documents.chunkers import ChunkerSettings, Sections
 from documents.types import Format
 from retrieval.models import MINILM
+from retrieval.vector_settings import Auto, VectorSettings
 
 
 class IndexSettings(BaseModel):
@@ -16,7 +15,7 @@ class IndexSettings(BaseModel):
     Attributes:
         embedder: a folder, or the hub's name of a sentence-transformers model.
         formats: the renderings whose chunks are indexed.
-        vectors: how vectors are searched; `auto` goes by their number.
+        vectors: how vectors are searched: a kind or its settings; `auto` goes by their number and the memory.
         titled: whether the file's name and the document's title are embedded in front of each chunk (they
             are not shown): a page of a report seldom says whose report it is.
     """
@@ -26,5 +25,5 @@ class IndexSettings(BaseModel):
     embedder: str = MINILM
     chunker: ChunkerSettings = Sections(target=800, largest=1_000)
     formats: tuple[Format, ...] = Field(("plain",), min_length=1)
-    vectors: Literal["auto", "flat", "hnsw"] = "auto"
+    vectors: VectorSettings = Auto()
     titled: bool = True

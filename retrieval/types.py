@@ -69,8 +69,12 @@ class Collection(Protocol):
         """What each chunk is searched by: its content, below the header that it was indexed with."""
         ...
 
-    def nearest(self, queries: Matrix, k: int) -> list[list[tuple[int, float]]]:
-        """For each unit vector at most `k` rows that may be found, with their cosine, best first, then by row."""
+    def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
+        """For each unit vector at most `k` rows that may be found, with their cosine, best first, then by row.
+
+        Args:
+            among: which rows may be found, beside what the collection itself says; shape (chunks,).
+        """
         ...
 
     def document(self, id: str) -> Document:

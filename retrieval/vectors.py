@@ -6,12 +6,16 @@ thread for single queries, where waking the others takes longer than the search.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from documents.errors import IndexFolderError
+from documents.errors import IndexFolderError, ModelError
+from retrieval.vector_choice import Choice, choose
+from retrieval.vector_settings import Auto, Codes, Decided, Flat, Hnsw, Ivf, IvfPq, VectorSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,40 +23,61 @@ if TYPE_CHECKING:
 
     from retrieval.embedder import Matrix
 
-Kind = Literal["flat", "hnsw"]
+BLOCK = 16_384
+"""Vectors that are added at a time: 25 MB at 384 dimensions."""
 
-FLAT_LIMIT = 100_000
-"""Vectors up to which all are compared: 6 ms a query at 384 dimensions, below the time to embed the query."""
+SAMPLE = 64
+"""Vectors of the sample for each list that is learnt from it."""
 
-NEIGHBOURS = 32
-EF_BUILD = 200
-EF_SEARCH = 128
+LEAST = 256
+"""Fewer vectors than this cannot be learnt from."""
+
+SEED = 7
+
+GRAPH_COST = 30
+"""Vectors that are compared one after the other in the time of one step in the graph."""
 
 
 class VectorIndex:
-    """Unit vectors, searched exactly (`flat`) or along a graph of neighbours (`hnsw`)."""
+    """Unit vectors under one kind of index. Searching is thread-safe.
 
-    def __init__(self, kind: Kind, index: Any, chosen: bool = False) -> None:
-        self.kind: Kind = kind
+    Attributes:
+        settings: the kind, with everything filled in that its settings left to the vectors.
+    """
+
+    def __init__(self, choice: Choice, index: Any) -> None:
+        self.settings: Decided = choice.settings
+        self._why = choice.why
         self._index = index
-        self._chosen = chosen
 
     @classmethod
-    def build(cls, vectors: Matrix, kind: Kind | Literal["auto"] = "auto") -> VectorIndex:
-        """An index over the rows of `vectors`, float32 of shape (n, d)."""
-        import faiss
+    def build(cls, vectors: Matrix, settings: VectorSettings | None = None,
+              advance: Callable[[int], None] | None = None) -> VectorIndex:
+        """An index over the rows of `vectors`, float32 of shape (n, d), in memory or mapped from a file.
 
-        suited: Kind = "flat" if len(vectors) <= FLAT_LIMIT else "hnsw"
-        chosen: Kind = suited if kind == "auto" else kind
-        dimension = vectors.shape[1]
-        index: Any = faiss.IndexFlatIP(dimension)
-        if chosen == "hnsw":
-            index = faiss.IndexHNSWFlat(dimension, NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
-            index.hnsw.efConstruction = EF_BUILD
-        # One thread: the graph depends on the order of insertion, and embedding takes far longer anyway.
-        faiss.omp_set_num_threads(1)
-        index.add(vectors)
-        return cls(chosen, index, kind == "auto")
+        They are read in blocks, beside a sample for what learns. Equal vectors give an equal index on one machine,
+        unless the settings let several threads link a graph.
+
+        Args:
+            settings: if None, `auto`.
+            advance: is told how many more vectors were added.
+
+        Raises:
+            ModelError: a number of a vector is not finite.
+        """
+        faiss = _faiss()
+        choice = choose(settings or Auto(), *vectors.shape)
+        index = _empty(choice.settings, vectors.shape[1])
+        faiss.omp_set_num_threads(_cores())
+        if not index.is_trained:
+            _learn(index, vectors, choice.settings)
+        # The graph depends on the order in which the vectors come.
+        faiss.omp_set_num_threads(choice.settings.threads if isinstance(choice.settings, Hnsw) else _cores())
+        for start in range(0, len(vectors), BLOCK):
+            index.add(_block(vectors[start:start + BLOCK]))
+            if advance is not None:
+                advance(min(BLOCK, len(vectors) - start))
+        return cls(choice, index)
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
@@ -63,24 +88,31 @@ class VectorIndex:
 
     def describe(self) -> str:
         """One sentence on how the vectors are searched, and why so."""
-        if self.kind == "flat":
-            why = f"chosen up to {FLAT_LIMIT:,} vectors" if self._chosen else "as set"
-            return f"flat: all {len(self):,} vectors are compared (exact; {why})"
-        why = f"chosen above {FLAT_LIMIT:,} vectors" if self._chosen else "as set"
-        return f"hnsw: {len(self):,} vectors in a graph with {NEIGHBOURS} neighbours each (approximate; {why})"
+        exact = self.settings == Flat()
+        how = f"all {len(self):,} vectors" if isinstance(self.settings, Flat) else f"{len(self):,} vectors"
+        return (f"{self.settings.kind}: {how} {self.settings.phrase()} ({'exact' if exact else 'approximate'}; "
+                f"{self._why})")
 
-    def search(self, queries: Matrix, k: int) -> tuple[Matrix, NDArray[np.int64]]:
+    def search(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None,
+               ) -> tuple[Matrix, NDArray[np.int64]]:
         """Inner products and rows of the `k` nearest vectors, best first, each of shape (queries, k).
 
-        Where fewer are found, the row is -1.
-        """
-        import faiss
+        Where fewer are found, the row is -1 and the product is the least of float32.
 
-        faiss.omp_set_num_threads(1 if len(queries) == 1 else os.cpu_count() or 1)
-        if self.kind == "hnsw":
-            # At least 2k, so that the graph is not left before k neighbours were seen.
-            self._index.hnsw.efSearch = max(EF_SEARCH, 2 * k)
-        scores, rows = self._index.search(queries, k)
+        Args:
+            among: which vectors may be found, shape (vectors,); decided before the search. None for all.
+        """
+        import numpy as np
+
+        faiss = _faiss()
+        allowed = len(self) if among is None else int(np.count_nonzero(among))
+        if not allowed or not k or not len(queries):
+            return _nothing(len(queries), k)
+        faiss.omp_set_num_threads(1 if len(queries) == 1 else _cores())
+        bits = None if among is None else np.packbits(among, bitorder="little")
+        chosen = {} if bits is None else {"sel": faiss.IDSelectorBitmap(bits)}
+        index, parameters = _plan(self.settings, self._index, k, allowed, chosen)
+        scores, rows = index.search(queries, k, params=parameters)
         return scores, rows
 
     def write(self, path: Path) -> None:
@@ -89,8 +121,7 @@ class VectorIndex:
         Raises:
             OSError: the disk is full, say.
         """
-        import faiss
-
+        faiss = _faiss()
         try:
             faiss.write_index(self._index, str(path))
         except RuntimeError as error:  # of several lines, with the reason in brackets at the end
@@ -98,17 +129,124 @@ class VectorIndex:
             raise OSError(errno.EIO, reason[1] if reason else "faiss failed to write it", str(path)) from error
 
     @classmethod
-    def read(cls, path: Path, kind: Kind) -> VectorIndex:
-        """The index in a file whose hash was checked.
+    def read(cls, path: Path, settings: Decided) -> VectorIndex:
+        """The index in a file whose hash was checked, mapped into memory: what is not searched is not read.
+
+        Args:
+            settings: those of the index that was written.
 
         Raises:
-            IndexFolderError: this version of faiss cannot read it.
+            IndexFolderError: this version of faiss cannot read it, or it is of another kind.
         """
-        import faiss
-
+        faiss = _faiss()
         try:
             index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
         except RuntimeError as error:
             raise IndexFolderError(f"{path} cannot be read by faiss {faiss.__version__}: "
                                    "build the index anew") from error
-        return cls(kind, index)
+        if type(index) is not type(_empty(settings, index.d)):
+            raise IndexFolderError(f"{path} is no index of kind {settings.kind}: build the index anew")
+        return cls(Choice(settings.fitted(index.ntotal, index.d), "as built"), index)
+
+
+def _empty(settings: Decided, dimension: int) -> Any:
+    """faiss's index of that kind, which holds nothing yet."""
+    faiss = _faiss()
+    metric = faiss.METRIC_INNER_PRODUCT
+    if isinstance(settings, Flat):
+        return _compared(settings.codes, dimension)
+    if isinstance(settings, Hnsw):
+        index = (faiss.IndexHNSWFlat(dimension, settings.neighbours, metric) if settings.codes == "float32" else
+                 faiss.IndexHNSWSQ(dimension, _quantised(settings.codes), settings.neighbours, metric))
+        index.hnsw.efConstruction = settings.ef_build
+        return index
+    centres = faiss.IndexFlatIP(dimension)
+    lists = settings.lists or 1
+    if isinstance(settings, Ivf):
+        return _taught(faiss.IndexIVFFlat(centres, dimension, lists, metric) if settings.codes == "float32" else
+                       faiss.IndexIVFScalarQuantizer(centres, dimension, lists, _quantised(settings.codes), metric))
+    index = _taught(faiss.IndexIVFPQ(centres, dimension, lists, settings.pieces, 8, metric))
+    index.pq.cp.min_points_per_centroid = 1
+    return index if settings.refine is None else faiss.IndexRefine(index, _compared(settings.refine, dimension))
+
+
+def _compared(codes: Codes, dimension: int) -> Any:
+    faiss = _faiss()
+    if codes == "float32":
+        return faiss.IndexFlatIP(dimension)
+    return faiss.IndexScalarQuantizer(dimension, _quantised(codes), faiss.METRIC_INNER_PRODUCT)
+
+
+def _quantised(codes: Codes) -> int:
+    faiss = _faiss()
+    kind: int = {"float16": faiss.ScalarQuantizer.QT_fp16, "sq8": faiss.ScalarQuantizer.QT_8bit}[codes]
+    return kind
+
+
+def _taught(lists: Any) -> Any:
+    """The lists, to be learnt by k-means on the sphere."""
+    lists.cp.spherical = True
+    lists.cp.seed = SEED
+    lists.cp.min_points_per_centroid = 1  # faiss warns on stderr below
+    lists.cp.max_points_per_centroid = SAMPLE
+    return lists
+
+
+def _learn(index: Any, vectors: Matrix, settings: Decided) -> None:
+    """Centres, pieces and the range of the codes, from a seeded sample."""
+    import numpy as np
+
+    if not len(vectors):
+        return
+    lists = settings.lists or 0 if isinstance(settings, Ivf | IvfPq) else 0
+    number = min(SAMPLE * max(lists, LEAST), len(vectors))
+    rows = np.sort(np.random.default_rng(SEED).choice(len(vectors), number, replace=False))
+    # Again and again, where there are fewer than the 256 from which pieces can be learnt.
+    index.train(np.resize(_block(vectors[rows]), (max(number, LEAST), vectors.shape[1])))
+
+
+def _block(rows: Matrix) -> Matrix:
+    import numpy as np
+
+    block = np.ascontiguousarray(rows, dtype=np.float32)
+    if not np.isfinite(block).all():
+        raise ModelError("the embedder gave a vector with numbers that are not finite: it cannot be indexed")
+    return block
+
+
+def _plan(settings: Decided, index: Any, k: int, allowed: int, chosen: dict[str, Any]) -> tuple[Any, Any]:
+    """What is searched, and with which of faiss's parameters, so that a narrow mask finds as many as none."""
+    faiss = _faiss()
+    whole = index.ntotal / allowed
+    if isinstance(settings, Flat):
+        return index, faiss.SearchParameters(**chosen)
+    if isinstance(settings, Hnsw):
+        # At least 2k, so that the graph is not left before k neighbours were seen.
+        candidates = int(max(settings.ef_search, 2 * k) * whole)
+        if allowed <= GRAPH_COST * candidates:
+            return faiss.downcast_index(index.storage), faiss.SearchParameters(**chosen)
+        return index, faiss.SearchParametersHNSW(efSearch=candidates, **chosen)
+    lists, probes = settings.lists or 1, settings.probes or 1
+    probes = min(math.ceil(max(probes * whole, 4 * k * lists / allowed)), lists)
+    probed = faiss.SearchParametersIVF(nprobe=probes, **chosen)
+    if isinstance(settings, Ivf) or settings.refine is None:
+        return index, probed
+    again = max(min(settings.candidates, index.ntotal / k), 1)
+    return index, faiss.IndexRefineSearchParameters(k_factor=again, base_index_params=probed)
+
+
+def _nothing(queries: int, k: int) -> tuple[Matrix, NDArray[np.int64]]:
+    import numpy as np
+
+    return np.full((queries, k), np.finfo(np.float32).min, np.float32), np.full((queries, k), -1, np.int64)
+
+
+def _faiss() -> Any:
+    """The library, whose annotations do not fit it."""
+    import faiss
+
+    return faiss
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1

@@ -15,6 +15,7 @@ from documents.errors import DocumentError, IndexFolderError
 from retrieval.build import BuildReport, build_index
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
+from retrieval.vector_settings import Hnsw
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
@@ -193,7 +194,7 @@ def test_equal_text_is_embedded_once_and_is_two_chunks(folder: Path) -> None:
 def test_other_settings_keep_the_renderings(folder: Path) -> None:
     (folder / "one.txt").write_text("text " * 100)
     build(folder)
-    report = build(folder, IndexSettings(chunker=Fixed(size=40), titled=False, vectors="hnsw"))
+    report = build(folder, IndexSettings(chunker=Fixed(size=40), titled=False, vectors=Hnsw()))
     assert (report.parsed, report.chunks) == (0, 13)
     assert report.how.startswith("hnsw: ")
     assert found(folder, "text", 3) == ["one.txt"] * 3

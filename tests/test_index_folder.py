@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from documents.errors import IndexFolderError, ModelError
 from retrieval.build import build_index
 from retrieval.folder import replaced, settled
 from retrieval.index import Index
+from retrieval.vector_settings import Flat, Hnsw
 from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def index(tmp_path: Path) -> Path:
 def test_the_folder_holds_what_the_manifest_says(index: Path) -> None:
     assert sorted(path.name for path in index.iterdir()) == FILES
     manifest = Index.open(index, Lengths()).manifest
-    assert (manifest.documents, manifest.chunks, manifest.windows, manifest.kind) == (1, 1, 1, "flat")
+    assert (manifest.documents, manifest.chunks, manifest.windows, manifest.kind) == (1, 1, 1, Flat())
     assert sorted(manifest.files) == sorted(set(FILES) - {"manifest.json"})
     assert list(index.parent.glob(".index*")) == []
 
@@ -196,8 +197,8 @@ def test_a_failure_while_writing_leaves_the_old_content(index: Path) -> None:
     assert list(index.parent.glob(".index*")) == []
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
-def test_a_full_disk_is_one_line_and_leaves_the_old_content(index: Path, kind: Literal["flat", "hnsw"]) -> None:
+@pytest.mark.parametrize("kind", [Flat(), Hnsw()])
+def test_a_full_disk_is_one_line_and_leaves_the_old_content(index: Path, kind: Flat | Hnsw) -> None:
     resource = pytest.importorskip("resource")
     vectors = VectorIndex.build(np.eye(500, dtype=np.float32), kind)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

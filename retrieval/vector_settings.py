@@ -1,0 +1,163 @@
+"""How vectors are searched: one small closed model for each kind of index. Nothing here imports faiss."""
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
+
+from pydantic import ByteSize, Field
+
+from retrieval.kinds import Named, discriminated
+
+Codes = Literal["float32", "float16", "sq8"]
+"""What is kept of each number of a vector: all of it, half of its bits, or one of 256 steps (scalar-quantised)."""
+
+WIDTHS: dict[Codes, int] = {"float32": 4, "float16": 2, "sq8": 1}
+"""Bytes a number."""
+
+Count = Annotated[int, Field(ge=1)]
+
+PROBES = 32
+
+
+class Auto(Named):
+    """Chosen by the number of vectors and the memory at hand (`retrieval.vector_choice`).
+
+    Attributes:
+        memory: bytes that the index may take, or text such as `4GB`; if None, half of what the machine has free.
+    """
+
+    kind: Literal["auto"] = "auto"
+    memory: ByteSize | None = None
+
+
+class _Kind(Named):
+    """What every kind of index says of itself."""
+
+    def size(self, count: int, dimension: int) -> int:
+        """Bytes of the index of so many vectors, in its file and in memory, within a few per cent."""
+        raise NotImplementedError
+
+    def fitted(self, count: int, dimension: int) -> Self:
+        """With everything filled in that depends on the vectors."""
+        return self
+
+    def phrase(self) -> str:
+        """What happens to the vectors when they are searched; `fitted` goes before."""
+        raise NotImplementedError
+
+
+class Flat(_Kind):
+    """Every vector is compared: exact with `float32`, nearly so with the smaller codes."""
+
+    kind: Literal["flat"] = "flat"
+    codes: Codes = "float32"
+
+    def size(self, count: int, dimension: int) -> int:
+        return count * dimension * WIDTHS[self.codes]
+
+    def phrase(self) -> str:
+        return f"are compared{_as(self.codes)}"
+
+
+class Hnsw(_Kind):
+    """A graph of neighbours, walked from vector to vector (Malkov and Yashunin, arXiv:1603.09320).
+
+    Attributes:
+        neighbours: links of a vector; twice as many on the graph's lowest level.
+        ef_build: candidates while a vector is linked.
+        ef_search: candidates while a query walks: more of them find more and take longer.
+        threads: that build the graph. With one, equal vectors give equal bytes. With more, building takes that much
+            less time, and the graph, and so what is found, depends on their timing.
+    """
+
+    kind: Literal["hnsw"] = "hnsw"
+    codes: Codes = "float32"
+    neighbours: Annotated[int, Field(ge=2, le=256)] = 32
+    ef_build: Count = 200
+    ef_search: Count = 128
+    threads: Count = 1
+
+    def size(self, count: int, dimension: int) -> int:
+        links = 4 * (2 * self.neighbours + self.neighbours / (self.neighbours - 1)) + 12
+        return int(count * (dimension * WIDTHS[self.codes] + links))
+
+    def phrase(self) -> str:
+        built = "" if self.threads == 1 else f", linked by {self.threads} threads, otherwise each time"
+        return f"in a graph with {self.neighbours} neighbours each{_as(self.codes)}{built}"
+
+
+class _Lists(_Kind):
+    """Lists of vectors around centres that were learnt from a sample; the lists nearest to a query are compared."""
+
+    lists: Count | None = None
+    probes: Count | None = None
+
+    def fitted(self, count: int, dimension: int) -> Self:
+        lists = max(min(self.lists or round(4 * math.sqrt(count)), count), 1)
+        probes = min(self.probes or max(lists // 8, 1), self.probes or PROBES, lists)
+        return self.model_copy(update={"lists": lists, "probes": probes})
+
+    def phrase(self) -> str:
+        return f"in {self.lists:,} lists, of which a query reads {self.probes:,}"
+
+
+class Ivf(_Lists):
+    """Lists of whole vectors.
+
+    Attributes:
+        lists: if None, four times the square root of the number of vectors.
+        probes: lists that a query reads; if None, an eighth of the lists, at most 32.
+    """
+
+    kind: Literal["ivf"] = "ivf"
+    codes: Codes = "float32"
+
+    def size(self, count: int, dimension: int) -> int:
+        lists = self.fitted(count, dimension).lists or 0
+        return count * (dimension * WIDTHS[self.codes] + 8) + 4 * lists * dimension
+
+    def phrase(self) -> str:
+        return super().phrase() + _as(self.codes)
+
+
+class IvfPq(_Lists):
+    """Lists as in `ivf`; of each piece of a vector is kept which of 256 it is like (Jégou et al., TPAMI 2011).
+
+    Attributes:
+        pieces: of a vector, a byte each; if None, an eighth of its numbers. Must divide their number.
+        refine: codes by which the candidates are compared again; read from the file where needed, they take disk
+            and little memory. If None, the pieces are trusted.
+        candidates: that are compared again for each vector asked for.
+    """
+
+    kind: Literal["ivf_pq"] = "ivf_pq"
+    pieces: Count | None = None
+    refine: Codes | None = "sq8"
+    candidates: Count = 8
+
+    def fitted(self, count: int, dimension: int) -> Self:
+        pieces = self.pieces or next(one for one in range(max(dimension // 8, 1), 0, -1) if dimension % one == 0)
+        return super().fitted(count, dimension).model_copy(update={"pieces": pieces})
+
+    def size(self, count: int, dimension: int) -> int:
+        fitted = self.fitted(count, dimension)
+        refined = dimension * WIDTHS[self.refine] if self.refine else 0
+        return count * ((fitted.pieces or 0) + 8 + refined) + 4 * ((fitted.lists or 0) + 256) * dimension
+
+    def phrase(self) -> str:
+        again = f", the best {self.candidates} times as many compared again{_as(self.refine)}" if self.refine else ""
+        return f"{super().phrase()}, as {self.pieces} bytes each{again}"
+
+
+KINDS = (Flat, Hnsw, Ivf, IvfPq)
+
+if TYPE_CHECKING:
+    Decided: TypeAlias = Flat | Hnsw | Ivf | IvfPq
+    VectorSettings: TypeAlias = Auto | Decided
+else:
+    Decided = discriminated(KINDS)
+    VectorSettings = discriminated((Auto, *KINDS))
+
+
+def _as(codes: Codes | None) -> str:
+    return {"float16": ", in 16-bit codes", "sq8": ", in 8-bit codes"}.get(codes or "", "")
