@@ -12,8 +12,9 @@ from documents.types import Format, digest
 from experiments.equal_cells import drawn, may_draw, shown_of, with_effect
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
-from experiments.settings.factors import Dense, Show
+from experiments.settings.factors import Show
 from experiments.settings.matrix import Combination, combinations_of, retrievers_of
+from experiments.settings.retrievers import RetrieverFactor
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.types import Rules
@@ -165,7 +166,7 @@ def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
                       for name in factors if row.get(name) is not None)
 
 
-def has_index(retriever: Dense, benchmark: Benchmark) -> bool:
+def has_index(retriever: RetrieverFactor, benchmark: Benchmark) -> bool:
     """Whether the retriever searches an index, rather than the chunks that the questions bring."""
     return retriever.index is not None or benchmark.corpus is not None
 
@@ -211,7 +212,7 @@ class _Maker:
         brought = {"evidence": benchmark.gives_chunks, "full": benchmark.has_whole}.get(one.condition, True)
         return None if brought else self._first_over(self._retrievers[one.retriever])
 
-    def _first_over(self, retriever: Dense) -> str:
+    def _first_over(self, retriever: RetrieverFactor) -> str:
         """The first retriever over the same index."""
         return next(name for name, one in self._retrievers.items()
                     if (one.index, one.build) == (retriever.index, retriever.build))

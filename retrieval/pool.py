@@ -1,13 +1,15 @@
 """Pool: chunks that are searched among some of them at a time, without an index folder."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from documents.types import Chunk, digest
+from documents.types import Chunk, Document, digest
 from retrieval.build import Progress, embed_texts, silent
 from retrieval.cache import CachedEmbedder
-from retrieval.types import Hit
+from retrieval.types import Value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from retrieval.embedder import Matrix
 
 _DECIMALS = 6  # of a cosine: what differs by less is a tie, which the number of threads must not decide
+_BLOCK = 256  # queries compared at once: their cosines with every window are in memory together
 
 
 def content_of(embedder: str, chunks: Iterable[str]) -> str:
@@ -31,15 +34,18 @@ class Within(NamedTuple):
 
 
 class Pool:
-    """Chunks, embedded once, and named scopes of them. Every window of a scope is compared: the search is exact.
+    """Chunks, embedded once when a vector is first asked for, and named scopes of them.
 
     Args:
         scopes: the chunks of each, by its name; one that stands in several is embedded once.
         embedder: its vectors are kept on disk, so that no text is embedded twice.
+        documents: those of the chunks, by id, as far as they are known.
     """
 
-    def __init__(self, scopes: Mapping[str, Iterable[Chunk]], embedder: CachedEmbedder) -> None:
-        self._embedder = embedder
+    def __init__(self, scopes: Mapping[str, Iterable[Chunk]], embedder: CachedEmbedder,
+                 documents: Mapping[str, Document] | None = None) -> None:
+        self.embedder = embedder
+        self.documents = documents or {}
         self._rows: dict[str, int] = {}
         self.chunks: list[Chunk] = []
         self._scopes = {name: list(dict.fromkeys(map(self._row, chunks))) for name, chunks in scopes.items()}
@@ -49,7 +55,11 @@ class Pool:
     @property
     def content(self) -> str:
         """A hash of what can be found, and by which embedder."""
-        return content_of(self._embedder.identity, self._rows)
+        return content_of(self.embedder.identity, self._rows)
+
+    def scope(self, name: str) -> Scope:
+        """The chunks of that name, as what a retriever is opened over."""
+        return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
         """Embed every chunk, in windows that the model can read; texts embedded before come from the cache.
@@ -60,42 +70,20 @@ class Pool:
         """
         import numpy as np
 
+        if self._vectors is not None:
+            return
         contents = [chunk.content for chunk in self.chunks]
-        spans = self._embedder.windows(contents)
+        spans = self.embedder.windows(contents)
         texts = [content[start:end] for content, windows in zip(contents, spans, strict=True)
                  for start, end in windows]
         self._firsts = np.cumsum([0, *map(len, spans)])
-        self._vectors = embed_texts(texts, self._embedder, progress)
+        self._vectors = embed_texts(texts, self.embedder, progress)
 
-    def search(self, queries: Sequence[Within], k: int) -> list[list[Hit]]:
-        """At most `k` chunks of its scope for each query, best first, then in the scope's order.
-
-        The score is the cosine of the nearest window. `embed` goes before.
-        """
-        vectors = self._embedder.embed_queries([one.query for one in queries])
-        return [self._nearest(vector, self._scopes[one.scope], k)
-                for one, vector in zip(queries, vectors, strict=True)]
-
-    def _row(self, chunk: Chunk) -> int:
-        if chunk.id not in self._rows:
-            self._rows[chunk.id] = len(self.chunks)
-            self.chunks.append(chunk)
-        return self._rows[chunk.id]
-
-    def _nearest(self, query: Matrix, rows: Sequence[int], k: int) -> list[Hit]:
-        import numpy as np
-
-        if not rows:
-            return []
-        vectors, starts = self._windows(np.asarray(rows))
-        best = np.maximum.reduceat(vectors @ query, starts).round(_DECIMALS)
-        order = np.argsort(-best, kind="stable")[:k].tolist()
-        return [Hit(self.chunks[rows[place]], float(best[place]), rank, "dense") for rank, place in enumerate(order, 1)]
-
-    def _windows(self, rows: NDArray[np.intp]) -> tuple[Matrix, NDArray[np.intp]]:
+    def windows(self, rows: NDArray[np.intp]) -> tuple[Matrix, NDArray[np.intp]]:
         """The vectors of the chunks in these rows, and where those of each begin."""
         import numpy as np
 
+        self.embed()
         assert self._vectors is not None
         assert self._firsts is not None
         begins, ends = self._firsts[rows], self._firsts[rows + 1]
@@ -104,3 +92,75 @@ class Pool:
             return self._vectors[begins[0]:ends[-1]], starts
         places = np.arange((ends - begins).sum()) + np.repeat(begins - starts, ends - begins)
         return self._vectors[places], starts
+
+    def _row(self, chunk: Chunk) -> int:
+        if chunk.id not in self._rows:
+            self._rows[chunk.id] = len(self.chunks)
+            self.chunks.append(chunk)
+        return self._rows[chunk.id]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Some chunks of a pool, as a collection. Every window of them is compared: the search is exact."""
+
+    pool: Pool
+    rows: Sequence[int]
+    among: None = field(default=None, init=False)
+
+    @cached_property
+    def chunks(self) -> list[Chunk]:
+        """In the order of the scope."""
+        return [self.pool.chunks[row] for row in self.rows]
+
+    @property
+    def content(self) -> str:
+        """A hash of the chunks in their order, and of the embedder."""
+        return digest(self.embedder.identity, *(chunk.id for chunk in self.chunks))
+
+    @property
+    def embedder(self) -> CachedEmbedder:
+        """The pool's."""
+        return self.pool.embedder
+
+    def texts(self) -> Iterator[str]:
+        """The content of each chunk."""
+        return (chunk.content for chunk in self.chunks)
+
+    def document(self, id: str) -> Document:
+        """The document of that id; KeyError where the pool was not told of it."""
+        return self.pool.documents[id]
+
+    def metadata(self) -> Iterator[Mapping[str, Value]]:
+        """Of each chunk: its document, format and first page, and, where it is known, its source and title."""
+        for chunk in self.chunks:
+            known = self.pool.documents.get(chunk.document)
+            yield {"document": chunk.document, "source": known.source if known else chunk.document,
+                   "title": known.title if known else None, "format": chunk.format,
+                   "page": chunk.pages[0] if chunk.pages else None}
+
+    def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
+        """For each unit vector at most `k` rows of the scope with the cosine of their nearest window, best first."""
+        if not self.rows or k < 1:
+            return [[] for _ in queries]
+        vectors, starts = self._windows
+        return [found for first in range(0, len(queries), _BLOCK)
+                for found in _best(queries[first:first + _BLOCK], vectors, starts, k, among)]
+
+    @cached_property
+    def _windows(self) -> tuple[Matrix, NDArray[np.intp]]:
+        import numpy as np
+
+        return self.pool.windows(np.asarray(self.rows))
+
+
+def _best(queries: Matrix, vectors: Matrix, starts: NDArray[np.intp], k: int,
+          among: NDArray[np.bool_] | None) -> Iterator[list[tuple[int, float]]]:
+    import numpy as np
+
+    # One by one: the product of a matrix and that of a vector may differ in the last digits, and so do their ties.
+    for query in queries:
+        best = np.maximum.reduceat(vectors @ query, starts).round(_DECIMALS)
+        rows = np.arange(len(best)) if among is None else np.flatnonzero(among)
+        order = rows[np.argsort(-best[rows], kind="stable")[:k]].tolist()
+        yield [(row, float(best[row])) for row in order]

@@ -11,7 +11,10 @@ from documents.types import Chunk
 from experiments.settings.file import read_settings
 from retrieval.cache import CachedEmbedder
 from retrieval.pool import Pool, Within
+from retrieval.retrievers import Dense
+from retrieval.scoped import Scoped
 from retrieval.sentence import SentenceEmbedder
+from retrieval.types import Aids
 
 DATA = Path(__file__).parent / "data"
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef.",
@@ -30,8 +33,12 @@ def embedder(tmp_path_factory):
     return CachedEmbedder(SentenceEmbedder.named("all-MiniLM-L6-v2"), tmp_path_factory.mktemp("vectors"))
 
 
+def searched(pool, *asked, k):
+    return Scoped(pool, Dense(), Aids()).search([Within(*one) for one in asked], k)
+
+
 def found(pool, scope, query, k=10):
-    return [hit.chunk.id for hit in pool.search([Within(scope, query)], k)[0]]
+    return [hit.chunk.id for hit in searched(pool, (scope, query), k=k)[0]]
 
 
 @pytest.fixture(scope="module")
@@ -49,22 +56,22 @@ def test_only_the_chunks_of_the_scope_are_found_best_first(pool):
     assert found(pool, "own:b", query)[0] == "c1"
     assert found(pool, "all", query, 2) == ["c0", "c1"]
     assert found(pool, "shared", query) == []
-    (hits,) = pool.search([Within("all", query)], 3)
+    (hits,) = searched(pool, ("all", query), k=3)
     assert [hit.rank for hit in hits] == [1, 2, 3]
     assert hits[0].score > hits[1].score > hits[2].score
     assert {hit.found_by for hit in hits} == {"dense"}
 
 
 def test_a_batch_finds_what_each_query_finds_alone(pool):
-    asked = [Within(scope, query) for scope in ("own:a", "own:b", "all") for query in ("reefs", "lamps", "capitals")]
-    assert pool.search(asked, 2) == [pool.search([one], 2)[0] for one in asked]
+    asked = [(scope, query) for scope in ("own:a", "own:b", "all") for query in ("reefs", "lamps", "capitals")]
+    assert searched(pool, *asked, k=2) == [searched(pool, one, k=2)[0] for one in asked]
 
 
 def test_the_score_is_the_cosine_of_the_nearest_window(embedder):
     long = chunk("long", "The ledger lists sacks of flour. " * 120 + "Oslo is the capital of Norway.")
     made = Pool({"all": [CHUNKS[2], long, CHUNKS[3]]}, embedder)
     made.embed()
-    (best, *_), = made.search([Within("all", "capital of Norway")], 3)
+    (best, *_), = searched(made, ("all", "capital of Norway"), k=3)
     assert best.chunk is long
     windows = [long.content[start:end] for start, end in embedder.windows([long.content])[0]]
     assert len(windows) > 2

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.cassette import Cassette
 from documents.errors import BenchmarkError, RunError
-from experiments.evidence.recording import chunks_pin, embedder_pin, index_pin
+from experiments.evidence.recording import chunks_pin, embedder_pin, how_pin, index_pin
 from experiments.settings import RunSettings
 from experiments.settings.difference import difference
-from experiments.settings.factors import Dense
 from experiments.settings.file import check_settings
 from experiments.settings.matrix import retrievers_of
+from experiments.settings.retrievers import RetrieverFactor
 
 LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops is no part of what it recorded
 FORMATS = ("html", "plain")
@@ -121,7 +121,7 @@ class Replay:
         """The recorded contents of what these settings search: retrievers of one name have to search one thing."""
         before = {one.name: _searches(one) for one in retrievers_of(self.recorded)}
         names = {pin for one in retrievers_of(settings) if before.get(one.name) == _searches(one)
-                 for pin in (chunks_pin(one.name), embedder_pin(one.name),
+                 for pin in (chunks_pin(one.name), embedder_pin(one.name), how_pin(one.name),
                              *(index_pin((one.name, format)) for format in FORMATS))}
         return {name: value for name, value in self.about.pins.items() if name in names}
 
@@ -132,5 +132,5 @@ def portable(settings: RunSettings) -> dict[str, Any]:
     return {name: value for name, value in every.items() if name not in LEFT_OUT}
 
 
-def _searches(retriever: Dense) -> tuple[object, ...]:
-    return retriever.index, retriever.over, retriever.build
+def _searches(retriever: RetrieverFactor) -> tuple[object, ...]:
+    return retriever.model_copy(update={"name": "", "k": 1}),

@@ -5,7 +5,6 @@ A replay opens neither index nor embedder. What it would search is known by the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple
 
 from agents.search import Kept
 from agents.searches import Found, Request, Searches
@@ -30,6 +29,11 @@ def chunks_pin(retriever: str) -> str:
 def embedder_pin(retriever: str) -> str:
     """What the embedder of a pool is called."""
     return f"the embedder of {retriever}"
+
+
+def how_pin(retriever: str) -> str:
+    """What the way in which a retriever finds is called."""
+    return f"how {retriever} finds"
 
 
 class Recording:
@@ -62,15 +66,25 @@ class Recording:
         return self.searches.taken({"of": self.content(key), **request},
                                    None if index is None else lambda: make(index), index_pin(key))
 
-    def searched(self, key: IndexKey) -> Kept[str]:
-        """How searches of an index are kept."""
-        content = self.content(key)
-        return Kept(self.searches, index_pin(key), lambda query, k: {"of": content, "query": query, "k": k})
+    def searched(self, key: IndexKey, how: str) -> Kept[str]:
+        """How searches of an index are kept.
 
-    def pooled(self, name: str, scopes: Scopes) -> Kept[Within]:
+        Args:
+            how: the retriever's identity.
+        """
+        content, found = self.content(key), _by(how)
+        return Kept(self.searches, index_pin(key), lambda query, k: {"of": content, "query": query, "k": k, **found})
+
+    def pooled(self, name: str, scopes: Scopes, how: str) -> Kept[Within]:
         """How searches of a pool are kept: by the chunks of the scope alone, whatever else the pool holds."""
+        found = _by(how)
         return Kept(self.searches, chunks_pin(name), lambda asked, k: {
-            "of": scopes.content(asked.scope), "query": asked.query, "k": k})
+            "of": scopes.content(asked.scope), "query": asked.query, "k": k, **found})
+
+
+def _by(how: str) -> Request:
+    """What a request says of the retriever: nothing of a dense one, as it was when there was no other."""
+    return {} if how == "dense" else {"how": how}
 
 
 class Scopes:
@@ -98,5 +112,5 @@ class Scopes:
 
 
 def as_json(gold: Iterable[Gold]) -> list[list[object]]:
-    """Gold items as a request names them."""
-    return [list(astuple(item)) for item in gold]
+    """Gold items as a request names them: by their place alone."""
+    return [[item.document, item.chunk, item.format, item.start, item.end, item.page] for item in gold]

@@ -14,12 +14,13 @@ from documents.types import Chunk, digest
 from experiments.cells import Cell
 from experiments.evidence.perturbing import Changed, Perturber
 from experiments.evidence.placing import Placing
-from experiments.evidence.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, index_pin
+from experiments.evidence.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, how_pin, index_pin
 from experiments.question import Benchmark, Gold, Question
 from experiments.runs.manifest import questions_hash
 from retrieval.conditions import Placed
 from retrieval.index import Index
 from retrieval.pool import Pool, Within
+from retrieval.types import Aids
 from strategies.types import Exemplar, Search
 
 
@@ -30,12 +31,14 @@ class Pooled:
     Attributes:
         pool: None in a replay, which gives what was found.
         everything: whether each question searches those of all; else its own, or, where it has none, the shared ones.
+        embeds: whether the retriever needs the vectors of the pool.
     """
 
     pool: Pool | None
     searcher: Searcher[Within]
     everything: bool
     scopes: Scopes
+    embeds: bool = True
 
     def within(self, question: Question) -> SearchFunction:
         """The searches of a question."""
@@ -66,6 +69,8 @@ class Resources:
     Attributes:
         indexes: by retriever name and format.
         pools: by retriever name.
+        how: the identity of each retriever, by name.
+        aids: what opening a retriever may need.
     """
 
     def __init__(self, benchmark: Benchmark, seed: int, exemplars: tuple[Exemplar, ...] = ()) -> None:
@@ -76,6 +81,8 @@ class Resources:
         self.indexes: dict[IndexKey, Index] = {}
         self.searchers: dict[IndexKey, Searcher[str]] = {}
         self.pools: dict[str, Pooled] = {}
+        self.how: dict[str, str] = {}
+        self.aids = Aids()
         self.recording = Recording(self.indexes, self.source_of)
         self._placing = Placing(benchmark, self.recording, self.source_of, self.indexed_gold)
         self._seed = seed
@@ -99,7 +106,8 @@ class Resources:
     def indexed_gold(self, question: Question) -> tuple[Gold, ...]:
         """The gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know."""
         own = self.benchmark.documents
-        return tuple(Gold(own[item.document].source) if item.document in own else item for item in question.gold)
+        return tuple(Gold(own[item.document].source, relevance=item.relevance) if item.document in own else item
+                     for item in question.gold)
 
     def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
         """The gold that the cell's evidence is matched with."""
@@ -115,6 +123,7 @@ class Resources:
         for name, pooled in self.pools.items():
             if pooled.scopes.embedder:
                 named |= {chunks_pin(name): pooled.scopes.everything, embedder_pin(name): pooled.scopes.embedder}
+        named |= {how_pin(name): how for name, how in self.how.items() if how != "dense"}
         return {name: content for name, content in named.items() if content}
 
     def placed(self, cell: Cell, question: Question) -> Changed:

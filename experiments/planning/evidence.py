@@ -14,7 +14,7 @@ from experiments.evidence.resources import Resources
 from experiments.question import Question
 from experiments.running.opening import index_folder, retriever_named
 from experiments.settings import RunSettings
-from experiments.settings.factors import Dense
+from experiments.settings.retrievers import RetrieverFactor
 from retrieval.index import Index
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
@@ -49,12 +49,12 @@ class Foreseen:
         sizes = self._sizes(cell, question, retriever)
         return [_filled(size, f"{question.id}:{place}") for place, size in enumerate(sizes)]
 
-    def _found(self, cell: Cell, question: Question, retriever: Dense, count: int) -> list[Chunk]:
+    def _found(self, cell: Cell, question: Question, retriever: RetrieverFactor, count: int) -> list[Chunk]:
         """As many chunks of what is searched, drawn by the question."""
         chunks = self._searched(cell, question, retriever)
         return Random(question.id).sample(chunks, min(len(chunks), count))
 
-    def _searched(self, cell: Cell, question: Question, retriever: Dense) -> Sequence[Chunk]:
+    def _searched(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> Sequence[Chunk]:
         benchmark = self._resources.benchmark
         if has_index(retriever, benchmark):
             return self._some.get((cell.retriever, cell.format), ())
@@ -67,7 +67,7 @@ class Foreseen:
         benchmark = self._resources.benchmark
         return [*(chunk for question in benchmark.questions for chunk in question.own), *benchmark.shared]
 
-    def _open(self, retriever: Dense, format: Format) -> bool:
+    def _open(self, retriever: RetrieverFactor, format: Format) -> bool:
         """Whether there is an index, which is opened for its chunks alone."""
         key, folder = (retriever.name, format), index_folder(self._settings, retriever, format)
         if key not in self._resources.indexes and (retriever.index is not None or folder.exists()):
@@ -77,7 +77,7 @@ class Foreseen:
         self.guessed |= key not in self._resources.indexes
         return key in self._resources.indexes
 
-    def _sizes(self, cell: Cell, question: Question, retriever: Dense) -> list[int]:
+    def _sizes(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> list[int]:
         """Characters of what a condition will show out of an index: of a whole document, the bytes of its file."""
         gold = distinct(question.gold)
         if cell.condition != "full":
@@ -87,7 +87,7 @@ class Foreseen:
         return [file.stat().st_size if file.is_file() else _WHOLE * _size(retriever) for file in files]
 
 
-def _size(retriever: Dense) -> int:
+def _size(retriever: RetrieverFactor) -> int:
     """The characters of a typical chunk."""
     chunker = retriever.build.chunker
     if isinstance(chunker, Crest):

@@ -11,20 +11,21 @@ from agents.search import Searcher
 from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.cells import Cell
-from experiments.evidence.recording import Scopes, embedder_pin, index_pin
+from experiments.evidence.recording import Scopes, embedder_pin, how_pin, index_pin
 from experiments.evidence.resources import Pooled, Resources, scope_of
 from experiments.judges import ModelJudge
 from experiments.question import Benchmark
 from experiments.running.beginning import Beginning
 from experiments.settings import RunSettings
-from experiments.settings.factors import Dense
 from experiments.settings.matrix import retrievers_of
+from experiments.settings.retrievers import RetrieverFactor
 from retrieval.build import Progress, build_index
 from retrieval.cache import CachedEmbedder
 from retrieval.folder import settled
 from retrieval.index import Index, content_of_index
 from retrieval.manifest import read_manifest
 from retrieval.pool import Pool, Within
+from retrieval.scoped import Scoped
 from retrieval.sentence import SentenceEmbedder
 
 
@@ -55,9 +56,8 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
             stack.callback(searcher.close)
         for pooled in resources.pools.values():
             stack.callback(pooled.searcher.close)
-        if mode is not None:
-            for pool in {id(one.pool): one.pool for one in resources.pools.values() if one.pool is not None}.values():
-                pool.embed(progress)
+            if mode is not None and pooled.pool is not None and pooled.embeds:
+                pooled.pool.embed(progress)
         yield
         if mode in ("replay", "live"):  # every question was asked again, so by now every search was kept
             beginning.keeps_searches()
@@ -74,13 +74,13 @@ async def _open_models(settings: RunSettings, cells: Sequence[Cell], calls: bool
             open_model(name, settings.asking, calls=calls, known=known.get(name)))
 
 
-def index_folder(settings: RunSettings, retriever: Dense, format: Format) -> Path:
+def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:
     """The folder of the index that the retriever searches; one over the benchmark's corpus stands in the run's."""
     built = settings.folder / f"index-{format}-{digest(retriever.build.model_dump_json())[:8]}"
     return retriever.index or built
 
 
-def retriever_named(settings: RunSettings, name: str | None) -> Dense:
+def retriever_named(settings: RunSettings, name: str | None) -> RetrieverFactor:
     """The retriever that settings call so."""
     return next(one for one in retrievers_of(settings) if one.name == name)
 
@@ -95,11 +95,20 @@ def _open_searcher(cell: Cell, settings: RunSettings, resources: Resources, prog
         resources.indexes[key] = _open_index(retriever, cell.format, settings, resources.benchmark, progress)
     elif index_pin(key) not in recording.pins and (there := _content_there(retriever)):
         recording.pins = {**recording.pins, index_pin(key): there}
-    index = resources.indexes.get(key)
-    resources.searchers[key] = Searcher(index, retriever.k, recording.searched(key))
+    index, how = resources.indexes.get(key), _how(retriever, resources)
+    opened = retriever.open(index, resources.aids) if index is not None else None
+    resources.searchers[key] = Searcher(opened, retriever.k, recording.searched(key, how))
 
 
-def _open_index(retriever: Dense, format: Format, settings: RunSettings, benchmark: Benchmark,
+def _how(retriever: RetrieverFactor, resources: Resources) -> str:
+    """The retriever's identity; in a replay, which may not have what it is made of, the recorded one."""
+    pins = resources.recording.pins
+    how = retriever.identity() if pins is None else pins.get(how_pin(retriever.name), "dense")
+    resources.how[retriever.name] = how
+    return how
+
+
+def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSettings, benchmark: Benchmark,
                 progress: Progress) -> Index:
     """Open the retriever's index, or build it over the benchmark's corpus."""
     path = index_folder(settings, retriever, format)
@@ -115,7 +124,7 @@ def _open_index(retriever: Dense, format: Format, settings: RunSettings, benchma
     return index
 
 
-def _content_there(retriever: Dense) -> str | None:
+def _content_there(retriever: RetrieverFactor) -> str | None:
     """What an index holds by its manifest: one that stands elsewhere may be the recorded one. None where none is."""
     try:
         return content_of_index(read_manifest(settled(retriever.index))) if retriever.index else None
@@ -123,22 +132,23 @@ def _content_there(retriever: Dense) -> str | None:
         return None
 
 
-def _open_pool(retriever: Dense, resources: Resources) -> None:
+def _open_pool(retriever: RetrieverFactor, resources: Resources) -> None:
     """The pool that the retriever searches; two retrievers over the same chunks share one."""
     name, everything, recording = retriever.name, retriever.over == "all", resources.recording
     if name in resources.pools:
         return
-    brought = _scopes(resources.benchmark, everything)
+    brought, how = _scopes(resources.benchmark, everything), _how(retriever, resources)
     if recording.pins is not None:
         pool, scopes = None, Scopes(recording.pins.get(embedder_pin(name), ""), brought)
     else:
         embedder = CachedEmbedder(SentenceEmbedder.named(retriever.build.embedder))
-        scopes, made = Scopes(embedder.identity, brought), Pool(brought, embedder)
+        scopes, made = Scopes(embedder.identity, brought), Pool(brought, embedder, resources.benchmark.documents)
         same = (one.pool for one in resources.pools.values()
                 if one.everything == everything and one.pool is not None and one.pool.content == made.content)
         pool = next(same, made)
-    searcher: Searcher[Within] = Searcher(pool, retriever.k, recording.pooled(name, scopes))
-    resources.pools[name] = Pooled(pool, searcher, everything, scopes)
+    opened = None if pool is None else Scoped(pool, retriever, resources.aids)
+    searcher: Searcher[Within] = Searcher(opened, retriever.k, recording.pooled(name, scopes, how))
+    resources.pools[name] = Pooled(pool, searcher, everything, scopes, retriever.embeds)
 
 
 def _scopes(benchmark: Benchmark, everything: bool) -> dict[str, Sequence[Chunk]]:

@@ -28,14 +28,14 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
         text=answer.text, refused=answer.refused, refused_as_published=refused_as_published(answer.text),
         cited=answer.cited, invalid_citations=answer.invalid_citations, tagged=answer.tagged, notes=answer.notes,
         evidence=tuple(_stored_passage(passage, view, source_of, database) for passage in answer.evidence),
-        gold_total=view.total, gold_in_view=view.gold_in_view, verdict=None, scores={}, usage=used(answer),
-        trace=stored_trace(answer.trace, database), failure=answer.failure)
+        gold_total=view.total, gold_grades=view.grades, gold_in_view=view.gold_in_view, verdict=None,
+        scores={}, usage=used(answer), trace=stored_trace(answer.trace, database), failure=answer.failure)
 
 
 def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
     """The result with its scores, computed from what is stored of it alone."""
     item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
-    return result.model_copy(update={"scores": score(item, scoring, scheme.groups)})
+    return result.model_copy(update={"scores": score(item, scoring, scheme.groups, scheme.metrics)})
 
 
 def make_record(result: Result, cost: Cost) -> Record:
@@ -60,7 +60,7 @@ def _stored_passage(passage: Passage, view: GoldView, source_of: SourceOf, datab
     return StoredPassage(number=passage.number, chunk=chunk.id, document=chunk.document,
                          source=source_of(chunk.document), format=chunk.format, start=chunk.start, end=chunk.end,
                          pages=chunk.pages, text=database.put_text(chunk.content), gold=view.levels[passage.number],
-                         holds=tuple(sorted(view.hits[passage.number])))
+                         holds=tuple(sorted(view.hits[passage.number])), repeats=passage.number in view.repeats)
 
 
 def _stored_step(step: Step, database: Database) -> StoredStep:

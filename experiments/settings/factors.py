@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -20,9 +19,9 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from documents.types import Format
+from experiments.settings.retrievers import AnyRetriever
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
-from retrieval.settings import IndexSettings
 from strategies.catalogue import reasoning, retrieval
 from strategies.types import Rules
 
@@ -78,12 +77,6 @@ def _known_perturbation(name: str) -> str:
     return str(Perturbation.parse(name))
 
 
-def _without_nul(path: Path) -> Path:
-    if "\0" in str(path):
-        raise ValueError("a path cannot hold the character NUL")
-    return path
-
-
 def by_key(fields: Any) -> Any:
     """The settings, each list under its key and not under the name of its column; ValueError where it has both."""
     if not isinstance(fields, Mapping):
@@ -100,7 +93,6 @@ def _properties_by_column(schema: dict[str, Any]) -> None:
                  for column, key in COLUMNS.items() if key in keys})
 
 
-Place = Annotated[Path, AfterValidator(_without_nul)]
 Distinct = AfterValidator(_distinct)
 Show = Literal["question", "sub_questions"]
 Models = Annotated[list[str], Many, Distinct]
@@ -133,34 +125,6 @@ class Matrix(Closed):
         return by_key(fields)
 
 
-class Dense(Closed):
-    """Dense retrieval.
-
-    Attributes:
-        name: what tables call it; by default `dense@k`.
-        k: chunks per search.
-        index: an index folder made by `ragbed index`; None searches the benchmark's corpus, for which an index is
-            built, or else chunks that its questions bring.
-        over: which chunks, where the benchmark has no corpus: `own`, those of the question that is asked (and those
-            that all share, where it has none), or `all`, those of all its questions.
-        build: how that index is built; of chunks that the questions bring, only its `embedder` counts.
-    """
-
-    kind: Literal["dense"] = "dense"
-    name: str = ""
-    k: int = Field(default=5, ge=1, le=1000)
-    index: Place | None = None
-    over: Literal["own", "all"] = "own"
-    build: IndexSettings = IndexSettings()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _named(cls, fields: Any) -> Any:
-        if isinstance(fields, dict) and not fields.get("name"):
-            return {**fields, "name": f"dense@{fields.get('k', 5)}"}
-        return fields
-
-
 class _Part(Matrix):
     """A part of the matrix: the combinations that have one of the values under every key that is given.
 
@@ -191,7 +155,7 @@ def _form(value: Any) -> str:
     return "name" if isinstance(value, str) else "settings"
 
 
-NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[Dense, Tag("settings")], Discriminator(_form)]
+NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever, Tag("settings")], Discriminator(_form)]
 
 
 class Included(_Part):

@@ -124,9 +124,9 @@ def completed(config: str) -> str:
 
 def explain(error: Any, model: type[BaseModel]) -> str:
     """One line for a pydantic error: the key, what is wrong with it, and the valid keys of a typo."""
-    key = ".".join(str(part) for part in error["loc"]) or "settings"
+    known, place = _keys_at(model, error["loc"][:-1])
+    key = ".".join(map(str, (*place, *error["loc"][-1:]))) or "settings"
     if error["type"] == "extra_forbidden":
-        known = _keys_at(model, error["loc"][:-1])
         return f"unknown setting {key!r}; {_meant(str(error['loc'][-1]), known, model)}there are: {', '.join(known)}"
     return f"{key}: {_in_words(error)}"
 
@@ -134,7 +134,8 @@ def explain(error: Any, model: type[BaseModel]) -> str:
 def _in_words(error: Any) -> str:
     """What is wrong, in the words of a file of settings."""
     kind, given = error["type"], error["input"]
-    if kind == "union_tag_not_found" or (kind == "union_tag_invalid" and given.get("kind") is None):
+    if kind == "union_tag_not_found" or (
+            kind == "union_tag_invalid" and isinstance(given, dict) and given.get("kind") is None):
         return "give its kind, as in {kind: KIND}"
     if kind == "union_tag_invalid":
         return f"no kind is called {error['ctx']['tag']}; there are: {error['ctx']['expected_tags']}"
@@ -147,27 +148,31 @@ def _in_words(error: Any) -> str:
 
 def _meant(key: str, known: Sequence[str], model: type[BaseModel]) -> str:
     """The nearest known key: of those at its place, else of any place."""
-    near = get_close_matches(key, known, 1) or [place for place in _places(model) if place.rpartition(".")[2] == key]
+    elsewhere = dict.fromkeys(place for place in _places(model) if place.rpartition(".")[2] == key)
+    near = get_close_matches(key, known, 1) or list(elsewhere)
     return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
-def _places(model: type[BaseModel]) -> Iterator[str]:
-    """Every setting by its dotted keys."""
+def _places(model: type[BaseModel], above: tuple[type[BaseModel], ...] = ()) -> Iterator[str]:
+    """Every setting by its dotted keys; of retrievers made of others, only the outermost."""
     for name, field in model.model_fields.items():
         key = field.alias or name
         yield key
-        yield from (f"{key}.{below}" for inner in _models_in(field.annotation) for below in _places(inner))
+        yield from (f"{key}.{below}" for inner in _models_in(field.annotation) if inner not in above
+                    for below in _places(inner, (*above, model)))
 
 
-def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
-    """The valid keys of the mapping at a place of an error; a place may name the `kind` of one of several."""
-    models = [model]
+def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> tuple[list[str], list[int | str]]:
+    """The valid keys of the mapping at a place of an error, and the place as a file has it: where one of several kinds
+    is chosen, the error names the kind as if it were a key."""
+    models, keys = [model], list[int | str]()
     for part in place:
         inner = [below for one in models if part in one.model_fields
                  for below in _models_in(one.model_fields[str(part)].annotation)]
         kinds = [one for one in models if "kind" in one.model_fields and one.model_fields["kind"].default == part]
         models = inner or kinds or models
-    return list(dict.fromkeys(field.alias or key for one in models for key, field in one.model_fields.items()))
+        keys += [] if kinds and not inner else [part]
+    return list(dict.fromkeys(field.alias or key for one in models for key, field in one.model_fields.items())), keys
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -11,7 +11,8 @@ import yaml
 
 from documents.errors import SettingsError
 from documents.types import Format
-from experiments.settings.factors import COLUMNS, Dense, Excluded, Included, Show
+from experiments.settings.factors import COLUMNS, Excluded, Included, Show
+from experiments.settings.retrievers import RetrieverFactor, Searched
 from experiments.settings.run import RunSettings
 from retrieval.conditions import Condition
 from strategies.types import Rules
@@ -67,7 +68,7 @@ def models_of(settings: RunSettings) -> list[str]:
     return list(dict.fromkeys(one.model for one in combinations_of(settings)))
 
 
-def retrievers_of(settings: RunSettings) -> list[Dense]:
+def retrievers_of(settings: RunSettings) -> list[RetrieverFactor]:
     """Every retriever that the settings describe, those that an entry of `include` brings last.
 
     Raises:
@@ -76,7 +77,7 @@ def retrievers_of(settings: RunSettings) -> list[Dense]:
     known = {one.name: one for one in settings.retriever}
     for entry in settings.include:
         for one in entry.retriever or ():
-            if isinstance(one, Dense) and known.setdefault(one.name, one) != one:
+            if isinstance(one, Searched) and known.setdefault(one.name, one) != one:
                 raise SettingsError(f"{_named(entry)}: another retriever is called {one.name}; give this "
                                     "one a `name` of its own")
     return list(known.values())

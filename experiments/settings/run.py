@@ -17,7 +17,6 @@ from experiments.metrics.scored import Scoring
 from experiments.settings.budget import Budget
 from experiments.settings.factors import (
     Conditions,
-    Dense,
     Excluded,
     Formats,
     Included,
@@ -26,7 +25,6 @@ from experiments.settings.factors import (
     Matrix,
     Models,
     Perturbations,
-    Place,
     Reasonings,
     Repeats,
     Retrievals,
@@ -35,6 +33,7 @@ from experiments.settings.factors import (
     Shows,
     by_key,
 )
+from experiments.settings.retrievers import AnyRetriever, Place
 from strategies.types import Layout
 
 
@@ -100,7 +99,7 @@ class RunSettings(Matrix):
     models: Models = Field(default=[DEFAULT])
     reasoning: Reasonings = Field(default=["direct"])
     retrieval: Retrievals = Field(default=["once"])
-    retriever: Annotated[list[Dense], Many] = Field(default=[Dense(name="dense@5")])
+    retriever: Annotated[list[AnyRetriever], Many] = Field(default=["dense"], validate_default=True)
     rules: RulesNames = Field(default=["grounded"])
     conditions: Conditions = Field(default=["given"])
     perturbations: Perturbations = Field(default=["none"])
@@ -131,7 +130,7 @@ class RunSettings(Matrix):
         known = BENCHMARKS.get(kind) if isinstance(kind, str) else None
         if known is None:
             return fields
-        fields = {**known.about.settings, **fields}
+        fields = {**known.run_as(fields["benchmark"]), **fields}
         implied = known.about.as_published if fields.get("scoring") == "as-published" else {}
         return {**fields, "benchmark": {**implied, **fields["benchmark"]}}
 

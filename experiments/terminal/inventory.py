@@ -20,9 +20,11 @@ def strategies() -> list[Row]:
 
 def retrievers() -> list[Row]:
     """Kinds of retriever and their settings."""
-    from experiments.settings.factors import Dense
-    return [{"name": "dense", "settings": ", ".join(Dense.model_fields),
-             "does": "nearest chunks by embedding, FAISS flat or HNSW by size"}]
+    from experiments.settings.retrievers import Searched
+    from retrieval.retrievers import KINDS
+    return [{"name": kind.model_fields["kind"].default, "does": (kind.__doc__ or "").strip().splitlines()[0],
+             "settings": ", ".join([*(name for name in kind.model_fields if name != "kind"), *Searched.model_fields])}
+            for kind in KINDS]
 
 
 def benchmarks() -> list[Row]:

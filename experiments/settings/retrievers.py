@@ -1,0 +1,63 @@
+"""Retrievers as a run names them: each kind's own settings, and with them what it searches and how deep."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
+
+from retrieval.kinds import discriminated
+from retrieval.retrievers import KINDS, Kind
+from retrieval.settings import IndexSettings
+
+
+def _without_nul(path: Path) -> Path:
+    if "\0" in str(path):
+        raise ValueError("a path cannot hold the character NUL")
+    return path
+
+
+Place = Annotated[Path, AfterValidator(_without_nul)]
+
+
+class Searched(BaseModel):
+    """What a retriever searches. The settings of its kind stand beside these.
+
+    Attributes:
+        name: what tables call it; by default `KIND@k`.
+        k: chunks per search.
+        index: an index folder made by `ragbed index`; None searches the benchmark's corpus, for which an index is
+            built, or else chunks that its questions bring.
+        over: which chunks, where the benchmark has no corpus: `own`, those of the question that is asked (and those
+            that all share, where it has none), or `all`, those of all its questions.
+        build: how that index is built; of chunks that the questions bring, only its `embedder` counts.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = ""
+    k: int = Field(default=5, ge=1, le=1000)
+    index: Place | None = None
+    over: Literal["own", "all"] = "own"
+    build: IndexSettings = IndexSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, fields: Any) -> Any:
+        fields = {"kind": fields} if isinstance(fields, str) else fields
+        if isinstance(fields, dict) and not fields.get("name"):
+            return {**fields, "name": f"{fields.get('kind', 'dense')}@{fields.get('k', 5)}"}
+        return fields
+
+
+if TYPE_CHECKING:
+    class RetrieverFactor(Searched, Kind):
+        """Any of them."""
+
+    AnyRetriever: TypeAlias = RetrieverFactor
+else:
+    # A retriever without a kind is dense, as runs from before there were others wrote it.
+    FACTORS_OF = [create_model(kind.__name__, __base__=(Searched, kind), __doc__=kind.__doc__, __module__=__name__)
+                  for kind in KINDS]
+    AnyRetriever = discriminated(FACTORS_OF, "dense")
+    RetrieverFactor = Searched
