@@ -10,7 +10,9 @@ from itertools import chain
 from documents.types import Chunk
 from experiments.answers import holds, normalize_answer
 from experiments.evidence.gold import match
+from experiments.evidence.shown import Shown
 from experiments.question import Benchmark, Gold, Question
+from retrieval.mining.drawn import drawn
 from retrieval.perturbations import Perturbation, arranged
 from strategies.types import Passage
 
@@ -70,7 +72,7 @@ class Perturber:
 
     def _negatives(self, change: Perturbation, question: Question, chunks: Sequence[Chunk], gold: Sequence[Gold],
                    seed: int, more: Sequence[Chunk]) -> list[Chunk]:
-        shown = _Shown(chunks)
+        shown = Shown(chunks)
         every = (*question.gold, *gold)
         chosen: list[Chunk] = []
         for chunk in self._candidates(change, question, seed, more):
@@ -90,7 +92,7 @@ class Perturber:
         own = {chunk.document for chunk in question.chunks}
         answers = telling(question)
         rng = random.Random(f"{seed}:{question.id}:negatives")
-        for chunk in chain(_drawn(self._others, rng), _drawn(more, rng)):
+        for chunk in chain(drawn(self._others, rng), drawn(more, rng)):
             if chunk.document not in own and not _tells(chunk, answers):
                 yield chunk
 
@@ -100,25 +102,6 @@ class Perturber:
         found = {chunk.id: chunk for question in self._benchmark.questions
                  for chunk in (*question.given, *question.pool, *question.negatives)}
         return list((found | {chunk.id: chunk for chunk in self._benchmark.shared}).values())
-
-
-class _Shown:
-    """What stands there already: no text twice, nor a part of what is shown."""
-
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
-        self._texts: set[str] = set()
-        self._spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for chunk in chunks:
-            self.add(chunk)
-
-    def lacks(self, chunk: Chunk) -> bool:
-        spans = self._spans.get((chunk.document, chunk.format), ())
-        return chunk.content not in self._texts and not any(
-            chunk.start < end and start < chunk.end for start, end in spans)
-
-    def add(self, chunk: Chunk) -> None:
-        self._texts.add(chunk.content)
-        self._spans.setdefault((chunk.document, chunk.format), []).append((chunk.start, chunk.end))
 
 
 def telling(question: Question) -> tuple[str, ...]:
@@ -135,12 +118,3 @@ def _tells(chunk: Chunk, answers: Collection[str]) -> bool:
     """Whether an answer stands in the chunk."""
     text = normalize_answer(chunk.content) if answers else ""
     return any(holds(text, answer) for answer in answers)
-
-
-def _drawn(chunks: Sequence[Chunk], rng: random.Random) -> Iterator[Chunk]:
-    """All chunks in an order drawn as it is needed: of a large index only some are looked at."""
-    moved: dict[int, int] = {}
-    for at in range(len(chunks)):
-        other = rng.randrange(at, len(chunks))
-        yield chunks[moved.get(other, other)]
-        moved[other] = moved.get(at, at)

@@ -1,0 +1,9 @@
+"""Mining: chunks that are near to a query in one way or another; which of them are left out is the caller's to know."""
+from __future__ import annotations
+
+from retrieval.mining.catalogue import miner_names, open_miner
+from retrieval.mining.nearness import Nearness
+from retrieval.mining.rows import Rows
+from retrieval.mining.types import Asked, Miner
+
+__all__ = ["Asked", "Miner", "Nearness", "Rows", "miner_names", "open_miner"]

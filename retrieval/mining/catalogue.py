@@ -1,0 +1,53 @@
+"""The miners by name."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import TypeAdapter
+
+from documents.errors import SettingsError
+from retrieval.mining.drawn import Drawn
+from retrieval.mining.nearness import Nearness
+from retrieval.mining.rows import Rows
+from retrieval.mining.same_document import SameDocument
+from retrieval.mining.same_name import SameName
+from retrieval.mining.searched import Neighbours
+from retrieval.mining.types import Miner
+from retrieval.retrievers import KINDS, Kind, RetrieverSettings
+from retrieval.types import Aids, Collection
+
+ALONE: Mapping[str, str] = {
+    "same_document": "other chunks of the documents of the gold, nearest first",
+    "entity": "chunks that share a name with the question or its gold, and state another number or year",
+    "random": "chunks drawn by chance"}
+"""Miners that are no retriever, and what each finds."""
+
+
+def miner_names() -> dict[str, str]:
+    """Every miner's name and what it finds: each kind of retriever, with its usual settings, and `ALONE`."""
+    kinds = {str(kind.model_fields["kind"].default): f"what a search by {kind.model_fields['kind'].default} finds"
+             for kind in KINDS if not any(field.is_required() for name, field in kind.model_fields.items())}
+    return {**kinds, **ALONE}
+
+
+def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
+    """The miner of that name over a collection, and what tells it apart from one that finds otherwise.
+
+    Raises:
+        SettingsError: there is none of that name.
+        UserError: a model or package that it needs is not to be had.
+    """
+    if name not in miner_names():
+        raise SettingsError(f"there is no miner {name!r}; there are: {', '.join(miner_names())}")
+    if name == "same_document":
+        return SameDocument(rows, Nearness(rows.collection)), name
+    if name == "entity":
+        return SameName(rows), name
+    if name == "random":
+        return Drawn(rows, seed), f"{name} {seed}"
+    kind: Kind = TypeAdapter(RetrieverSettings).validate_python(name)
+    return _neighbours(name, kind, rows.collection), kind.identity()
+
+
+def _neighbours(name: str, kind: Kind, collection: Collection) -> Neighbours:
+    return Neighbours(name, kind.open(collection, Aids()))

@@ -1,0 +1,28 @@
+"""The rows of a collection by their chunks' ids, and scored rows as hits."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from retrieval.types import Collection, Hit
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What miners need of a collection beside its search; made once for all of them."""
+
+    collection: Collection
+
+    def of_ids(self, ids: Iterable[str]) -> set[int]:
+        """The rows of those of the chunks that the collection holds."""
+        return {self._by_id[id] for id in ids if id in self._by_id}
+
+    def hits(self, scored: Iterable[tuple[int, float]], k: int, name: str) -> list[Hit]:
+        """The `k` rows of the highest score as hits, equal ones by row."""
+        best = sorted(scored, key=lambda one: (-one[1], one[0]))[:k]
+        return [Hit(self.collection.chunks[row], score, rank, name) for rank, (row, score) in enumerate(best, 1)]
+
+    @cached_property
+    def _by_id(self) -> dict[str, int]:
+        return {chunk.id: row for row, chunk in enumerate(self.collection.chunks)}
