@@ -11,8 +11,10 @@ from documents.chunkers.outline import Block, outline, rows
 from documents.chunkers.spans import Piece, Span, after, chunks_of, merged, whole
 from documents.types import Chunk, Document, Format
 
-_BREAKS = (re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre)>\n|<br>"), re.compile(r"[.!?。…]['\"”’)\]]*\s+|[。！？]|\n"),
-           re.compile(r"\s+"))
+BREAKS = (re.compile(r"\n\s*\n|</(?:p|li|tr|dd|dt|pre)>\n|<br>"), re.compile(r"[.!?。…]['\"”’)\]]*\s+|[。！？]|\n"),
+          re.compile(r"\s+"))
+"""Where text is best cut, the first kind before the next: after a paragraph or row, a sentence or line, a word."""
+
 _HEADING = re.compile(r"#{1,6} |<h[1-6]\b")
 _SMALL = 8
 
@@ -107,7 +109,7 @@ class Sections(BaseModel):
             yield start, end
 
     def _cut(self, text: str, start: int, limit: int, format: Format) -> int:
-        for pattern in _BREAKS:
+        for pattern in BREAKS:
             ends = [match.end() for match in pattern.finditer(text, (3 * start + limit) // 4, limit)]
             safe = [end for end in ends[-3:] if whole(text, end, format) == end]
             if safe:

@@ -5,12 +5,13 @@ from retrieval.kinds import discriminated
 from retrieval.retrievers.base import Kind
 from retrieval.retrievers.dense import Dense
 from retrieval.retrievers.diverse import Mmr
+from retrieval.retrievers.expanded import Expanded
 from retrieval.retrievers.fused import Fused
 
-KINDS: tuple[type[Kind], ...] = (Dense, Fused, Mmr)
+KINDS: tuple[type[Kind], ...] = (Dense, Expanded, Fused, Mmr)
 
 RetrieverSettings = discriminated(KINDS)
 for _kind in KINDS:
     _kind.model_rebuild(_types_namespace={"RetrieverSettings": RetrieverSettings})
 
-__all__ = ["KINDS", "Dense", "Fused", "Kind", "Mmr", "RetrieverSettings"]
+__all__ = ["KINDS", "Dense", "Expanded", "Fused", "Kind", "Mmr", "RetrieverSettings"]
