@@ -22,6 +22,7 @@ class Gold:
 
     Attributes:
         document: a document id, or a source path relative to what was indexed.
+        relevance: the judged grade, above 0; stored where it is not 1.
     """
 
     document: str
@@ -30,6 +31,7 @@ class Gold:
     start: int | None = None
     end: int | None = None
     page: int | None = None
+    relevance: Annotated[int, Field(exclude_if=lambda grade: grade == 1)] = 1
 
 
 @dataclass(frozen=True, slots=True)

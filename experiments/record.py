@@ -1,9 +1,10 @@
 """The stored form of one question in one cell: its outcome, answer, scores, cost and trace."""
 from __future__ import annotations
 
+import operator
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents.types import Outcome
 from documents.types import Format
@@ -48,6 +49,7 @@ class StoredPassage(Stored):
     Attributes:
         gold: the level at which it counts as gold evidence; None where it is none.
         holds: places of the gold items that it holds, among the question's distinct ones.
+        repeats: whether it is a further chunk of a document that was found before, where gold is whole documents.
     """
 
     number: int
@@ -61,6 +63,7 @@ class StoredPassage(Stored):
     text: str
     gold: Literal["chunk", "span", "page", "document"] | None = None
     holds: tuple[int, ...] = ()
+    repeats: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class Verdict(Stored):
@@ -104,6 +107,7 @@ class Result(Stored):
 
     Attributes:
         refused: by ragbed's rule; `refused_as_published` by the published substring rule.
+        gold_grades: the relevance of each distinct gold item, where any is not 1; else empty.
         gold_in_view: whether any gold evidence was shown; None where the question has none.
         answerable: whether the benchmark has the question answerable and its gold was not dropped.
         usage: of the answer; `calls` counts the model calls that were asked for, failed ones too.
@@ -125,6 +129,7 @@ class Result(Stored):
     notes: tuple[str, ...]
     evidence: tuple[StoredPassage, ...]
     gold_total: int
+    gold_grades: tuple[int, ...] = Field(default=(), exclude_if=operator.not_)
     gold_in_view: bool | None
     verdict: Verdict | None
     scores: dict[str, float | None]

@@ -31,6 +31,11 @@ class Scheme:
     published: tuple[str, ...] = ()
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics of the columns, each by itself."""
+        return tuple(name for column in self.columns for name in column.split(" / "))
+
+    @property
     def right(self) -> str | None:
         """The metric whose score of 1 means that an answer is right; None where no answer is scored."""
         return next(iter(self.rights), None)

@@ -140,8 +140,11 @@ def test_form_is_counted_over_everything():
 
 
 def test_names_parse_back_and_a_typo_lists_the_valid_ones():
-    names = [metric.shape.replace("@N", "@5") for metric in METRICS.values()]
-    assert {"recall@5", "sub_em@5"} <= set(names)
+    shapes = [metric.shape for metric in METRICS.values()]
+    names = [shape.replace("[@N]", "").replace("@N", "@5") for shape in shapes]
+    assert {"recall@5", "sub_em@5", "mrr"} <= set(names)
+    names += [shape.replace("[@N]", "@10") for shape in shapes if "[@N]" in shape]
+    assert {"mrr@10"} <= set(names)
     assert all(str(metric_named(name)) == name for name in names)
     for wrong in ("recall", "recall@", "recall@0", "recall@05", "recall@x", "em@5", "recall@5@5",
                   "recall@" + "9" * 5000):

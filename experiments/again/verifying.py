@@ -87,13 +87,14 @@ def _readable(folder: RunFolder) -> bool:
 
 
 def _scores(run: Finished) -> Check:
-    """What is stored of each answer, scored again."""
+    """What is stored of each answer, scored again: by the metrics that there were then."""
     again = rescore(run.folder, run.cells, run.scheme, run.settings.scoring)
     wrong, count = [], 0
     for stored, scored in zip(run.folder.results(), again, strict=True):
-        count += len(scored.scores)
+        found = {name: scored.scores.get(name) for name in stored.scores}
+        count += len(found)
         wrong += [f"{stored.question} in cell {stored.cell}: {text}"
-                  for text in differences(stored.scores, scored.scores, "", "in the record", "scored again")]
+                  for text in differences(stored.scores, found, "", "in the record", "scored again")]
     return Check("scores", f"{count} scores of answers against the same answers scored again", tuple(wrong))
 
 

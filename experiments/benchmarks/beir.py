@@ -26,8 +26,6 @@ from experiments.question import Benchmark
 class Beir(Selection):
     """A folder in BEIR's layout: what a search finds, against judged documents.
 
-    A document is relevant or not: where qrels have grades, `ndcg@10` is not that of trec_eval, which weighs by them.
-
     Attributes:
         path: the folder, or `hub:OWNER/NAME`.
         split: which file of `qrels` says what is asked.

@@ -74,7 +74,7 @@ def read_qrels(file: Path) -> Qrels:
 
 
 def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tuple[Question, ...]:
-    """Every query that was judged, with its documents of relevance above 0 as gold.
+    """Every query that was judged, with its documents of relevance above 0 as gold, by their grades.
 
     Raises:
         BenchmarkError: a query has no text.
@@ -82,8 +82,8 @@ def judged_questions(qrels: Qrels, topics: Mapping[str, str], where: Path) -> tu
     unknown = next((query for query in qrels if query not in topics), None)
     if unknown is not None:
         raise BenchmarkError(f"{where}: the query {unknown} is judged, and no topic or query has that id")
-    return tuple(Question(id=query, text=topics[query], answers=(), answerable=True,
-                          gold=tuple(Gold(document) for document, relevance in judged.items() if relevance > 0))
+    return tuple(Question(id=query, text=topics[query], answers=(), answerable=True, gold=tuple(
+        Gold(document, relevance=grade) for document, grade in judged.items() if grade > 0))
                  for query, judged in qrels.items())
 
 

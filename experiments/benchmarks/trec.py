@@ -26,8 +26,6 @@ _TEXT = (".tsv", ".txt")
 class Trec(Selection):
     """A TREC test collection: what a search finds, against judged documents.
 
-    A document is relevant or not: where qrels have grades, `ndcg@10` is not that of trec_eval, which weighs by them.
-
     Attributes:
         path: the file of qrels, or a folder with `qrels.txt`, `topics.tsv` or `queries.jsonl`, and `corpus.jsonl` or a
             folder `corpus`.

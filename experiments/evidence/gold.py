@@ -21,11 +21,17 @@ class GoldView:
         levels: per evidence number, the finest level at which it is gold, or None.
         hits: per evidence number, the indices of the gold items that it holds.
         total: number of distinct gold items, shown or not.
+        grades: their relevance, where any is not 1; else empty.
+        repeats: the evidence numbers of further chunks of a document that was found before, where all gold is whole
+            documents. A ranking of documents goes by the best chunk of each (MaxP: Dai and Callan, "Deeper Text
+            Understanding for IR with Contextual Neural Language Modeling", SIGIR 2019), so they take no rank.
     """
 
     levels: Mapping[int, Level | None]
     hits: Mapping[int, frozenset[int]]
     total: int
+    grades: tuple[int, ...] = ()
+    repeats: frozenset[int] = frozenset()
 
     @property
     def in_view(self) -> frozenset[int]:
@@ -53,15 +59,22 @@ def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: Callable
         source_of: document id to its source path, since a gold item may name either.
     """
     items = distinct(gold)
+    whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
     levels: dict[int, Level | None] = {}
     hits: dict[int, frozenset[int]] = {}
+    repeats: set[int] = set()
+    seen: set[str] = set()
     for passage in evidence:
+        if whole and passage.chunk.document in seen:
+            repeats.add(passage.number)
+        seen.add(passage.chunk.document)
         source = source_of(passage.chunk.document)
         found = {index: level for index, item in enumerate(items)
                  if (level := _level(item, passage.chunk, source)) is not None}
         levels[passage.number] = min(found.values(), key=LEVELS.index, default=None)
         hits[passage.number] = frozenset(found)
-    return GoldView(levels, hits, len(items))
+    grades = tuple(item.relevance for item in items)
+    return GoldView(levels, hits, len(items), grades if set(grades) - {1} else (), frozenset(repeats))
 
 
 def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:

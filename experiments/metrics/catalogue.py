@@ -1,7 +1,7 @@
 """The metrics by name, and scoring one question with those of its benchmark."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
 from documents.errors import SettingsError
@@ -12,6 +12,7 @@ from experiments.metrics.metric import Group, Metric, cut_of, family_of
 from experiments.metrics.points import POINTS
 from experiments.metrics.ranking import RANKING
 from experiments.metrics.scored import Scored, Scores, Scoring
+from experiments.metrics.spans import SPANS
 from experiments.metrics.squad import SQUAD
 from experiments.metrics.steps import STEPS
 from experiments.metrics.support import SUPPORT
@@ -20,7 +21,7 @@ from experiments.scheme import ANSWERS as ANSWERS_SCHEME
 
 GROUPS: MappingProxyType[str, Group] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP, "squad": SQUAD,
-    "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "form": FORM})
+    "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "form": FORM})
 METRICS = MappingProxyType({metric.name: metric for group in GROUPS.values() for metric in group.metrics})
 
 
@@ -33,17 +34,26 @@ def metric_named(name: str) -> Metric:
     metric, cut = METRICS.get(family_of(name)), cut_of(name)
     if metric is not None and cut:
         metric = metric.at(cut)
-    if metric is None or str(metric) != name or metric.cut == 0:
+    if metric is None or str(metric) != name or (metric.cut == 0 and not metric.is_whole):
         known = ", ".join(metric.shape for metric in METRICS.values())
         raise SettingsError(f"unknown metric {name!r}; known are: {known}")
     return metric
 
 
-def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups) -> Scores:
-    """The per-question metrics of the groups by name, in order; None where a metric does not apply."""
+def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups,
+          wanted: Iterable[str] = ()) -> Scores:
+    """The per-question metrics of the groups by name, in order; None where a metric does not apply.
+
+    Args:
+        wanted: names with further cuts of the groups' families, such as `recall@50`.
+    """
     scores: Scores = {}
     for name in groups:
         scores |= GROUPS[name].score(item, scoring)
+    for name in wanted:
+        group = next((GROUPS[one] for one in groups if METRICS[family_of(name)] in GROUPS[one].metrics), None)
+        if name not in scores and cut_of(name) and group is not None and group.at is not None:
+            scores[name] = group.at(item, name)
     return scores
 
 

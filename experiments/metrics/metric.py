@@ -22,6 +22,7 @@ class Metric:
         judged: whether it rests on a judge's grades.
         of_set: whether it is computed of a whole set, and no question has one.
         cut: the number after `@`, of the family of metrics that has one, such as 5 of `recall@5`; 0 names the family.
+        uncut: whether the name of the family is a metric by itself, such as `mrr` beside `mrr@10`.
         low, high: what a question's value is at least and at most; None where it has no bound.
         low_unanswerable: what an unanswerable question's is at least, where that is something else.
     """
@@ -33,17 +34,23 @@ class Metric:
     judged: bool = False
     of_set: bool = False
     cut: int | None = None
+    uncut: bool = False
     low: float = 0.0
     high: float | None = 1.0
     low_unanswerable: float | None = None
 
     def __str__(self) -> str:
-        return self.name if self.cut is None else f"{self.name}@{self.cut}"
+        return self.name if self.cut is None or self.is_whole else f"{self.name}@{self.cut}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is over all that there is, of a family whose others are cut."""
+        return self.uncut and self.cut == 0
 
     @property
     def shape(self) -> str:
-        """The name as lists show it, with `@N` where a number belongs."""
-        return self.name if self.cut is None else f"{self.name}@N"
+        """The name as lists show it, with `@N` where a number belongs, in brackets where it may be left out."""
+        return self.name if self.cut is None else f"{self.name}[@N]" if self.uncut else f"{self.name}@N"
 
     def at(self, cut: int) -> Metric:
         """The metric of the family with that cut; SettingsError where it takes none."""
@@ -82,9 +89,11 @@ class Group:
         derive: the figures of a set that are not the pooled means of their metric, from the means of any metrics;
             without those whose means are not there.
         together: metrics of which `derive` takes the means over the questions that have all of them (`means.among`).
+        at: the value of one question by a printed name with a cut that `score` does not have.
     """
 
     metrics: tuple[Metric, ...]
     score: Callable[[Scored, Scoring], Scores]
     derive: Callable[[Means], Mapping[str, Derived]] = nothing_derived
     together: tuple[str, ...] = ()
+    at: Callable[[Scored, str], float | None] | None = None

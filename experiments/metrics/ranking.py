@@ -5,14 +5,22 @@ its searches. A gold item that several chunks hold is found with the first; the 
 further one, since they bring nothing new. A chunk that holds several items stands for all of them, one after
 another: so a chunk with all the gold, first, scores 1 in every metric. Cuts are of chunks: the first five of
 `recall@5` are five chunks, however many items they hold.
+
+Where all gold is whole documents, the ranking is of documents, each at the rank of its best chunk, and cuts are of
+documents, as in TREC and BEIR.
+
+Relevance may be graded. The gain of an item in `ndcg` is its grade and the discount 1 / log2(rank + 1), as trec_eval's
+`ndcg_cut` has it (Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20, 2002); no
+power of two is taken. All other metrics take every item of the gold as relevant.
 """
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from experiments.metrics.metric import Group, Metric
+from experiments.metrics.metric import Group, Metric, cut_of, family_of
 from experiments.metrics.scored import Scored, Scores, Scoring
 
 if TYPE_CHECKING:
@@ -20,22 +28,42 @@ if TYPE_CHECKING:
 
 _OVER = "questions with gold whose evidence was searched for"
 _DEEPEST = 1_000_000  # a recall of all that stands in a ranking
-_NAMES = ("recall@5", "recall@10", "ndcg@10", "mrr", "map")
+_NAMES = ("recall@5", "recall@10", "recall@100", "precision@5", "ndcg@10", "mrr", "mrr@10", "map")
+
+Grades = tuple[int, ...]
 
 
 def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
     """0 where nothing was found, a failure included; None for evidence that was placed, and without gold labels."""
-    if not item.searched or not item.gold_total:
+    if not _applies(item):
         return dict.fromkeys(_NAMES)
-    return dict(_figures(new_items(item), item.gold_total))
+    return dict(_figures(new_items(item), _ideal(item), _NAMES))
 
 
-def new_items(item: Scored) -> tuple[int, ...]:
-    """How many gold items each chunk of the evidence is the first to hold, in order, up to the last that holds any."""
+def ranking_at(item: Scored, name: str) -> float | None:
+    """As `ranking`, by a name with any cut."""
+    return _figures(new_items(item), _ideal(item), (name,))[name] if _applies(item) else None
+
+
+def _applies(item: Scored) -> bool:
+    return item.searched and bool(item.gold_total)
+
+
+def _ideal(item: Scored) -> Grades:
+    return tuple(sorted(item.grades or (1,) * item.gold_total, reverse=True))
+
+
+def new_items(item: Scored) -> tuple[Grades, ...]:
+    """The grades of the gold items that each rank is the first to hold, in order, up to the last that holds any.
+
+    A rank is a chunk; or a document, where gold is whole documents.
+    """
     seen: set[int] = set()
-    new = []
-    for held in item.hits.values():
-        new.append(len(seen.union(held)) - len(seen))
+    new: list[Grades] = []
+    for number, held in item.hits.items():
+        if number in item.repeats:
+            continue
+        new.append(tuple(item.grades[one] if item.grades else 1 for one in sorted(set(held) - seen)))
         seen.update(held)
     while new and not new[-1]:
         new.pop()
@@ -43,39 +71,59 @@ def new_items(item: Scored) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=16384)
-def _figures(new: tuple[int, ...], total: int) -> MappingProxyType[str, float]:
-    run = [*_items(new[:5], "5"), *_items(new[:10], "10"), *_items(new, "all")]
-    found = {(one.query_id, str(one.measure)): float(one.value) for one in _evaluator(total).iter_calc(run)}
-    deep = f"R@{_DEEPEST}"
-    return MappingProxyType({
-        "recall@5": found["5", deep], "recall@10": found["10", deep], "ndcg@10": found["10", "nDCG@10"],
-        "mrr": found["all", "RR"], "map": found["all", "AP"]})
+def _figures(new: tuple[Grades, ...], ideal: Grades, names: tuple[str, ...]) -> MappingProxyType[str, float]:
+    cuts = tuple(dict.fromkeys(map(cut_of, names)))
+    run = [one for cut in cuts for one in _items(new[:cut or None], str(cut))]
+    found = {(one.query_id, str(one.measure)): float(one.value) for one in _evaluator(ideal, cuts).iter_calc(run)}
+    return MappingProxyType({name: _figure(name, found, new) for name in names})
+
+
+def _figure(name: str, found: dict[tuple[str, str], float], new: Sequence[Grades]) -> float:
+    family, cut = family_of(name), cut_of(name)
+    if family == "precision":  # of ranks that bring gold: one with several items is one of them
+        return sum(map(bool, new[:cut])) / cut
+    measure = {"recall": f"R@{_DEEPEST}", "ndcg": f"nDCG@{cut}", "mrr": "RR", "map": "AP"}[family]
+    return found[str(cut), measure]
 
 
 @lru_cache(maxsize=256)
-def _evaluator(total: int) -> Evaluator:
-    """Of three rankings of the same gold items. Making one costs fifty times what a ranking does."""
+def _evaluator(ideal: Grades, cuts: tuple[int, ...]) -> Evaluator:
+    """Of a ranking of the same gold items for each cut, 0 for none. Making one costs fifty times what a ranking does.
+
+    Args:
+        ideal: the grades of all gold items.
+    """
     import ir_measures
     from ir_measures import AP, RR, R, nDCG
 
-    gold = [ir_measures.Qrel(query, str(item), 1) for query in ("5", "10", "all") for item in range(total)]
-    return ir_measures.evaluator([R @ _DEEPEST, nDCG @ 10, RR, AP], gold)
+    gold = [ir_measures.Qrel(str(cut), name, grade) for cut in cuts
+            for grade, name in zip(ideal, _names(ideal), strict=True)]
+    return ir_measures.evaluator([R @ _DEEPEST, RR, AP, *(nDCG @ cut for cut in cuts if cut)], gold)
 
 
-def _items(new: tuple[int, ...], query: str) -> list[ScoredDoc]:
-    """The ranking: gold items by number as they are found, a miss for each chunk that brings none."""
+def _names(grades: Grades) -> Iterator[str]:
+    """A name for each item, by its grade and how many of that grade went before."""
+    count: dict[int, int] = {}
+    for grade in grades:
+        yield f"{grade} {count.setdefault(grade, 0)}"
+        count[grade] += 1
+
+
+def _items(new: Sequence[Grades], query: str) -> list[ScoredDoc]:
+    """The ranking: gold items by name as they are found, a miss for each rank that brings none."""
     import ir_measures
 
-    found = 0
-    ranked = []
-    for place, held in enumerate(new):
-        ranked += [str(found + at) for at in range(held)] or [f"miss {place}"]
-        found += held
+    names = _names(tuple(grade for grades in new for grade in grades))
+    ranked = [name for place, grades in enumerate(new) for name in (
+        [next(names) for _ in grades] or [f"miss {place}"])]
     return [ir_measures.ScoredDoc(query, name, -float(rank)) for rank, name in enumerate(ranked)]
 
 
 RANKING = Group((
-    Metric("recall", "share of the gold among the first N chunks found; N is 5 and 10", _OVER, cut=0),
-    Metric("ndcg", "normalised discounted cumulative gain of the first N chunks found; N is 10", _OVER, cut=0),
-    Metric("mrr", "1 over the rank of the first gold item found", _OVER),
-    Metric("map", "average precision over the gold items", _OVER)), ranking)
+    Metric("recall", "share of the gold among the first N found; in every record for 5, 10 and 100", _OVER, cut=0),
+    Metric("precision", "share of the first N found that bring gold; in every record for 5", _OVER, cut=0),
+    Metric("ndcg", "normalised discounted cumulative gain of the first N found, gains being the grades; in every "
+                   "record for 10", _OVER, cut=0),
+    Metric("mrr", "1 over the rank of the first gold item found, among all that was found, or the first N", _OVER,
+           cut=0, uncut=True),
+    Metric("map", "average precision over the gold items", _OVER)), ranking, at=ranking_at)

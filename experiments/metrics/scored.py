@@ -1,13 +1,13 @@
 """What metrics see of one question in one cell."""
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agents.types import Outcome
-from experiments.question import Question
-from experiments.record import Grade, Result, StoredStep, Verdict
+from experiments.question import Gold, Question
+from experiments.record import Grade, Result, StoredPassage, StoredStep, Verdict
 from strategies.choice import Options, is_only_choice
 from strategies.reading import outside_answer
 from strategies.types import Rules
@@ -25,6 +25,15 @@ class Sub:
     outcome: Outcome
     text: str
     answer: str
+
+
+class Extent(NamedTuple):
+    """Characters of a document's rendering, from `start` up to `end`, in code points."""
+
+    document: str
+    format: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,10 @@ class Scored:
             applies.
         separators: whether the documents were shown with numbers; without, there are no citations.
         searched: whether the evidence was searched for, rather than placed.
+        grades: of the gold items, in their order; empty where all have the relevance 1.
+        repeats: evidence numbers of further chunks of a document, where gold is whole documents; see `GoldView`.
+        found: where the evidence stands, in the order in which it was found.
+        marked: where the gold stands, where all of it is spans of characters; else empty.
     """
 
     outcome: Outcome
@@ -73,6 +86,10 @@ class Scored:
     rules: Rules = "grounded"
     separators: bool = True
     searched: bool = False
+    grades: tuple[int, ...] = ()
+    repeats: frozenset[int] = frozenset()
+    found: tuple[Extent, ...] = ()
+    marked: tuple[Extent, ...] = ()
 
     @property
     def cites(self) -> bool:
@@ -93,6 +110,7 @@ def may_refuse(rules: Rules) -> bool:
 def scored_of(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
     """The material of a finished record, without its evidence's texts and without a model."""
     verdict = result.verdict or (_UNASKED_REFUSAL if result.refused else Verdict(judge=""))
+    marked = _marked(question.gold)
     return Scored(
         outcome=result.outcome, answerable=result.answerable, text=result.text, refused=result.refused,
         tagged=result.tagged, answers=question.answers, options=question.options, grade=verdict.grade,
@@ -102,7 +120,23 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
                    for sub, answer in zip(result.subs, question.sub_answers, strict=bool(result.subs))),
         cited=result.cited, invalid=result.invalid_citations,
         hits={passage.number: passage.holds for passage in result.evidence}, gold_total=result.gold_total,
-        gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched)
+        gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched,
+        grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.evidence if passage.repeats),
+        found=_found(result.evidence, marked) if marked else (), marked=marked)
+
+
+def _marked(gold: Sequence[Gold]) -> tuple[Extent, ...]:
+    """The spans of the gold; none where any of it is no span."""
+    spans = [Extent(item.document, item.format, item.start, item.end) for item in gold
+             if item.format is not None and item.start is not None and item.end is not None]
+    return tuple(spans) if len(spans) == len(gold) else ()
+
+
+def _found(evidence: Sequence[StoredPassage], marked: Sequence[Extent]) -> tuple[Extent, ...]:
+    """The spans of the evidence, its documents called as the gold calls them: by their id or by their source."""
+    named = {extent.document for extent in marked}
+    return tuple(Extent(one.source if one.source in named else one.document, one.format, one.start, one.end)
+                 for one in evidence)
 
 
 def reasoning_of(result: Result, options: Options) -> str:
