@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.types import Cost
-from documents.errors import CallError, CallTimeout, CallTooLong
+from documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
 from strategies.types import Failure, Reply, Usage
 
 
@@ -49,6 +49,12 @@ def failure_of(error: CallError) -> Failure:
     if isinstance(error, CallTimeout):
         return Failure("timeout", str(error))
     return Failure("too_long" if isinstance(error, CallTooLong) else error.kind, str(error))
+
+
+def error_of(failure: Failure, attempts: int) -> CallError:
+    """The inverse of `failure_of`, for those who raise what they were given."""
+    kinds = {"timeout": CallTimeout, "too_long": CallTooLong, "replay_miss": ReplayMiss}
+    return kinds.get(failure.kind, CallError)(failure.message, failure.kind, attempts)
 
 
 def outcome_to_json(outcome: Reply | Failure) -> dict[str, Any]:

@@ -35,19 +35,20 @@ class ModelFolder:
     identity: str
 
 
-def find_model(name: str) -> ModelFolder:
+def find_model(name: str, what: str = "embedding model") -> ModelFolder:
     """The model of that name: a local folder, one below `RAGBED_MODELS`, one that was pulled, the hub's cache, the
     packaged copy.
 
     Args:
         name: a folder, or the hub's `owner/name`; without an owner it means `sentence-transformers/name`.
+        what: what to call it where it was not found.
 
     Raises:
         ModelError: the model is nowhere, or its files are not what they should be.
     """
     path = _folder(name) or _cached(name) or _packaged(name)
     if path is None:
-        raise ModelError(f"embedding model {name} was not found: {_advice(name)}")
+        raise ModelError(f"{what} {name} was not found: {_advice(name)}")
     return ModelFolder(name, path, _identity(path))
 
 

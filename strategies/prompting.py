@@ -41,6 +41,24 @@ def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
     return _FIELD.sub(lambda field: fields[field.group(1)], text)
 
 
+def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
+    """As `fill_text`, for fields that strangers wrote, each between marks such as `<passage>` on lines of their own.
+
+    No mark of the text begins or ends in a field, such as `</passage>` in a passage, which would put what follows it
+    among the instructions: its `<` becomes `(`, in any case and spacing.
+    """
+    marks = _marks(text)
+    inside = {field: marks.sub("(", value) for field, value in fields.items()} if marks else fields
+    return fill_text(text, name, inside)
+
+
+@cache
+def _marks(text: str) -> re.Pattern[str] | None:
+    """Finds the `<` of the marks between which a text has its material; None where it has none."""
+    names = [mark.replace("_", r"[\s_-]*") for mark in re.findall(r"^</(\w+)>$", text, re.MULTILINE)]
+    return re.compile(rf"[<＜](?=[\s/／]*(?:{'|'.join(names)})(?!\w))", re.IGNORECASE) if names else None
+
+
 @cache
 def prompts_hash() -> str:
     """One hash over every prompt file, for the record of a run."""

@@ -10,7 +10,7 @@ from importlib import resources
 from documents.types import digest
 from experiments.judges.types import Graded
 from experiments.record import Verdict
-from strategies.prompting import fill_text
+from strategies.prompting import fill_framed
 from strategies.types import Failure, Generate, Reply
 
 # Ends with the material to grade, or with why there is none.
@@ -52,24 +52,12 @@ def template(name: str) -> str:
 
 
 def fill(name: str, fields: Mapping[str, str]) -> str:
-    """The template with its fields filled in, in which no mark of the template begins or ends.
-
-    Such as `</predicted_answer>` in an answer, which would put what follows it among the judge's instructions: its `<`
-    becomes `(`, in any case and spacing.
+    """The template with its fields filled in, none of which ends its frame.
 
     Raises:
         KeyError: the fields are not those that the template has.
     """
-    marks = _marks(name)
-    inside = {field: marks.sub("(", text) for field, text in fields.items()} if marks else fields
-    return fill_text(template(name), f"{name} of the judge", inside)
-
-
-@cache
-def _marks(name: str) -> re.Pattern[str] | None:
-    """Finds the `<` of the marks between which the template has its material; None where it has none."""
-    names = [mark.replace("_", r"[\s_-]*") for mark in re.findall(r"^</(\w+)>$", template(name), re.MULTILINE)]
-    return re.compile(rf"[<＜](?=[\s/／]*(?:{'|'.join(names)})(?!\w))", re.IGNORECASE) if names else None
+    return fill_framed(template(name), f"{name} of the judge", fields)
 
 
 @cache

@@ -7,11 +7,12 @@ from retrieval.retrievers.dense import Dense
 from retrieval.retrievers.diverse import Mmr
 from retrieval.retrievers.expanded import Expanded
 from retrieval.retrievers.fused import Fused
+from retrieval.retrievers.reranked import Reranked
 
-KINDS: tuple[type[Kind], ...] = (Dense, Expanded, Fused, Mmr)
+KINDS: tuple[type[Kind], ...] = (Dense, Expanded, Fused, Mmr, Reranked)
 
 RetrieverSettings = discriminated(KINDS)
 for _kind in KINDS:
     _kind.model_rebuild(_types_namespace={"RetrieverSettings": RetrieverSettings})
 
-__all__ = ["KINDS", "Dense", "Expanded", "Fused", "Kind", "Mmr", "RetrieverSettings"]
+__all__ = ["KINDS", "Dense", "Expanded", "Fused", "Kind", "Mmr", "Reranked", "RetrieverSettings"]

@@ -1,0 +1,173 @@
+"""Relevance judges: models that grade passages for a reranker, which waits in a thread of its own."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from agents.asked import error_of
+from agents.journal import Journal
+from agents.model import Model
+from agents.models import open_model
+from agents.settings import Limits, ModelSettings
+from agents.types import Cost
+from agents.window import in_window
+from documents.errors import CallError
+from retrieval.rerankers.judge import LOWEST, Grade, Judge, judges_of, read_grade, template
+from retrieval.types import Aids
+from strategies.prompting import fill_framed
+from strategies.reading import outside_think
+from strategies.types import Failure, Generate, Message, Reply, Usage
+
+Pair = tuple[str, str]
+Value = TypeVar("Value")
+
+_LOOKS = 0.5
+"""Seconds between looks at whether the event loop is still there: waiting for one that has gone would never end."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What judging took.
+
+    Attributes:
+        graded: passages, those with an unreadable reply included.
+        unreadable: passages that got the lowest grade because both replies about them could not be read.
+    """
+
+    graded: int = 0
+    unreadable: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+
+
+class RelevanceJudge:
+    """Grades each passage by one call, and asks once more where the reply cannot be read.
+
+    A passage whose second reply cannot be read either has the lowest grade, and is counted. A call that fails is no
+    grade: no further passage is asked about, and the failure is raised.
+
+    Args:
+        model: whose journal keeps the calls.
+        loop: runs the calls; the judge is used from other threads.
+        seconds: deadline of one passage, with both calls.
+        at_once: passages that are asked about at a time; more would only queue before the calls of questions.
+    """
+
+    def __init__(self, model: Model, settings: Judge, loop: asyncio.AbstractEventLoop, seconds: float = 900.0,
+                 at_once: int = 16) -> None:
+        self.model = model
+        self.tally = Tally()
+        self._settings, self._loop, self._seconds, self._at_once = settings, loop, seconds, at_once
+
+    def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
+        """The grade of each text, from 0 to 3. Blocks, and must not be called on the loop's own thread.
+
+        Raises:
+            CallError: a call failed for good.
+            ModelError: every call would fail.
+        """
+        pairs = [[(query, text) for text in own] for query, own in zip(queries, texts, strict=True)]
+        grades = self._wait(self._graded(list(dict.fromkeys(pair for own in pairs for pair in own))))
+        return [[float(grades[pair]) for pair in own] for own in pairs]
+
+    def _wait(self, work: Coroutine[Any, Any, Value]) -> Value:
+        future: Future[Value] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        while True:
+            try:
+                return future.result(_LOOKS)
+            except TimeoutError:
+                if not future.done() and not self._loop.is_running():
+                    raise CallError("the event loop that asks the judge has ended", "cancelled", 0) from None
+
+    async def _graded(self, pairs: Sequence[Pair]) -> dict[Pair, Grade]:
+        grades: dict[Pair, Grade] = {}
+        failed: dict[Pair, CallError] = {}
+
+        def until_one_fails() -> Iterator[Pair]:
+            for pair in pairs:
+                if failed:
+                    return
+                yield pair
+
+        async def grade(pair: Pair) -> None:
+            try:
+                grades[pair] = await self._grade(*pair)
+            except CallError as error:  # those under way may end, and are kept by the journal
+                failed[pair] = error
+
+        await in_window(until_one_fails(), self._at_once, grade)
+        if failed:
+            raise failed[min(failed, key=pairs.index)]
+        return grades
+
+    async def _grade(self, query: str, passage: str) -> Grade:
+        messages: tuple[Message, ...] = (Message("user", self._prompt(query, passage)),)
+        deadline = time.monotonic() + self._seconds
+        self.tally.graded += 1
+        for purpose in ("relevance", "relevance_repair"):
+            reply = await self._ask(Generate(messages, purpose, max_tokens=self._settings.max_tokens), deadline)
+            cut = reply.finish_reason == "length"
+            grade = None if cut else read_grade(outside_think(reply.text))
+            if grade is not None:
+                return grade
+            messages += (Message("assistant", (reply.text or "(empty)",)),
+                         Message("user", (template("relevance_repair"),)))
+        self.tally.unreadable += 1
+        return LOWEST
+
+    async def _ask(self, action: Generate, deadline: float) -> Reply:
+        asked = await self.model.ask(action, deadline)
+        self.tally.cost += asked.cost
+        if isinstance(asked.outcome, Failure):
+            self.tally.usage += Usage(calls=1)
+            raise error_of(asked.outcome, asked.attempts)
+        self.tally.usage += asked.outcome.usage
+        return asked.outcome
+
+    def _prompt(self, query: str, passage: str) -> tuple[str, str]:
+        """The instructions, which all prompts share, and the material."""
+        text, name = template("relevance"), "relevance"
+        first = text.index("<query>")
+        return text[:first], fill_framed(text[first:], name, {"query": query, "passage": passage})
+
+
+class RelevanceJudges:
+    """Makes one judge of each settings, however many retrievers it serves. Made on the loop that runs the calls.
+
+    Args:
+        model: a model by its name, with the journal that keeps its calls.
+
+    Attributes:
+        opened: those that were asked for.
+    """
+
+    def __init__(self, model: Callable[[str], Model], limits: Limits | None = None) -> None:
+        self.opened: dict[Judge, RelevanceJudge] = {}
+        self._model, self._limits, self._loop = model, limits or Limits(), asyncio.get_running_loop()
+
+    def __call__(self, settings: Judge) -> RelevanceJudge:
+        if settings not in self.opened:
+            model = self._model(settings.model)
+            self.opened[settings] = RelevanceJudge(model, settings, self._loop, self._limits.seconds)
+        return self.opened[settings]
+
+
+@contextlib.asynccontextmanager
+async def open_aids(retriever: BaseModel, settings: ModelSettings, limits: Limits | None = None) -> AsyncIterator[Aids]:
+    """What a retriever of such settings needs beside a collection, without a journal: the models of its judges.
+
+    Raises:
+        ModelError: a model cannot be opened.
+    """
+    most = (limits or Limits()).max_tokens
+    async with contextlib.AsyncExitStack() as stack:
+        models = {name: Model(await stack.enter_async_context(open_model(name, settings)), Journal(None), most)
+                  for name in dict.fromkeys(judge.model for judge in judges_of(retriever))}
+        yield Aids(RelevanceJudges(models.__getitem__, limits))

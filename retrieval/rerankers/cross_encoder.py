@@ -1,0 +1,134 @@
+"""Cross-encoders: a model that reads query and passage together."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cache, cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal
+
+from documents.errors import ModelError
+from documents.types import digest
+from retrieval.files import remembered_sha256
+from retrieval.models import ModelFolder, find_model
+from retrieval.rerankers.base import Reranker
+from retrieval.rerankers.loading import WHAT, Precision, loading, options, tokenizer_of
+from retrieval.types import Aids
+from retrieval.windows import cut
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+    from tokenizers import Tokenizer
+
+    from retrieval.embedder import Matrix
+
+BATCH = 16
+_WINDOW = 512  # of a model that does not say how much it reads
+
+
+class CrossEncoding(Reranker):
+    """The score that a cross-encoder of sentence-transformers gives a query and a passage, read together.
+
+    A passage that does not fit the model's window beside the query is read by windows, and has the highest of their
+    scores (MaxP: Dai and Callan, "Deeper Text Understanding for IR with Contextual Neural Language Modeling", SIGIR
+    2019). A query is read as far as half of the window. Scores are what the model's last layer gives, before any
+    sigmoid, which would make equals of the best.
+
+    Attributes:
+        model: a folder, or the hub's name, found as embedders are; never fetched.
+        precision: of the model's computation.
+    """
+
+    kind: Literal["cross_encoder"] = "cross_encoder"
+    model: str = "cross-encoder/ms-marco-MiniLM-L6-v2"
+    precision: Precision = "float32"
+
+    def open(self, aids: Aids) -> CrossScorer:
+        return cross_scorer(find_model(self.model, WHAT), self.precision)
+
+    def identity(self) -> str:
+        folder = find_model(self.model, WHAT)
+        config = remembered_sha256(folder.path / "config.json")
+        return f"cross_encoder {digest(self.precision, folder.identity, config)}"
+
+
+@cache
+def cross_scorer(folder: ModelFolder, precision: Precision) -> CrossScorer:
+    """One for all retrievers that use the model."""
+    return CrossScorer(folder, precision)
+
+
+class CrossScorer:
+    """Scores passages by a cross-encoder on the processor. The model is loaded at the first; thread-safe."""
+
+    def __init__(self, folder: ModelFolder, precision: Precision = "float32") -> None:
+        self._folder, self._precision = folder, precision
+        self._lock = threading.RLock()
+
+    def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Any real numbers; pairs of about a length are read together.
+
+        Raises:
+            ModelError: the model cannot be loaded, or is a classifier of several classes.
+        """
+        with self._lock:
+            pairs: list[tuple[str, str]] = []
+            windows: list[int] = []
+            for query, own in zip(queries, texts, strict=True):
+                asked, pieces = self._pieces(query, own)
+                pairs += [(asked, piece) for cuts in pieces for piece in cuts]
+                windows += map(len, pieces)
+            best = iter(_highest(self._predicted(pairs), windows))
+        return [[next(best) for _ in own] for own in texts]
+
+    def _pieces(self, query: str, texts: Sequence[str]) -> tuple[str, list[list[str]]]:
+        """The query, and each text, as far as they are read at once."""
+        if not texts:
+            return query, []
+        room = self._room
+        asked = query[:cut(self._tokenizer, [query], max(room // 2, 1))[0][0][1]]
+        left = room - len(self._tokenizer.encode(asked, add_special_tokens=False).ids)
+        spans = cut(self._tokenizer, texts, left)
+        return asked, [[text[start:end] for start, end in cuts] for text, cuts in zip(texts, spans, strict=True)]
+
+    def _predicted(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        import torch
+
+        if not pairs:
+            return []
+        scores: Matrix = self._model.predict(list(pairs), batch_size=BATCH, show_progress_bar=False,
+                                             activation_fn=torch.nn.Identity())
+        found: list[float] = scores.tolist()
+        return found
+
+    @cached_property
+    def _room(self) -> int:
+        """The tokens of query and passage that are read at once."""
+        model: Any = self._model
+        prompt = model.prompts.get(model.default_prompt_name) or ""
+        taken = model.tokenizer.num_special_tokens_to_add(pair=True) + \
+            len(self._tokenizer.encode(prompt, add_special_tokens=False).ids)
+        room: int = (model.max_seq_length or _WINDOW) - taken
+        if room < 2:
+            raise ModelError(f"{self._folder.name} reads {model.max_seq_length} tokens: too few for a pair of texts")
+        return room
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return tokenizer_of(self._model, self._folder.name)
+
+    @cached_property
+    def _model(self) -> CrossEncoder:
+        from sentence_transformers import CrossEncoder
+
+        with loading(self._folder) as path:
+            model: CrossEncoder = CrossEncoder(path, **options(self._precision))
+        if model.num_labels != 1:
+            raise ModelError(f"{self._folder.name} tells {model.num_labels} classes apart: a reranker gives one score")
+        return model
+
+
+def _highest(scores: Sequence[float], windows: Sequence[int]) -> list[float]:
+    """The highest score of each passage, of so many windows."""
+    ends = list(accumulate(windows))
+    return [max(scores[end - count:end]) for end, count in zip(ends, windows, strict=True)]

@@ -1,0 +1,121 @@
+"""Token vectors of texts, by models with one vector a token."""
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+from documents.types import digest
+from retrieval.models import ModelFolder
+from retrieval.rerankers.loading import Precision, loading, options, tokenizer_of
+from retrieval.windows import cut
+
+if TYPE_CHECKING:
+    from sentence_transformers import MultiVectorEncoder
+    from tokenizers import Tokenizer
+
+    from retrieval.embedder import Matrix
+
+BATCH = 16
+KEPT = 512 << 20
+"""Bytes of token vectors of passages that are kept in memory; with 384 numbers a token some 2,700 abstracts."""
+_MULTI = {"MultiVectorEncoder", "ColBERT"}
+
+
+@cache
+def token_vectors(folder: ModelFolder, precision: Precision) -> TokenVectors:
+    """The token vectors of a model: one for all retrievers that use it, so that they share what is kept."""
+    return TokenVectors(folder, precision)
+
+
+class TokenVectors:
+    """Unit vectors of the tokens of texts, by a model on the processor.
+
+    Those of passages are kept in half precision, the latest `kept` bytes of them, and rounded to it also where
+    they were just computed, so that a score does not depend on what is kept. Thread-safe.
+    """
+
+    def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = KEPT) -> None:
+        self._folder, self._precision, self._room = folder, precision, kept
+        self._kept: OrderedDict[str, Matrix] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.RLock()
+
+    def queries(self, texts: Sequence[str]) -> list[Matrix]:
+        """For each query an array of shape (tokens, dimension), float32; what is longer than the window is cut."""
+        with self._lock:
+            return list(self._model.encode_query(list(texts), batch_size=BATCH, show_progress_bar=False,
+                                                 convert_to_numpy=True))
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        """For each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows."""
+        with self._lock:
+            keys = [digest(text) for text in texts]
+            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._kept}
+            found = dict(zip(missing, self._embedded(list(missing.values())), strict=True))
+            found |= {key: self._kept[key] for key in keys if key not in found}
+            for key in keys:
+                self._keep(key, found[key])
+        return [found[key] for key in keys]
+
+    def _keep(self, key: str, vectors: Matrix) -> None:
+        if key not in self._kept:
+            self._kept[key] = vectors
+            self._bytes += vectors.nbytes
+        self._kept.move_to_end(key)
+        while self._bytes > self._room:
+            self._bytes -= self._kept.popitem(last=False)[1].nbytes
+
+    def _embedded(self, texts: Sequence[str]) -> list[Matrix]:
+        import numpy as np
+
+        spans = cut(self._tokenizer, texts, self._window)
+        pieces = [text[start:end] for text, cuts in zip(texts, spans, strict=True) for start, end in cuts]
+        vectors = iter(self._model.encode_document(pieces, batch_size=BATCH, show_progress_bar=False,
+                                                   convert_to_numpy=True)) if pieces else iter(())
+        return [np.concatenate([next(vectors) for _ in cuts]).astype(np.float16) for cuts in spans]
+
+    @cached_property
+    def _window(self) -> int:
+        """The tokens of a passage that are read at once, without the special ones and the prompt."""
+        model: Any = self._model
+        longest = min(size for size in (model.max_seq_length, model[0].document_length, 512 * 64) if size)
+        prompt = self._tokenizer.encode(model.prompts.get("document") or "", add_special_tokens=False)
+        return int(max(longest - model.tokenizer.num_special_tokens_to_add(pair=False) - len(prompt.ids), 1))
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return tokenizer_of(self._model, self._folder.name)
+
+    @cached_property
+    def _model(self) -> MultiVectorEncoder:
+        with loading(self._folder) as path:
+            return _trained(path, self._precision) if _is_multi(self._folder) else _made(path, self._precision)
+
+
+def _is_multi(folder: ModelFolder) -> bool:
+    """Whether the model was saved as one of several vectors a text."""
+    saved, config = (json.loads(file.read_bytes()) if file.is_file() else {} for file in (
+        folder.path / "config_sentence_transformers.json", folder.path / "config.json"))
+    return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
+
+
+def _trained(path: str, precision: Precision) -> MultiVectorEncoder:
+    from sentence_transformers import MultiVectorEncoder
+
+    return MultiVectorEncoder(path, **options(precision))
+
+
+def _made(path: str, precision: Precision) -> MultiVectorEncoder:
+    """Of a model with one vector a text: its layers without the pooling, and what is compared left in."""
+    from sentence_transformers import MultiVectorEncoder, SentenceTransformer
+    from sentence_transformers.base.modules import Normalize
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+
+    model = SentenceTransformer(path, **options(precision))
+    modules = [model[0], MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
+    return MultiVectorEncoder(modules=modules, device="cpu",
+                              prompts={name: text for name, text in model.prompts.items() if text})

@@ -1,0 +1,85 @@
+"""Reranked retrieval: what one retriever finds, in the order of a slower and closer look at each passage."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from documents.types import digest
+from retrieval.hits import DECIMALS, scaled
+from retrieval.rerankers import Reranker, RerankerSettings
+from retrieval.retrievers.base import Kind
+from retrieval.types import Aids, Collection, Hit, Retriever, Scorer
+
+if TYPE_CHECKING:
+    from retrieval.retrievers.base import RetrieverSettings
+
+
+class Reranked(Kind):
+    """The `depth` best of one retriever, put into the order of a reranker's scores.
+
+    A passage is scored by its content, which is what prompts show of it. Hits carry the reranker's score; where it is
+    equal, the order of before stays.
+
+    Attributes:
+        of: what finds the candidates.
+        by: what scores them.
+        depth: candidates of each query; never fewer than are asked for.
+        weight: of the reranker's score in the final one. Below 1 the rest is the first retriever's, both moved to 0..1
+            by the least and the highest score among the candidates of the query.
+    """
+
+    kind: Literal["reranked"] = "reranked"
+    of: RetrieverSettings = Field("fused", validate_default=True)
+    by: RerankerSettings = Field("late_interaction", validate_default=True)
+    depth: int = Field(50, ge=1)
+    weight: float = Field(1.0, gt=0, le=1)
+
+    @property
+    def embeds(self) -> bool:
+        return self.of.embeds
+
+    def open(self, collection: Collection, aids: Aids) -> RerankedRetriever:
+        by: Reranker = self.by
+        return RerankedRetriever(self.of.open(collection, aids), by.open(aids), self)
+
+    def identity(self) -> str:
+        by: Reranker = self.by
+        return f"reranked {digest(str(self.depth), str(self.weight), self.of.identity(), by.identity())}"
+
+
+@dataclass(frozen=True, slots=True)
+class RerankedRetriever:
+    """Reranks what `first` finds. `found_by` says what found a chunk and at which rank: `late_interaction(dense 7)`."""
+
+    first: Retriever
+    scorer: Scorer
+    settings: Reranked
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Raises what searching and scoring raise."""
+        if k < 1 or not queries:
+            return [[] for _ in queries]
+        found = self.first.search(queries, max(self.settings.depth, k))
+        scores = self.scorer.scores(queries, [[hit.chunk.content for hit in hits] for hits in found])
+        return [self._ordered(hits, own, k) for hits, own in zip(found, scores, strict=True)]
+
+    def _ordered(self, hits: Sequence[Hit], scores: Sequence[float], k: int) -> list[Hit]:
+        final = [round(score, DECIMALS) for score in self._weighed(hits, scores)]
+        order = sorted(range(len(hits)), key=lambda place: -final[place])
+        return [Hit(hits[place].chunk, final[place], rank, self._found_by(hits[place]))
+                for rank, place in enumerate(order[:k], 1)]
+
+    def _weighed(self, hits: Sequence[Hit], scores: Sequence[float]) -> Sequence[float]:
+        weight = self.settings.weight
+        if weight == 1.0:
+            return scores
+        before = scaled([hit.score for hit in hits])
+        return [weight * now + (1 - weight) * then for now, then in zip(scaled(scores), before, strict=True)]
+
+    def _found_by(self, hit: Hit) -> str:
+        by: Any = self.settings.by
+        return f"{by.kind}({hit.found_by} {hit.rank})"
+
