@@ -1,0 +1,226 @@
+"""Conditions of a filter: `page >= 3 and source = reports/*.pdf`, read, written and met."""
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Annotated, Any
+from unicodedata import normalize
+
+from pydantic import BeforeValidator
+
+from documents.errors import SettingsError
+from retrieval.types import Value
+
+LONGEST = 2_000
+"""Characters of a filter: what is longer is a mistake."""
+
+_OPERATOR = r"!=|!~|<=|>=|==|=|<|>|~"
+_QUOTED = r'"(?:[^"\\]|\\["\\])*"'
+_FIELD = r'[^\s"<>=!~](?:[^"<>=!~]*[^\s"<>=!~])?'
+_CONDITION = re.compile(
+    rf'(?P<field>{_QUOTED}|{_FIELD})\s*(?P<operator>{_OPERATOR})\s*(?P<value>{_QUOTED}|[^\s"<>=~][^"<>=~]*)', re.DOTALL)
+_AND = re.compile(rf"({_QUOTED})|\s+and(?:\s+|$)", re.IGNORECASE)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,99})(?:\.\d{1,99})?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[t ]\d\d.*)?)?)?", re.IGNORECASE | re.DOTALL)
+_SHAPE = ("expected a field, one of = != < <= > >= ~ !~, and a value, in double quotes where it holds such signs or "
+          "`and`; between several conditions stands `and`, as in `page >= 3 and source = reports/*.pdf`")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a field of a chunk must be. Its text reads back as the same condition.
+
+    Case does not count. A chunk without the field meets `= none`, `!=` and `!~`, and nothing else.
+
+    Attributes:
+        operator: `=` and `!=` (`*` and `?` stand for any characters and any one), `~` and `!~` (contains), and
+            `<`, `<=`, `>`, `>=`, which compare numbers with numbers, dates (2024, 2024-05, 2024-05-31) as far as the
+            condition names them, and other texts by their characters.
+        literal: the value is meant as it is written: quoted, and so no pattern, number, truth or `none`.
+    """
+
+    field: str
+    operator: str
+    value: str
+    literal: bool = False
+
+    def __str__(self) -> str:
+        bare = re.fullmatch(_FIELD, self.field) and not _AND.search(self.field)
+        field = self.field if bare else _quoted(self.field)
+        return f"{field} {self.operator} {_quoted(self.value) if self.literal else self.value}"
+
+    def meets(self, value: Value) -> bool:
+        """Whether a chunk meets it whose field has this value."""
+        if self.operator in ("!=", "!~"):
+            return not Condition(self.field, self.operator[1:], self.value, self.literal).meets(value)
+        if value is None:
+            return self.operator == "=" and not self.literal and self._wanted == "none"
+        text = _folded(str(value))
+        if self.operator == "~":
+            return self._wanted in text
+        if self.operator == "=":
+            return self._equals(value, text)
+        return self._compared(value, text)
+
+    @cached_property
+    def _wanted(self) -> str:
+        return _folded(self.value)
+
+    @cached_property
+    def _number(self) -> float | None:
+        return None if self.literal else number_of(self.value)
+
+    @cached_property
+    def _pattern(self) -> str | None:
+        """For `fnmatch`, to which brackets are a pattern too."""
+        return self._wanted.replace("[", "[[]") if not self.literal and {"*", "?"} & set(self.value) else None
+
+    def _equals(self, value: Value, text: str) -> bool:
+        if self._pattern is not None:
+            return fnmatchcase(text, self._pattern)
+        number = number_of(value)
+        if self._number is not None and number is not None:
+            return self._number == number
+        return self._wanted == text
+
+    def _compared(self, value: Value, text: str) -> bool:
+        number = number_of(value)
+        if self._number is not None and number is not None:
+            return _ordered(number, self._number, self.operator)
+        if _DATE.fullmatch(self._wanted) and _DATE.fullmatch(text):
+            return _ordered(text[:len(self._wanted)], self._wanted, self.operator)
+        if (self._number is None) != (number is None):
+            return False
+        return _ordered(text, self._wanted, self.operator)
+
+
+def number_of(value: Value) -> float | None:
+    """The number that a value is or says; truths are none, nor are digits behind a leading zero."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        return (float(value) if {".", "e"} & set(value.lower()) else int(value)) if _NUMBER.fullmatch(value) else None
+    return value
+
+
+def conditions(where: Iterable[str]) -> list[Condition]:
+    """Conditions from their texts.
+
+    Raises:
+        SettingsError: one cannot be read.
+    """
+    return [condition for text in where for condition in _read(text)]
+
+
+def normal(where: Any) -> tuple[str, ...]:
+    """The one form of a filter: the text of each condition, once, in alphabetical order.
+
+    Args:
+        where: a text, several, or a mapping of fields to what they must be, as in `{year: ">= 2022", format: plain}`; a
+            list there holds several conditions on one field.
+
+    Raises:
+        SettingsError: it is none of these, or a condition cannot be read.
+    """
+    if isinstance(where, str):
+        where = [where]
+    if isinstance(where, Mapping):
+        read = [condition for field, wanted in where.items() for condition in _of_field(field, wanted)]
+    elif isinstance(where, list | tuple) and all(isinstance(text, str) for text in where):
+        read = conditions(where)
+    else:
+        raise SettingsError(f"where: {_SHAPE}, or a mapping of fields to what they must be")
+    return tuple(sorted(set(map(str, read))))
+
+
+def _validated(where: Any) -> tuple[str, ...]:
+    try:
+        return normal(where)
+    except SettingsError as error:
+        raise ValueError(str(error).removeprefix("where: ")) from error
+
+
+Where = Annotated[tuple[str, ...], BeforeValidator(_validated, json_schema_input_type=str | list[str] | dict[str, Any])]
+"""A filter in settings, in its one form."""
+
+
+def _read(text: str) -> Iterator[Condition]:
+    if len(text) > LONGEST:
+        raise SettingsError(f"where: {text[:40]}...: {len(text):,} characters, and at most {LONGEST:,} are read")
+    for part in _parts(text):
+        match = _CONDITION.fullmatch(part)
+        if match is None:
+            raise SettingsError(f"where: {part!r}: {_SHAPE}")
+        yield _condition(_plain(match["field"]), match["operator"], match["value"])
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What stands between `and`, those in quotes apart."""
+    start = 0
+    for match in _AND.finditer(text):
+        if not match[1]:
+            yield text[start:match.start()].strip()
+            start = match.end()
+    yield text[start:].strip()
+
+
+def _condition(field: str, operator: str, value: str) -> Condition:
+    literal = re.fullmatch(_QUOTED, value, re.DOTALL) is not None
+    return Condition(field, "=" if operator == "==" else operator, _plain(value), literal)
+
+
+def _of_field(field: Any, wanted: Any) -> Iterator[Condition]:
+    """The conditions on one field of a mapping."""
+    if not isinstance(field, str) or not field.strip():
+        raise SettingsError(f"where: {field!r}: expected the name of a field")
+    for each in wanted if isinstance(wanted, list | tuple) else [wanted]:
+        text = each if isinstance(each, str) else _written(each)
+        if text is None or not text.strip() or len(text) > LONGEST:
+            raise SettingsError(f"where: {field}: expected a value, or an operator and a value, as in '>= 2022'")
+        match = re.match(rf"\s*({_OPERATOR})\s*", text)
+        yield _safe(field, match[1] if match else "=", text[match.end() if match else 0:].strip())
+
+
+def _written(value: Any) -> str | None:
+    """A value of YAML as a text; None for what no field can be."""
+    if isinstance(value, int) and abs(value) >= 10 ** 100:
+        return None
+    return str(value).lower() if value is None or isinstance(value, int | float | datetime.date) else None
+
+
+def _safe(field: str, operator: str, value: str) -> Condition:
+    """The condition; a value that would not read back bare is quoted."""
+    if re.fullmatch(_QUOTED, value, re.DOTALL):
+        return _condition(field, operator, value)
+    bare, quoted = (Condition(field, operator.replace("==", "="), value, literal) for literal in (False, True))
+    try:
+        reads_back = list(_read(str(bare))) == [bare]
+    except SettingsError:
+        reads_back = False
+    if not reads_back and ({"*", "?"} & set(value) or not value):
+        raise SettingsError(f"where: {field}: {value!r}: {_SHAPE}; in a pattern, ? may stand for such a sign "
+                            "or a space")
+    return bare if reads_back else quoted
+
+
+def _plain(token: str) -> str:
+    return re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL) if token.startswith('"') else token.strip()
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _folded(text: str) -> str:
+    """Without case, and with each letter composed: file names are not everywhere."""
+    return normalize("NFC", text).casefold()
+
+
+def _ordered(one: Any, other: Any, operator: str) -> bool:
+    if operator in ("<=", ">="):
+        return bool(one <= other if operator == "<=" else one >= other)
+    return bool(one < other if operator == "<" else one > other)

@@ -1,0 +1,113 @@
+"""Filters: conditions on what is known of chunks, which decide before a search which of them may be found."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from documents.errors import SettingsError
+from documents.types import Chunk, Document, digest
+from retrieval.conditional import Condition, conditions
+from retrieval.types import Collection, Value
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from retrieval.embedder import Embedder, Matrix
+
+
+def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
+    """Of a collection the chunks that meet all conditions; the collection itself where all do.
+
+    Args:
+        where: conditions as `Where` holds them.
+
+    Raises:
+        SettingsError: a condition cannot be read, or asks for a field that nothing in the collection has.
+    """
+    read = conditions(where)
+    if not read or not len(collection.chunks):
+        return collection
+    mask = _met(collection, read)
+    return collection if mask.all() else Narrowed(collection, mask)
+
+
+def _met(collection: Collection, read: Sequence[Condition]) -> NDArray[np.bool_]:
+    import numpy as np
+
+    mask = np.zeros(len(collection.chunks), np.bool_)
+    fields: dict[str, None] = {}
+    known: list[dict[tuple[type, Value], bool]] = [{} for _ in read]
+    for row, said in enumerate(collection.metadata()):
+        fields |= dict.fromkeys(said)
+        mask[row] = all(_once(condition, said.get(condition.field), results)
+                        for condition, results in zip(read, known, strict=True))
+    for condition in read:
+        if condition.field not in fields:
+            raise SettingsError(f"where: {condition}: there is no field {condition.field!r}; there are: "
+                                f"{', '.join(sorted(fields))}")
+    return mask
+
+
+def _once(condition: Condition, value: Value, results: dict[tuple[type, Value], bool]) -> bool:
+    """Many chunks share a value. 1 and true are equal in Python, and are two."""
+    key = type(value), value
+    if key not in results:
+        results[key] = condition.meets(value)
+    return results[key]
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """The chunks of a collection that a mask lets through; rows are those of the whole collection.
+
+    Args:
+        mask: which may be found, of those that may be found anyway; shape (chunks,).
+    """
+
+    whole: Collection
+    mask: NDArray[np.bool_]
+
+    @property
+    def chunks(self) -> Sequence[Chunk]:
+        """All of the whole collection."""
+        return self.whole.chunks
+
+    @property
+    def content(self) -> str:
+        """A hash of the whole collection's content and of which chunks may be found."""
+        import numpy as np
+
+        return digest("narrowed", self.whole.content, np.packbits(self.mask).tobytes().hex())
+
+    @property
+    def wording(self) -> str:
+        """The whole collection's: what may not be found is searched by the same words."""
+        return self.whole.wording
+
+    @property
+    def embedder(self) -> Embedder:
+        """The whole collection's."""
+        return self.whole.embedder
+
+    @property
+    def among(self) -> NDArray[np.bool_]:
+        """The mask, and with it the whole collection's own."""
+        return self.mask if self.whole.among is None else self.mask & self.whole.among
+
+    def texts(self) -> Iterator[str]:
+        """What each chunk of the whole collection is searched by."""
+        return self.whole.texts()
+
+    def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
+        """As the protocol says."""
+        return self.whole.nearest(queries, k, self.mask if among is None else self.mask & among)
+
+    def document(self, id: str) -> Document:
+        """The document of that id; KeyError if it is not known."""
+        return self.whole.document(id)
+
+    def metadata(self) -> Iterator[Mapping[str, Value]]:
+        """Of each chunk of the whole collection."""
+        return self.whole.metadata()

@@ -1,0 +1,146 @@
+"""Filters: the language of conditions, its one form, and that they decide before a search."""
+import datetime
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from documents.errors import SettingsError
+from documents.types import Chunk
+from retrieval.conditional import Condition, Where, conditions, normal
+from retrieval.filters import Narrowed, narrowed
+
+PAGES = [("annual.pdf", 1, 2023, "Annual report"), ("annual.pdf", 7, 2023, "Annual report"),
+         ("notes/old.html", None, 2019, "Old and new"), ("notes/[2].txt", 3, None, "매출 보고서")]
+
+
+class Pages:
+    """A collection of four pages, all as near as the last is far."""
+
+    content, among, embedder = "pages", None, None
+    chunks = tuple(Chunk(str(row), source, "plain", 0, 1, "x") for row, (source, *_) in enumerate(PAGES))
+
+    def texts(self):
+        return iter("xxxx")
+
+    def document(self, id):
+        raise KeyError(id)
+
+    def metadata(self):
+        for source, page, year, title in PAGES:
+            yield {"source": source, "page": page, "title": title, "draft": page == 7,
+                   "date": f"{year}-05-31" if year else None, **({"year": year} if year else {})}
+
+    def nearest(self, queries, k, among=None):
+        return [[(row, 1 - row / 10) for row in range(4) if among is None or among[row]][:k] for _ in queries]
+
+
+def left(*where):
+    found = narrowed(Pages(), normal(list(where)))
+    return [row for row, _ in found.nearest([None], 10)[0]]
+
+
+@pytest.mark.parametrize(("where", "rows"), [
+    ("page >= 3", [1, 3]), ("page > 3", [1]), ("page < 3", [0]), ("page <= 3", [0, 3]), ("page = 3.0", [3]),
+    ("page == 3", [3]), ("page != 3", [0, 1, 2]), ("page=none", [2]), ("page != none", [0, 1, 3]),
+    ("source = notes/*", [2, 3]), ("source = ANNUAL.pdf", [0, 1]), ("source = notes/[2].*", [3]),
+    ("source = *.????", [2]), ("source != *.pdf", [2, 3]), ('source = "notes/*"', []),
+    ("title ~ report", [0, 1]), ("title !~ report", [2, 3]), ("title ~ 보고", [3]), ('title = "old and new"', [2]),
+    ("year >= 2020", [0, 1]), ("year < 2020", [2]), ("year = 20*", [0, 1, 2]), ("year = none", [3]),
+    ("draft = true", [1]), ("draft = 1", []), ("draft = false", [0, 2, 3]), ("draft > 0", []),
+    ("date >= 2023", [0, 1]), ("date > 2023", []), ("date <= 2019-05", [2]), ("date < 2019-05-31", []),
+    ("date >= 2019-06-01", [0, 1]), ("title >= n", [2, 3]), ("title >= 3", []),
+    ("year = 2023 and page > 1", [1]), ("year = 2023 AND page > 1 and draft = false", []),
+])
+def test_conditions_are_met_by_values(where, rows):
+    assert left(where) == rows
+
+
+def test_several_filters_must_all_be_met():
+    assert left("source = annual.pdf", "page = 7") == [1]
+    assert left() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("where", "complaint"), [
+    ("pages >= 3", "pages >= 3: there is no field 'pages'; there are: date, draft, page, source, title, year"),
+    ("page", "'page': expected a field, one of = != < <= > >= ~ !~, and a value"),
+    ("page >=", "'page >=': expected"), (">= 3", "'>= 3': expected"), ("", "'': expected"),
+    ("page >= 3 and", "expected"), ("and page >= 3", "field 'and page'"),
+    ("page >= 3 and source", "'source': expected"), ("page => 3", "expected"), ("page = < 3", "expected"),
+    ("page = 3 or page = 4", "expected"), ('title = "report', "expected"), ('title = 5" pipe', "expected"),
+    ("page = 3" + " " * 2_000, "at most 2,000"), ("page >= 3, year >= 2022", "expected"),
+])
+def test_what_cannot_be_read_or_is_not_known_says_so_in_one_line(where, complaint):
+    with pytest.raises(SettingsError, match=re.escape(complaint)) as error:
+        left(where)
+    assert "\n" not in str(error.value)
+
+
+def test_there_is_one_form():
+    form = ("page >= 3", "source = reports/*", 'title ~ "a and b"')
+    assert normal('title ~ "a and b" and source = reports/* AND page>=3 and page >= 3') == form
+    assert normal({"source": "reports/*", "page": ">= 3", "title": ['~ "a and b"']}) == form
+    assert normal({"page": ">=3", "title": "~ a and b", "source": "= reports/*"}) == form
+    assert normal(list(form)) == normal(form) == form
+    several = {"year": [">= 2020", "< 2023"], "draft": False, "date": datetime.date(2024, 5, 31), "page": None}
+    assert normal(several) == ("date = 2024-05-31", "draft = false", "page = none", "year < 2023", "year >= 2020")
+    assert normal({"fiscal year": 2022, "profit and loss": 3, "a=b": "c"}) == (
+        '"a=b" = c', '"profit and loss" = 3', "fiscal year = 2022")
+
+
+@pytest.mark.parametrize("where", [3, None, [3], {"page": {"a": 1}}, {3: 3}, {"page": []}, {"page": ">="}, {"page": ""},
+                                   {"": 3}, {"source": "* and *"}, {"page": 10 ** 5_000}])
+def test_settings_that_are_no_filter_are_refused(where):
+    if where == {"page": []}:
+        assert normal(where) == ()
+        return
+    with pytest.raises(SettingsError, match="expected"):
+        normal(where)
+    with pytest.raises(ValidationError, match="expected"):
+        TypeAdapter(Where).validate_python(where)
+
+
+def test_settings_hold_the_one_form():
+    read = TypeAdapter(Where)
+    assert read.validate_python({"page": 3}) == ("page = 3",)
+    assert read.validate_json(read.dump_json(read.validate_python("page > 3"))) == ("page > 3",)
+    assert {one.get("type") for one in read.json_schema()["anyOf"]} == {"string", "array", "object"}
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=9), st.text(max_size=12) | st.integers() | st.booleans()))
+def test_every_form_that_is_made_reads_back(where):
+    try:
+        form = normal(where)
+    except SettingsError:
+        return
+    assert normal(list(form)) == form
+    assert sorted(map(str, conditions(form))) == list(form)
+
+
+@given(st.text(max_size=30), st.none() | st.text(max_size=9) | st.integers() | st.floats() | st.booleans(),
+       st.sampled_from(["=", "~", "<", "<=", ">", ">="]))
+def test_every_condition_says_yes_or_no(value, held, operator):
+    met = Condition("x", operator, value).meets(held)
+    assert met in (True, False)
+    if operator in "=~":
+        assert Condition("x", f"!{operator}", value).meets(held) is not met
+
+
+def test_a_narrowed_collection_is_searched_before_and_says_so():
+    whole = Pages()
+    found = narrowed(whole, ("page >= 3",))
+    assert found.chunks is whole.chunks
+    assert found.among.tolist() == [False, True, False, True]
+    assert found.nearest([None], 1) == [[(1, 0.9)]]
+    assert len({whole.content, found.content, narrowed(whole, ("page = 7",)).content}) == 3
+    assert narrowed(whole, ("page != 9",)) is whole
+    twice = Narrowed(found, np.array([True, True, False, False]))
+    assert twice.among.tolist() == [False, True, False, False]
+    assert twice.nearest([None], 9, np.array([True, False, True, True])) == [[]]
+
+
+def test_what_matches_nothing_finds_nothing():
+    assert left("page > 99") == []
