@@ -13,6 +13,7 @@ from experiments.equal_cells import drawn, may_draw, shown_of, with_effect
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
 from experiments.settings.factors import Show
+from experiments.settings.finders import finder_name
 from experiments.settings.matrix import Combination, combinations_of, retrievers_of
 from experiments.settings.retrievers import RetrieverFactor
 from retrieval.conditions import Condition
@@ -20,12 +21,13 @@ from retrieval.perturbations import Perturbation
 from strategies.types import Rules
 
 # In the order in which tables show them.
-FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "rules", "condition", "perturbation", "show",
-           "format", "repeat", "seed")
+FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "chunker", "embedder", "rules", "condition",
+           "perturbation", "show", "format", "repeat", "seed")
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
 PART = " · "  # between the values in what a cell is called
-_SEARCHED = ("retrieval", "retriever", "format")
+_SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
+_LATER = ("seed", "chunker", "embedder")  # factors that runs from before have none of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Cell:
         format: of what comes out of an index; chunks that questions bring have their own.
         repeat: from 0.
         seed: of what is drawn; None where the run has one seed, and where nothing is drawn.
+        chunker: how what is searched is cut; None where the run compares none, or it has no effect.
+        embedder: what embeds it, likewise.
     """
 
     model: str
@@ -54,16 +58,30 @@ class Cell:
     benchmark: str
     repeat: int
     seed: int | None = None
+    chunker: str | None = None
+    embedder: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
-        """The cell of a row of a summary; those of runs from before seeds were a factor have none."""
-        return cls(**{name: row[name] for name in FACTORS if name != "seed"}, seed=row.get("seed"))
+        """The cell of a row of a summary, which may be of a run from before some factors were there."""
+        known: dict[str, Any] = {name: row.get(name) if name in _LATER else row[name] for name in FACTORS}
+        return cls(**known)
 
     @property
     def id(self) -> str:
         """Short hash of the factors, equal in every run."""
         return _id(self)
+
+    @property
+    def finder(self) -> str | None:
+        """The name of what finds the evidence: of the retriever over chunks of one making."""
+        return finder_name(self.retriever, self.chunker, self.embedder)
+
+    @property
+    def levels(self) -> dict[str, Any]:
+        """The factors by name, as a summary has them: a chunker and an embedder only where they are factors."""
+        return {name: value for name, value in asdict(self).items()
+                if value is not None or name not in ("chunker", "embedder")}
 
     @property
     def searched(self) -> bool:
@@ -83,7 +101,7 @@ class Cell:
 
 @lru_cache(maxsize=4096)
 def _id(cell: Cell) -> str:
-    said = asdict(cell)
+    said = cell.levels
     if cell.seed is None:  # as it was before seeds were a factor, so that records keep their cell
         del said["seed"]
     return digest(*(f"{name}={value}" for name, value in said.items()))[:12]
@@ -202,7 +220,14 @@ class _Maker:
             None if change == Perturbation() else str(change),
             self._shown[one.show],
             one.format if found and has_index(self._retrievers[one.retriever], benchmark) else None,
-            self._settings.benchmark.kind, one.repeat, one.seed if seeded else None)
+            self._settings.benchmark.kind, one.repeat, one.seed if seeded else None, *self._made(one, found))
+
+    def _made(self, one: Combination, found: str | None) -> tuple[str | None, str | None]:
+        """How what is found is cut and embedded, as far as the run decides it."""
+        retriever = self._retrievers[one.retriever]
+        if found is None or retriever.index is not None:
+            return None, None
+        return one.chunker, one.embedder if retriever.embeds else None
 
     def _found(self, one: Combination) -> str | None:
         """The retriever that the evidence comes from; None where the questions bring it, or there is none."""

@@ -10,7 +10,7 @@ from retrieval.perturbations import Perturbation
 
 # What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only
 # where something is drawn: see `_agrees`.
-_SHOWN = frozenset({"condition", "retrieval", "retriever", "format", "perturbation", "seed"})
+_SHOWN = frozenset({"condition", "retrieval", "retriever", "chunker", "embedder", "format", "perturbation", "seed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _asked(cell: Cell, rules: bool = True) -> tuple[object, ...]:
 def _nearest(cell: Cell, others: Sequence[Cell]) -> str | None:
     """Of several, the one that agrees in format and retriever, shows numbers as the cell does, and moves least."""
     def distance(other: Cell) -> tuple[bool, ...]:
-        return (other.format != cell.format, other.retriever != cell.retriever, other.separators != cell.separators,
+        return (other.format != cell.format, other.finder != cell.finder, other.separators != cell.separators,
                 other.change.moves)
 
     found = min((other for other in others if other != cell and _agrees(other, cell)), key=distance, default=None)

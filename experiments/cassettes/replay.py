@@ -15,7 +15,7 @@ from experiments.evidence.recording import chunks_pin, embedder_pin, how_pin, in
 from experiments.settings import RunSettings
 from experiments.settings.difference import difference
 from experiments.settings.file import check_settings
-from experiments.settings.matrix import retrievers_of
+from experiments.settings.finders import finders_of
 from experiments.settings.retrievers import RetrieverFactor
 
 LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops is no part of what it recorded
@@ -119,10 +119,11 @@ class Replay:
 
     def pins(self, settings: RunSettings) -> dict[str, str]:
         """The recorded contents of what these settings search: retrievers of one name have to search one thing."""
-        before = {one.name: _searches(one) for one in retrievers_of(self.recorded)}
-        names = {pin for one in retrievers_of(settings) if before.get(one.name) == _searches(one)
-                 for pin in (chunks_pin(one.name), embedder_pin(one.name), how_pin(one.name),
-                             *(index_pin((one.name, format)) for format in FORMATS))}
+        before = {name: _searches(one.retriever) for name, one in finders_of(self.recorded).items()}
+        now = {name: _searches(one.retriever) for name, one in finders_of(settings).items()}
+        names = {pin for name, searches in now.items() if before.get(name) == searches
+                 for pin in (chunks_pin(name), embedder_pin(name), how_pin(name),
+                             *(index_pin((name, format)) for format in FORMATS))}
         return {name: value for name, value in self.about.pins.items() if name in names}
 
 

@@ -64,7 +64,7 @@ class Placing:
         """The gold among the question's own chunks, else among those that all share, else in the cell's index."""
         if question.own:
             return Places(question.own, self._source_of).gold(question.gold)
-        key = (cell.retriever, cell.format)
+        key = (cell.finder, cell.format)
         if cell.retriever is None:
             return self._among(key, self._benchmark.shared, question.gold)
         gold = self._gold(question)
@@ -79,7 +79,7 @@ class Placing:
 
     def _whole(self, cell: Cell, question: Question) -> tuple[Chunk, ...]:
         """The documents that the gold names, each whole; those that the index does not hold are left out."""
-        key, gold = (cell.retriever, cell.format), self._gold(question)
+        key, gold = (cell.finder, cell.format), self._gold(question)
         request = {"condition": "full", "gold": as_json(gold)}
         return self._recording.of_index(
             key, request, lambda index: Found.placed(self._documents_of(key, index, gold), "full")).chunks

@@ -67,8 +67,8 @@ class Resources:
         seed: of what is drawn in a cell that has none of its own.
 
     Attributes:
-        indexes: by retriever name and format.
-        pools: by retriever name.
+        indexes: by finder's name and format.
+        pools: by finder's name.
         how: the identity of each retriever, by name.
         aids: what opening a retriever may need.
     """
@@ -128,7 +128,7 @@ class Resources:
 
     def placed(self, cell: Cell, question: Question) -> Changed:
         """What the cell places before the question is asked, perturbed; nothing under `retrieved`."""
-        key = (cell.condition, cell.retriever, cell.format, cell.perturbation, cell.seed, question.id)
+        key = (cell.condition, cell.finder, cell.format, cell.perturbation, cell.seed, question.id)
         if key not in self._placed:
             self._placed[key] = self._changed(cell, question, self._placing.chunks(cell, question))
         return self._placed[key]
@@ -148,8 +148,8 @@ class Resources:
             except ReplayMiss as error:
                 return Shown(_missed(error))
             return Shown(instant(Placed(placed.chunks, cell.condition)), list(placed.notes))
-        key = (cell.retriever, cell.format)
-        found = self.searchers[key] if key in self.searchers else self.pools[str(cell.retriever)].within(question)
+        key = (cell.finder, cell.format)
+        found = self.searchers[key] if key in self.searchers else self.pools[str(cell.finder)].within(question)
         return self._perturbed(cell, question, found) if cell.change.moves else Shown(found)
 
     def _perturbed(self, cell: Cell, question: Question, found: SearchFunction) -> Shown:
@@ -178,7 +178,7 @@ class Resources:
             made = changed(index.chunks)
             return Found.placed(made.chunks, "perturbation", made.notes)
 
-        taken = self.recording.of_index((cell.retriever, cell.format), request, found)
+        taken = self.recording.of_index((cell.finder, cell.format), request, found)
         return Changed(taken.chunks, taken.notes)
 
     @cached_property

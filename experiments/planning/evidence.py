@@ -12,8 +12,9 @@ from experiments.cells import Cell, has_index
 from experiments.evidence.gold import distinct
 from experiments.evidence.resources import Resources
 from experiments.question import Question
-from experiments.running.opening import index_folder, retriever_named
+from experiments.running.searching import index_folder
 from experiments.settings import RunSettings
+from experiments.settings.finders import finder_named
 from experiments.settings.retrievers import RetrieverFactor
 from retrieval.index import Index
 
@@ -38,7 +39,7 @@ class Foreseen:
         """What a search for `k` chunks returns under the cell's condition."""
         if cell.retriever is None:
             return self._resources.placed(cell, question).chunks
-        retriever = retriever_named(self._settings, cell.retriever)
+        retriever = finder_named(self._settings, cell.finder).retriever
         opened = cell.format is None or self._open(retriever, cell.format)
         if cell.searched:
             count = (k or retriever.k) + cell.change.negatives
@@ -57,7 +58,7 @@ class Foreseen:
     def _searched(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> Sequence[Chunk]:
         benchmark = self._resources.benchmark
         if has_index(retriever, benchmark):
-            return self._some.get((cell.retriever, cell.format), ())
+            return self._some.get((cell.finder, cell.format), ())
         if retriever.over == "all":
             return self._everything
         return question.own or benchmark.shared

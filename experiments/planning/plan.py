@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.context import Context
@@ -54,7 +54,7 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     identities(settings, {})
     planner = _Planner(settings, Resources(benchmark, settings.seed, outset.exemplars))
     plans = [planner.plan(cell) for cell in cells]
-    summary = [{"id": cell.id, **asdict(cell)} for cell in cells]
+    summary = [{"id": cell.id, **cell.levels} for cell in cells]
     names, grouped = labels(summary), clusters(benchmark.questions)
     rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
              **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]

@@ -16,9 +16,9 @@ from experiments.settings import RunSettings
 def beforehand(settings: RunSettings, cells: Sequence[Cell], resources: Resources) -> Iterator[str]:
     """Notes, one line each, on what looks like a mistake and on what cannot be answered."""
     benchmark = resources.benchmark
-    if benchmark.scheme.groups == ("ranking",):
+    if benchmark.scheme.right is None and not settings.only_searches and "steps" not in benchmark.scheme.groups:
         yield (f"{benchmark.name} is scored by what is found alone; the model is asked all the same, and what it "
-               "answers has no score")
+               "answers has no score; reasoning: search_only asks none")
     yield from _missing_gold(benchmark, resources)
     if any(cell.condition == "closed-book" for cell in cells):
         yield from _nameless(benchmark)
@@ -69,7 +69,7 @@ def _too_long(settings: RunSettings, cells: Sequence[Cell], resources: Resources
     told: set[tuple[str | None, ...]] = set()
     for cell in cells:
         context = resources.clients[cell.model].context
-        key = (cell.model, cell.condition, cell.retriever, cell.format, cell.perturbation)
+        key = (cell.model, cell.condition, cell.finder, cell.format, cell.perturbation)
         if context is None or cell.searched or key in told:
             continue
         told.add(key)

@@ -65,7 +65,7 @@ def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
     if layout == "as_published":
         return Prefix((question, cell.rules, cell.reasoning, cell.show))
     if cell.searched:
-        return Prefix((question, cell.retriever, cell.format, cell.retrieval, cell.perturbation, cell.seed))
+        return Prefix((question, cell.finder, cell.format, cell.retrieval, cell.perturbation, cell.seed))
     placed = resources.placed_if_known(cell, job.question)
     passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
     return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from experiments.attribution import figures_of
@@ -83,7 +82,7 @@ def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[R
 
 def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: str | None,
          grouped: Mapping[str, str]) -> dict[str, Any]:
-    return {"id": cell.id, **asdict(cell), "layout": settings.layout, "judge": judge,
+    return {"id": cell.id, **cell.levels, "layout": settings.layout, "judge": judge,
             "scoring": settings.scoring, "n": len(results), "outcomes": outcomes(results),
             "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules),
                                  clusters=[grouped[result.question] for result in results]),

@@ -18,6 +18,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
+from documents.chunkers import ChunkerSettings
 from documents.types import Format
 from experiments.settings.retrievers import AnyRetriever
 from retrieval.conditions import Condition
@@ -26,7 +27,8 @@ from strategies.catalogue import reasoning, retrieval
 from strategies.types import Rules
 
 # Keys that may also be called as their column in the tables is.
-COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats"}
+COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats",
+           "chunker": "chunkers", "embedder": "embedders"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ Conditions = Annotated[list[Condition], Many, Distinct]
 Perturbations = Annotated[list[Annotated[str, AfterValidator(_known_perturbation)]], Many, Distinct]
 Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
+Cuts = Annotated[list[ChunkerSettings], ListOf(0), Distinct]
+Embeddings = Annotated[list[str], ListOf(0), Distinct]
 Seeds = Annotated[list[int], Many, Distinct]
 Repeats = Annotated[int, Field(ge=1, le=1000)]
 
@@ -146,9 +150,15 @@ class _Part(Matrix):
 
 
 class Excluded(_Part):
-    """Combinations that are left out: those that agree with every key. Each value is one of the run's."""
+    """Combinations that are left out: those that agree with every key. Each value is one of the run's.
+
+    Attributes:
+        chunkers, embedders: as tables call them.
+    """
 
     retriever: Annotated[list[str], Many, Distinct] | None = None
+    chunkers: Annotated[list[str], Many, Distinct] | None = None
+    embedders: Annotated[list[str], Many, Distinct] | None = None
 
 
 def _form(value: Any) -> str:

@@ -12,6 +12,7 @@ import yaml
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.settings.factors import COLUMNS, Excluded, Included, Show
+from experiments.settings.naming import label
 from experiments.settings.retrievers import RetrieverFactor, Searched
 from experiments.settings.run import RunSettings
 from retrieval.conditions import Condition
@@ -34,6 +35,8 @@ class Combination:
     perturbation: str
     show: Show
     format: Format
+    chunker: str | None
+    embedder: str | None
     retriever: str
     rules: Rules
     retrieval: str
@@ -84,8 +87,11 @@ def retrievers_of(settings: RunSettings) -> list[RetrieverFactor]:
 
 
 def _lists(settings: RunSettings) -> Lists:
-    own = {"repeat": range(settings.repeats), "seed": settings.seeds,
-           "retriever": [one.name for one in settings.retriever]}
+    own: dict[str, Sequence[Any]] = {
+        "repeat": range(settings.repeats), "seed": settings.seeds,
+        "chunker": [label(one) for one in settings.chunkers] or [None],
+        "embedder": [label(one) for one in settings.embedders] or [None],
+        "retriever": [one.name for one in settings.retriever]}
     return {name: own[name] if name in own else getattr(settings, key) for name, key in _KEYS.items()}
 
 

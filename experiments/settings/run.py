@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,9 +15,13 @@ from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge
 from experiments.metrics.scored import Scoring
+from experiments.question import Question
+from experiments.scheme import Scheme
 from experiments.settings.budget import Budget
 from experiments.settings.factors import (
     Conditions,
+    Cuts,
+    Embeddings,
     Excluded,
     Formats,
     Included,
@@ -34,6 +39,8 @@ from experiments.settings.factors import (
     by_key,
 )
 from experiments.settings.retrievers import AnyRetriever, Place
+from experiments.settings.searching import check_searching, searching_scheme, with_defaults
+from strategies.catalogue import SEARCH_ONLY
 from strategies.types import Layout
 
 
@@ -78,6 +85,10 @@ class RunSettings(Matrix):
     Attributes:
         benchmark: a file of settings may name a list of them: each is a run of its own, `NAME-KIND`, with what its own
             paper has for what is left out. Figures of different benchmarks are never averaged.
+        chunkers: how what is searched is cut; each in the place of the retrievers' own `build.chunker`, and of the
+            chunks that questions bring, whose documents are then cut anew. An index folder that a retriever names
+            stays as it is.
+        embedders: what it is embedded with, likewise.
         rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
         show: what of the question a prompt shows: the question alone, or its sub-questions too.
         brief: whether the rules ask for an answer of a few words, as exact match needs it.
@@ -100,6 +111,8 @@ class RunSettings(Matrix):
     reasoning: Reasonings = Field(default=["direct"])
     retrieval: Retrievals = Field(default=["once"])
     retriever: Annotated[list[AnyRetriever], Many] = Field(default=["dense"], validate_default=True)
+    chunkers: Cuts = Field(default_factory=list)
+    embedders: Embeddings = Field(default_factory=list)
     rules: RulesNames = Field(default=["grounded"])
     conditions: Conditions = Field(default=["given"])
     perturbations: Perturbations = Field(default=["none"])
@@ -130,7 +143,7 @@ class RunSettings(Matrix):
         known = BENCHMARKS.get(kind) if isinstance(kind, str) else None
         if known is None:
             return fields
-        fields = {**known.run_as(fields["benchmark"]), **fields}
+        fields = with_defaults(known.run_as(fields["benchmark"]), fields)
         implied = known.about.as_published if fields.get("scoring") == "as-published" else {}
         return {**fields, "benchmark": {**implied, **fields["benchmark"]}}
 
@@ -154,6 +167,25 @@ class RunSettings(Matrix):
         if unknown := [name for name in self.calls.prices if name not in asked]:
             raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
         return self
+
+    @model_validator(mode="after")
+    def _searches_or_asks(self) -> RunSettings:
+        check_searching(self._any("reasoning"), self._any("models"), self._any("conditions"))
+        return self
+
+    def _any(self, key: str) -> set[str]:
+        """What any part of the matrix has in a list."""
+        return {value for part in (self, *self.include) for value in getattr(part, key) or ()}
+
+    @property
+    def only_searches(self) -> bool:
+        """Whether it asks no model."""
+        return self.reasoning == [SEARCH_ONLY]
+
+    def scheme_of(self, questions: Collection[Question]) -> Scheme:
+        """How these of the benchmark's questions are scored, as this run asks them."""
+        scheme = self.benchmark.scheme_of(questions)
+        return searching_scheme(questions, scheme.published) if self.only_searches else scheme
 
     @property
     def seed(self) -> int:

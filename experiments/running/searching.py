@@ -1,0 +1,139 @@
+"""Opening what the cells of a run search: indexes, and pools of the chunks that questions bring."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.search import Searcher
+from documents.errors import IndexFolderError, SettingsError
+from documents.types import Chunk, Format, digest
+from experiments.cells import Cell
+from experiments.evidence.recording import Scopes, embedder_pin, how_pin, index_pin
+from experiments.evidence.resources import Pooled, Resources, scope_of
+from experiments.question import Benchmark
+from experiments.settings import RunSettings
+from experiments.settings.finders import Finder, finder_named
+from experiments.settings.retrievers import RetrieverFactor
+from retrieval.build import Progress, build_index
+from retrieval.cache import CachedEmbedder
+from retrieval.folder import settled
+from retrieval.index import Index, content_of_index
+from retrieval.manifest import read_manifest
+from retrieval.pool import Pool, Within
+from retrieval.scoped import Scoped
+from retrieval.sentence import SentenceEmbedder
+from retrieval.settings import IndexSettings
+
+
+def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:
+    """The folder of the index that the retriever searches; one over the benchmark's corpus stands in the run's."""
+    built = settings.folder / f"index-{format}-{digest(retriever.build.model_dump_json())[:8]}"
+    return retriever.index or built
+
+
+def open_searching(cell: Cell, settings: RunSettings, resources: Resources, progress: Progress) -> None:
+    """Open what the cell searches, if it searches anything and nobody opened it yet.
+
+    Raises:
+        UserError: an index, a model or a package is not to be had.
+    """
+    if cell.finder is None:
+        return
+    finder = finder_named(settings, cell.finder)
+    if cell.format is None:
+        _open_pool(finder, resources)
+    else:
+        _open_searcher((cell.finder, cell.format), finder.retriever, settings, resources, progress)
+
+
+def _open_searcher(key: tuple[str, Format], retriever: RetrieverFactor, settings: RunSettings, resources: Resources,
+                   progress: Progress) -> None:
+    """What searches an index, and the index itself unless a replay knows what it found."""
+    if key in resources.searchers:
+        return
+    recording = resources.recording
+    if recording.pins is None:
+        resources.indexes[key] = _open_index(retriever, key[1], settings, resources.benchmark, progress)
+    elif index_pin(key) not in recording.pins and (there := _content_there(retriever)):
+        recording.pins = {**recording.pins, index_pin(key): there}
+    index, how = resources.indexes.get(key), _how(retriever, resources)
+    opened = retriever.open(index, resources.aids) if index is not None else None
+    resources.searchers[key] = Searcher(opened, retriever.k, recording.searched(key, how))
+
+
+def _how(retriever: RetrieverFactor, resources: Resources) -> str:
+    """The retriever's identity; in a replay, which may not have what it is made of, the recorded one."""
+    pins = resources.recording.pins
+    how = retriever.identity() if pins is None else pins.get(how_pin(retriever.name), "dense")
+    resources.how[retriever.name] = how
+    return how
+
+
+def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSettings, benchmark: Benchmark,
+                progress: Progress) -> Index:
+    """Open the retriever's index, or build it over the benchmark's corpus."""
+    path = index_folder(settings, retriever, format)
+    if retriever.index is None:
+        assert benchmark.corpus is not None
+        build = retriever.build.model_copy(update={"formats": (format,)})
+        build_index([benchmark.corpus], path, build, progress=progress)
+    index = Index.open(path)
+    if index.manifest.settings.formats != (format,):
+        raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
+                            "set formats to match, one format to an index")
+    index.check_embedder()
+    return index
+
+
+def _content_there(retriever: RetrieverFactor) -> str | None:
+    """What an index holds by its manifest: one that stands elsewhere may be the recorded one. None where none is."""
+    try:
+        return content_of_index(read_manifest(settled(retriever.index))) if retriever.index else None
+    except (OSError, IndexFolderError, KeyError):
+        return None
+
+
+def _open_pool(finder: Finder, resources: Resources) -> None:
+    """The pool that the retriever searches; two retrievers over the same chunks share one."""
+    retriever, recording = finder.retriever, resources.recording
+    if retriever.name in resources.pools:
+        return
+    everything = retriever.over == "all"
+    brought, how = scopes_of(resources.benchmark, finder), _how(retriever, resources)
+    if recording.pins is not None:
+        pool, scopes = None, Scopes(recording.pins.get(embedder_pin(retriever.name), ""), brought)
+    else:
+        embedder = CachedEmbedder(SentenceEmbedder.named(retriever.build.embedder))
+        scopes, made = Scopes(embedder.identity, brought), Pool(brought, embedder, resources.benchmark.documents)
+        same = (one.pool for one in resources.pools.values()
+                if one.everything == everything and one.pool is not None and one.pool.content == made.content)
+        pool = next(same, made)
+    opened = None if pool is None else Scoped(pool, retriever, resources.aids)
+    searcher: Searcher[Within] = Searcher(opened, retriever.k, recording.pooled(retriever.name, scopes, how))
+    resources.pools[retriever.name] = Pooled(pool, searcher, everything, scopes, retriever.embeds)
+
+
+def scopes_of(benchmark: Benchmark, finder: Finder) -> dict[str, Sequence[Chunk]]:
+    """The chunks that questions bring, by the scope that they are searched in."""
+    everything = finder.retriever.over == "all"
+    if everything:
+        scopes = {"all": [*(chunk for question in benchmark.questions for chunk in question.own), *benchmark.shared]}
+    else:
+        own = {scope_of(one, everything): list(one.own) for one in benchmark.questions if one.own}
+        scopes = {"shared": list(benchmark.shared), **own}
+    if not finder.cut:
+        return dict(scopes)
+    pieces: dict[str, list[Chunk]] = {}  # a document may stand in the scopes of several questions
+    return {name: _cut(chunks, benchmark, finder.retriever.build, pieces) for name, chunks in scopes.items()}
+
+
+def _cut(chunks: Sequence[Chunk], benchmark: Benchmark, build: IndexSettings,
+         pieces: dict[str, list[Chunk]]) -> list[Chunk]:
+    """The documents of these chunks, cut anew."""
+    found: list[Chunk] = []
+    for id, format in dict.fromkeys((chunk.document, chunk.format) for chunk in chunks):
+        key = f"{format}:{id}"
+        if key not in pieces:
+            pieces[key] = build.chunker.chunk(benchmark.documents[id], format)
+        found += pieces[key]
+    return found

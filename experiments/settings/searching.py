@@ -1,0 +1,63 @@
+"""A run that only searches: its strategy asks no model, and what it measures is what was found."""
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from agents.models import NO_MODEL
+from experiments.question import Question
+from experiments.scheme import Scheme
+from strategies.catalogue import SEARCH_ONLY
+
+_RANKED = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "recall@100", "mrr", "map"))
+_SPANS = Scheme(groups=("spans", "ranking"), rubric=None,
+                columns=("char_recall@5", "char_precision@5", "char_iou@5", "recall@10", "ndcg@10"))
+# All of a batch of searches counts against each question of it, so that the deadline is no deadline of one.
+_SETTINGS = {"models": [NO_MODEL], "conditions": ["retrieved"], "limits": {"seconds": 86_400.0}}
+
+
+def with_defaults(paper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are given, with what is left out as the benchmark's paper has it, or as only searching needs
+    it. A model that is given is asked, though the paper only searches."""
+    if "models" in given and "reasoning" not in given and _only_searches(paper):
+        paper = {name: value for name, value in paper.items() if name != "reasoning"}
+    return {**paper, **(_SETTINGS if _only_searches({**paper, **given}) else {}), **given}
+
+
+def _only_searches(fields: Mapping[str, Any]) -> bool:
+    return fields.get("reasoning") in (SEARCH_ONLY, [SEARCH_ONLY])
+
+
+def check_searching(reasoning: Collection[str], models: Collection[str], conditions: Collection[str]) -> bool:
+    """Whether a run only searches.
+
+    Args:
+        reasoning, models, conditions: all that any of its combinations has.
+
+    Raises:
+        ValueError: it does so in a part of its cells, asks a model at it, or lets nothing be searched.
+    """
+    if SEARCH_ONLY not in reasoning:
+        if NO_MODEL in models:
+            raise ValueError(f"models: {NO_MODEL} goes with reasoning: {SEARCH_ONLY} alone; name a model to ask")
+        return False
+    if len(reasoning) > 1:
+        raise ValueError(f"reasoning: {SEARCH_ONLY} has other figures than strategies that answer; give it a run of "
+                         "its own")
+    if set(models) != {NO_MODEL}:
+        raise ValueError(f"models: {SEARCH_ONLY} asks no model; leave models out")
+    if set(conditions) != {"retrieved"}:
+        raise ValueError(f"conditions: {SEARCH_ONLY} measures what a search finds; leave conditions out")
+    return True
+
+
+def searching_scheme(questions: Collection[Question], published: Sequence[str]) -> Scheme:
+    """What is measured of searches for these questions: characters too, where some gold is spans of them.
+
+    Args:
+        published: the benchmark's tables.
+    """
+    gold = [item for question in questions for item in question.gold]
+    spans = any(item.start is not None and item.chunk is None for item in gold)
+    scheme = _SPANS if spans else _RANKED
+    return Scheme(scheme.groups, None, scheme.columns, published=tuple(published))

@@ -1,0 +1,75 @@
+"""Chunkers and embedders as factors: what questions bring is cut and embedded anew, and searched by each retriever."""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from experiments.cells import cells_of
+from experiments.settings.file import check_settings
+from experiments.settings.finders import finders_of
+from experiments.settings.naming import label
+
+BEIR = str(Path(__file__).parent / "data" / "beir")
+CHUNKERS = [{"kind": "fixed", "size": 40}, {"kind": "sections", "target": 60, "largest": 90}]
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+def settings_of(**more):
+    return check_settings({"name": "cut", "benchmark": {"kind": "beir", "path": BEIR}, "reasoning": "direct",
+                           "conditions": "retrieved", "retriever": "dense", **more}, "cut.yaml")
+
+
+def test_each_chunker_embedder_and_retriever_is_a_cell():
+    settings = settings_of(chunkers=CHUNKERS, embedders=[MINILM, "all-MiniLM-L12-v2"], retriever=[{"k": 3}, {"k": 7}])
+    cells = cells_of(settings, settings.benchmark.load())
+    assert len(cells) == 2 * 2 * 2
+    assert {(cell.chunker, cell.embedder, cell.retriever) for cell in cells} == {
+        (chunker, embedder, retriever) for chunker in ("fixed (size 40)", "sections (target 60, largest 90)")
+        for embedder in ("all-MiniLM-L6-v2", "all-MiniLM-L12-v2") for retriever in ("dense@3", "dense@7")}
+    assert {cell.finder for cell in cells} <= finders_of(settings).keys()
+
+
+def test_what_places_no_search_has_no_chunker():
+    settings = settings_of(chunkers=CHUNKERS, conditions=["retrieved", "closed-book"])
+    cells = cells_of(settings, settings.benchmark.load())
+    assert [(cell.condition, cell.chunker) for cell in cells] == [
+        ("retrieved", "fixed (size 40)"), ("retrieved", "sections (target 60, largest 90)"), ("closed-book", None)]
+
+
+def test_a_retriever_that_embeds_nothing_is_one_cell_whatever_embeds():
+    settings = settings_of(embedders=[MINILM, "all-MiniLM-L12-v2"], retriever=["bm25", "dense"])
+    cells = cells_of(settings, settings.benchmark.load())
+    assert [(cell.retriever, cell.embedder) for cell in cells] == [
+        ("bm25@5", None), ("dense@5", "all-MiniLM-L6-v2"), ("dense@5", "all-MiniLM-L12-v2")]
+
+
+def test_without_these_factors_a_cell_is_what_it_was():
+    settings = settings_of()
+    (cell,) = cells_of(settings, settings.benchmark.load())
+    assert cell.finder == "dense@5"
+    assert "chunker" not in cell.levels
+    assert "embedder" not in cell.levels
+
+
+def test_parts_of_documents_are_found_and_gold_by_their_document(ragbed, serve, town):
+    server = serve(lambda _: "<Answer>So it is [1]</Answer>")
+    path = town.config(server.url, benchmark={"kind": "beir", "path": BEIR}, conditions="retrieved", reasoning="direct",
+                       retriever=[{"kind": "dense", "k": 3}, {"kind": "bm25", "k": 3}], chunkers=CHUNKERS)
+    status, out, err = ragbed("run", path, "--json")
+    assert status == 0, err
+    cells = {cell["id"]: cell for cell in json.loads(out)["cells"]}
+    assert {cell["chunker"] for cell in cells.values()} == {"fixed (size 40)", "sections (target 60, largest 90)"}
+    fixed = [result for record in town.records() if "fixed" in cells[(result := record["result"])["cell"]]["chunker"]]
+    for result in fixed:
+        assert all(passage["end"] - passage["start"] <= 40 for passage in result["evidence"])
+    assert any(passage["gold"] == "document" for result in fixed for passage in result["evidence"])
+    before = town.hashes()
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+    assert town.hashes() == before
+
+
+def test_settings_are_called_by_what_is_not_usual():
+    (fixed, sections) = settings_of(chunkers=["fixed", {"kind": "sections", "target": 500}]).chunkers
+    assert label(fixed) == "fixed"
+    assert label(sections) == "sections (target 500)"
+    assert label("org/model-v2") == "model-v2"
