@@ -56,6 +56,11 @@ class Collection(Protocol):
         ...
 
     @property
+    def wording(self) -> str:
+        """A hash of what `texts` gives, however it is embedded and whichever of it may be found."""
+        ...
+
+    @property
     def embedder(self) -> Embedder:
         """What embeds queries, and chunks where they are embedded anew. ModelError where it is not to be had."""
         ...

@@ -1,0 +1,1 @@
+"""Words of texts, and the chunks that hold them."""

@@ -1,0 +1,117 @@
+"""Korean: the morphemes that carry meaning, found by kiwipiepy; all other scripts as words."""
+from __future__ import annotations
+
+import importlib.util
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
+
+from documents.errors import MissingExtra
+from documents.types import digest
+from retrieval.lexical.normal import normal
+from retrieval.lexical.scripts import HANGUL
+from retrieval.lexical.versions import version_of
+from retrieval.lexical.words import RULES, Words
+
+_HANGUL = re.compile(f"[{HANGUL}]")
+_UNREADABLE = re.compile("[\0#@\ud800-\udfff]")  # hashtags and mentions would be one token, particles and all
+_FOREIGN = re.compile(r"[a-z]{64,}")  # is read as words; the analyser would take seconds for a long one
+
+_NOUNS = frozenset({"NNG", "NNP", "NR", "XR", "UN"})
+_VERBS = frozenset({"VV", "VA"})
+_COMPOUND = _NOUNS | {"NNB", "XPN", "XSN"}
+"""Tags of the Sejong corpus, as kiwipiepy has them: nouns, numerals, roots and the unknown; verbs and adjectives; and
+what with the first makes up a compound noun: bound nouns, prefixes and suffixes."""
+
+_TOGETHER = 64  # texts analysed at once, by several threads
+_REMEMBERED = 8_192  # texts
+_ANALYSING = threading.Lock()  # the analyser has threads of its own, and loads its model at first use
+
+
+class Korean:
+    """Nouns, numerals, roots, verbs and adjectives of Hangul, without particles and endings; words of other scripts.
+
+    A compound noun written as one word is a token beside its parts, so that both who asks for the whole and who asks
+    for a part find it. Verbs and adjectives stand in their dictionary form.
+
+    Args:
+        words: cuts what is not Hangul, and passes over Hangul.
+        stopwords: morphemes that are left out.
+    """
+
+    def __init__(self, words: Words, stopwords: frozenset[str]) -> None:
+        if importlib.util.find_spec("kiwipiepy") is None:
+            raise MissingExtra("kiwipiepy", "korean")
+        self._words, self._stopwords = words, stopwords
+        self._known: OrderedDict[str, list[str]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def identity(self) -> str:
+        versions = version_of("kiwipiepy", "kiwipiepy_model")
+        return f"korean {digest(str(RULES), versions, self._words.identity, *sorted(self._stopwords))}"
+
+    def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
+        """As the protocol says. The tokens of the last few thousand texts are kept."""
+        rest = iter(texts)
+        while batch := list(islice(rest, _TOGETHER)):
+            yield from self._batch(batch)
+
+    def _batch(self, texts: Sequence[str]) -> list[list[str]]:
+        with self._lock:
+            found = {text: self._known[text] for text in texts if text in self._known}
+        missing = {text: normal(text) for text in texts if text not in found}
+        for (text, plain), morphemes in zip(missing.items(), _analysed(list(missing.values())), strict=True):
+            found[text] = self._words.of(plain) + self._hangul(morphemes)
+        with self._lock:
+            self._known |= found
+            for text in found:
+                self._known.move_to_end(text)
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return [found[text] for text in texts]
+
+    def _hangul(self, morphemes: Iterable[Any]) -> list[str]:
+        tokens, parts, end = [], list[str](), -1
+        for one in morphemes:
+            tag = one.tag.partition("-")[0]  # VV-I and VV-R are irregular and regular verbs
+            joins = tag in _COMPOUND and _HANGUL.match(one.form) is not None
+            if not joins or one.start != end:
+                tokens += _whole(parts)
+                parts = []
+            if joins:
+                parts.append(one.form)
+                end = one.start + one.len
+            if tag in _VERBS:
+                tokens.append(f"{one.form}다")
+            elif joins and tag in _NOUNS:
+                tokens.append(one.form)
+        return [token for token in tokens + _whole(parts) if token not in self._stopwords]
+
+
+def _whole(parts: Sequence[str]) -> list[str]:
+    """The compound noun of these parts, if they are several."""
+    return ["".join(parts)] if len(parts) > 1 else []
+
+
+def _readable(text: str) -> str:
+    """What the analyser is given: nothing where there is no Hangul."""
+    return _FOREIGN.sub("a", _UNREADABLE.sub(" ", text)) if _HANGUL.search(text) else ""
+
+
+def _analysed(texts: Sequence[str]) -> list[list[Any]]:
+    """The morphemes of each text, with their places."""
+    with _ANALYSING:
+        return list(_kiwi().tokenize(list(map(_readable, texts)))) if texts else []
+
+
+@cache
+def _kiwi() -> Any:
+    """The analyser: half a gigabyte and a second or two, once."""
+    from kiwipiepy import Kiwi
+
+    return Kiwi()

@@ -1,0 +1,88 @@
+"""Words: runs of letters and digits, stemmed; pairs of characters where a script sets no spaces."""
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+from documents.types import digest
+from retrieval.lexical.normal import normal
+from retrieval.lexical.scripts import MARKS, UNSPACED
+from retrieval.lexical.versions import version_of
+
+RULES = 1
+"""Raised when the tokens of any text change: what lies on disk and in journals was made by the rules before."""
+
+LONGEST = 255
+"""Characters of a token; a longer run is cut there, as Lucene does."""
+
+# 1,000 is one number, and so are 3.5 and 1,000.5; 2024.01.05 is three.
+_NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d{1,40}(?!\.?\d))?|(?<![\d.])\d{1,40}\.\d{1,40}(?!\.?\d)"
+_ASCII = re.compile(rf"{_NUMBER}|[a-z0-9]{{1,{LONGEST}}}", re.ASCII)
+
+
+class Words:
+    """Cuts text into words.
+
+    Args:
+        language: whose stemmer, by its name in Snowball.
+        stemming: whether words are cut down to their stems.
+        stopwords: are left out, as they stand in the text, caseless.
+        pairs: scripts, as the inside of a character class, whose runs become pairs of neighbouring characters.
+        without: scripts that are passed over.
+    """
+
+    def __init__(self, language: str, stemming: bool, stopwords: frozenset[str], pairs: str = UNSPACED,
+                 without: str = "") -> None:
+        self._language, self._stemming, self._stopwords = language, stemming, stopwords
+        self._pairs, self._without = pairs, without
+        apart = "".join(f"|[{script}]+" for script in (pairs, without) if script)
+        self._cut = re.compile(rf"{_NUMBER}{apart}|(?:[^\W_{pairs}{without}][{MARKS}]{{0,4}}){{1,{LONGEST}}}").findall
+        self._is_paired = re.compile(f"[{pairs}]").match
+        self._is_passed = re.compile(f"[{without}]").match if without else None
+        self._lock = threading.Lock()
+
+    @property
+    def identity(self) -> str:
+        settings = (self._language, str(self._stemming), self._pairs, self._without, *sorted(self._stopwords))
+        return f"words {digest(str(RULES), version_of('PyStemmer'), *settings)}"
+
+    def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
+        """As the protocol says."""
+        return (self.of(normal(text)) for text in texts)
+
+    def of(self, text: str) -> list[str]:
+        """The tokens of a text that is `normal`."""
+        words = _ASCII.findall(text) if text.isascii() else self._mixed(text)
+        if "," in text:
+            words = [word.replace(",", "") for word in words]
+        words = [word for word in words if word not in self._stopwords]
+        if not self._stemming:
+            return words
+        with self._lock:  # a stemmer is no two threads'
+            stems: list[str] = self._stemmer.stemWords(words)
+        return stems
+
+    def _mixed(self, text: str) -> list[str]:
+        words: list[str] = []
+        for word in self._cut(text):
+            if word.isascii():
+                words.append(word)
+            elif self._is_paired(word):
+                words += pairs(word)
+            elif self._is_passed is None or not self._is_passed(word):
+                words.append(word)
+        return words
+
+    @cached_property
+    def _stemmer(self) -> Any:
+        import Stemmer
+
+        return Stemmer.Stemmer(self._language)
+
+
+def pairs(run: str) -> list[str]:
+    """Every two neighbouring characters; of a single one, itself."""
+    return [run[at:at + 2] for at in range(max(len(run) - 1, 1))]

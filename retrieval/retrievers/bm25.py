@@ -1,0 +1,141 @@
+"""BM25: the chunks that hold the query's words, rare words counting most."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from documents.types import digest
+from retrieval.lexical.choice import Cut, Stemmed, tokenizer_of
+from retrieval.lexical.kept import kept
+from retrieval.lexical.normal import normal
+from retrieval.lexical.postings import Method, Postings, Weights
+from retrieval.lexical.scripts import is_korean
+from retrieval.lexical.tokens import Tokenizer
+from retrieval.lexical.versions import version_of
+from retrieval.lexical.words import RULES
+from retrieval.retrievers.base import Kind
+from retrieval.tables import chunks_at
+from retrieval.types import Aids, Collection, Hit
+
+if TYPE_CHECKING:
+    from retrieval.lexical.postings import Scores
+
+_SAMPLE = 64  # chunks by whose characters the language is found
+_LARGE = 1_000  # chunks from which postings are kept on disk: fewer are built in the time of opening a file or two
+
+
+class Bm25(Kind):
+    """Words in common, by BM25.
+
+    The score of a chunk d is, over the query's tokens t as often as they stand in it, in Lucene's variant (Kamphuis,
+    de Vries, Boytsov, Lin: Which BM25 do you mean?, ECIR 2020, table 1, which has the other variants too),
+
+        sum of  ln(1 + (N - df + 0.5) / (df + 0.5)) * tf / (tf + k1 * (1 - b + b * length / mean length))
+
+    with N chunks, of which df hold t, tf times t in d, and lengths in tokens. N, df and the mean are of the whole
+    collection, whichever chunks may be found. A chunk that holds none of the tokens is never found.
+
+    Attributes:
+        language: whose stemmer and stop words; `auto` is Korean where Hangul makes up a twentieth of the chunks, else
+            English. With `korean`, words in Latin letters are taken as English ones.
+        stemming: whether words are cut down to their stems (Snowball's).
+        stopwords: whether words such as `the` are left out, or which ones are.
+        tokenizer: `words` are runs of letters and digits; `kiwi` finds the morphemes of Korean, and has `words` for
+            all else; `bigrams` cuts Hangul into pairs of characters, and needs no package; `auto` is `kiwi` for Korean
+            and else `words`. All of them cut Chinese, Japanese, Thai, Lao, Burmese and Khmer into pairs of characters.
+        k1: how much a word counts that is said again. Defaults are Lucene's.
+        b: from 0, length does not count, to 1, it counts in full.
+        delta: of BM25L and BM25+ alone.
+    """
+
+    kind: Literal["bm25"] = "bm25"
+    language: Literal["auto", "korean"] | Stemmed = "auto"
+    stemming: bool = True
+    stopwords: bool | tuple[str, ...] = True
+    tokenizer: Literal["auto"] | Cut = "auto"
+    method: Method = "lucene"
+    k1: float = Field(1.2, ge=0, allow_inf_nan=False)
+    b: float = Field(0.75, ge=0, le=1)
+    delta: float = Field(0.5, ge=0, allow_inf_nan=False)
+
+    @property
+    def embeds(self) -> bool:
+        """No vectors."""
+        return False
+
+    def open(self, collection: Collection, aids: Aids) -> Bm25Retriever:
+        return Bm25Retriever(collection, self.tokenizer_for(collection), self)
+
+    def identity(self) -> str:
+        analyser = () if self.tokenizer in ("words", "bigrams") else ("kiwipiepy", "kiwipiepy_model")
+        versions = version_of("bm25s", "PyStemmer", *analyser)
+        return f"bm25 {digest(self.model_dump_json(), str(RULES), versions)}"
+
+    def tokenizer_for(self, collection: Collection) -> Tokenizer:
+        """What cuts that collection's chunks, and queries.
+
+        Raises:
+            MissingExtra: it holds Korean, and kiwipiepy is not installed.
+        """
+        korean = self.language == "korean" or (
+            self.language == "auto" and self.tokenizer == "auto" and is_korean(_sample(collection)))
+        cut = self.tokenizer if self.tokenizer != "auto" else "kiwi" if korean else "words"
+        stopwords = self.stopwords if isinstance(self.stopwords, bool) else frozenset(map(normal, self.stopwords))
+        return tokenizer_of(cut, "english" if self.language in ("auto", "korean") else self.language, self.stemming,
+                            stopwords)
+
+
+@dataclass(frozen=True)
+class Bm25Retriever:
+    """BM25 over a collection. Ties go to the earlier chunk. Searching is thread-safe."""
+
+    collection: Collection
+    tokenizer: Tokenizer
+    settings: Bm25
+    _lock: Lock = field(default_factory=Lock)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """A query whose words no chunk holds finds nothing.
+
+        Raises:
+            SettingsError: the postings of a large collection cannot be kept, for the cache folder cannot be written.
+        """
+        with self._lock:
+            postings, among = self._postings, self._among
+        found = [postings.best(tokens, k, among) for tokens in self.tokenizer.tokens(queries)]
+        chunks = chunks_at(self.collection.chunks, {row for best in found for row, _ in best})
+        return [[Hit(chunks[row], score, rank, "bm25") for rank, (row, score) in enumerate(best, 1)]
+                for best in found]
+
+    @cached_property
+    def _postings(self) -> Postings:
+        if len(self.collection.chunks) < _LARGE:
+            return self._built()
+        key = digest(self.collection.wording, self.tokenizer.identity, repr(self._weights), version_of("bm25s"))
+        return kept(key, self._built)
+
+    def _built(self) -> Postings:
+        return Postings.build(self.collection.texts(), self.tokenizer, self._weights)
+
+    @property
+    def _weights(self) -> Weights:
+        return Weights(self.settings.method, self.settings.k1, self.settings.b, self.settings.delta)
+
+    @cached_property
+    def _among(self) -> Scores | None:
+        import numpy as np
+
+        return None if self.collection.among is None else self.collection.among.astype(np.float32)
+
+
+def _sample(collection: Collection) -> Iterable[str]:
+    """The contents of chunks, evenly spaced."""
+    count = len(collection.chunks)
+    taken = min(count, _SAMPLE)
+    rows = [place * count // taken for place in range(taken)]
+    return (chunk.content for chunk in chunks_at(collection.chunks, rows).values())
