@@ -119,6 +119,11 @@ class Scope:
         return digest(self.embedder.identity, *(chunk.id for chunk in self.chunks))
 
     @property
+    def wording(self) -> str:
+        """A hash of the chunks in their order."""
+        return digest(*(chunk.id for chunk in self.chunks))
+
+    @property
     def embedder(self) -> CachedEmbedder:
         """The pool's."""
         return self.pool.embedder
