@@ -23,7 +23,7 @@ from agents.types import Answer
 from documents.errors import SettingsError
 from documents.types import digest
 from retrieval.index import Index
-from strategies.catalogue import reasoning, retrieval
+from strategies.catalogue import SEARCH_ONLY, reasoning, retrieval
 from strategies.prompting import prompts_hash
 from strategies.types import Rules, Task
 
@@ -58,6 +58,8 @@ class Assistant:
         self.index = index
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         self.searcher = Searcher(index, settings.k)
+        if settings.reasoning == SEARCH_ONLY:
+            raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
         self._reasoning = reasoning(settings.reasoning)
         self._retrieval = retrieval(settings.retrieval)
         self._live: dict[str, Playback] = {}

@@ -24,6 +24,9 @@ from documents.errors import MissingExtra, ModelError
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
 _OPENAI_URL = "https://api.openai.com/v1"
+NO_MODEL = "none"
+"""The name of no model, for a strategy that asks none."""
+_SEARCHES = 64  # questions of such a strategy at once: their searches are made together
 _NO_KEY = "none"  # the OpenAI client sends some key always
 
 
@@ -56,6 +59,8 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
     Raises:
         ModelError: an unknown name or form, a missing key or file, a wrong hash.
     """
+    if spec == NO_MODEL:
+        return Target(spec, spec, spec)
     form, colon, rest = spec.partition(":")
     known = None if calls else known
     if form in {"http", "https"}:
@@ -99,8 +104,11 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
     """
     target = await asyncio.to_thread(resolve, spec, calls=calls, known=known)  # may hash a large file
     limits = settings.calls
-    if not calls:
-        endpoint: Endpoint = NoCalls()
+    if spec == NO_MODEL:
+        endpoint: Endpoint = NoCalls("none is no model: it is for reasoning: search_only, which asks nothing")
+        limits = CallLimits(concurrency=_SEARCHES)
+    elif not calls:
+        endpoint = NoCalls("this model was opened for a replay, which makes no calls")
     elif target.remote is not None:
         endpoint = Remote(target.remote)
     else:
@@ -116,11 +124,14 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
         await client.aclose()
 
 
+@dataclass(frozen=True, slots=True)
 class NoCalls:
-    """The endpoint of a replay."""
+    """The endpoint where no call is made; `why` is what one is told."""
+
+    why: str
 
     async def address(self) -> Address:
-        raise ModelError("this model was opened for a replay, which makes no calls")
+        raise ModelError(self.why)
 
     async def aclose(self) -> None:
         return None
@@ -134,6 +145,8 @@ def _price(spec: str, target: Target, settings: ModelSettings) -> Pricer:
 
 
 def _context(target: Target, settings: ModelSettings) -> Context | None:
+    if target.name == NO_MODEL:
+        return None
     if target.remote is None:
         return Context(settings.local.context, whole_reply=False)
     return Context(settings.context) if settings.context is not None else None

@@ -160,7 +160,8 @@ class Playback:
         # Brackets alone may be an answer, such as the list `[3, 7]`, unless documents of these numbers were shown.
         bare = self.task.separators and is_only_citations(draft.text) and shown.issuperset(read_citations(draft.text))
         chosen = not self.task.chooses or read_choice(draft.text, self.task.options) is not None
-        outcome: Outcome = ("malformed" if bare or not draft.well_formed or not chosen else
+        outcome: Outcome = ("searched" if draft.only_gathered else
+                            "malformed" if bare or not draft.well_formed or not chosen else
                             "refused" if draft.refused else "answered")
         return Answer(outcome, draft.text, outcome == "refused", tuple(n for n in cited if n in shown),
                       tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes, **common)

@@ -6,8 +6,9 @@ from typing import Literal
 
 from strategies.types import Evidence, Failure, Message, Usage
 
-Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error"]
+Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]
 OUTCOMES: tuple[Outcome, ...] = ("answered", "refused", "malformed", "too_long", "budget", "timeout", "error")
+"""Of questions that a model is asked; `searched` is the end of one for which evidence was only gathered."""
 
 
 @dataclass(frozen=True, slots=True)

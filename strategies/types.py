@@ -132,6 +132,7 @@ class Draft:
         tagged: whether the answer stood in its tags or fields, rather than being the whole reply; None where the
             strategy asked for neither.
         notes: short tags for the record, such as `no_sub_questions` or `cut`.
+        only_gathered: whether the recipe gathers evidence and asks for no answer to it.
     """
 
     text: str
@@ -140,6 +141,7 @@ class Draft:
     well_formed: bool
     tagged: bool | None
     notes: tuple[str, ...] = ()
+    only_gathered: bool = False
 
     @classmethod
     def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:

@@ -126,7 +126,7 @@ def test_list_and_index_print_json(ragbed, tmp_path):
         rows = json.loads(out)[what]
         assert all(row["name"] for row in rows)
     assert {row["name"] for row in json.loads(ragbed("list", "strategies", "--json")[1])["strategies"]} == {
-        *REASONING, "none", "once"}
+        *REASONING, "search_only", "none", "once"}
     (tmp_path / "a.txt").write_text("Some text.")
     (tmp_path / "b.txt").write_text("")
     report = json.loads(ragbed("index", tmp_path / "a.txt", tmp_path / "b.txt", "--out", tmp_path / "i", "--json")[1])

@@ -31,7 +31,7 @@ def test_overlapping_chunks_find_a_character_once_and_cost_it_twice():
 
 
 def test_chunks_of_other_documents_and_renderings_cost_and_find_nothing():
-    other = extents((0, 10), document="e") + (Extent("d", "html", 0, 10),)
+    other = (*extents((0, 10), document="e"), Extent("d", "html", 0, 10))
     assert figures(extents((0, 10)) + other, extents((0, 10))) == pytest.approx([1.0, 1 / 3, 1 / 3])
 
 

@@ -36,7 +36,7 @@ class Beir(Selection):
               "https://arxiv.org/abs/2104.08663",
         licence="by collection", size="SciFact: 300 test queries over 5,183 abstracts",
         get="a folder from https://github.com/beir-cellar/beir, or the hub's mteb/NAME",
-        settings={"conditions": "retrieved", "retriever": {"kind": "dense", "k": 10}})
+        settings={"reasoning": "search_only", "conditions": "retrieved", "retriever": {"kind": "dense", "k": 100}})
     scheme = RANKING
 
     kind: Literal["beir"] = "beir"

@@ -37,7 +37,7 @@ class Trec(Selection):
     about = About(
         paper="Text REtrieval Conference: test collections, https://trec.nist.gov",
         licence="by collection", size="by collection", get="qrels, topics and a corpus in one folder",
-        settings={"conditions": "retrieved", "retriever": {"kind": "dense", "k": 10}})
+        settings={"reasoning": "search_only", "conditions": "retrieved", "retriever": {"kind": "dense", "k": 100}})
     scheme = RANKING
 
     kind: Literal["trec"] = "trec"

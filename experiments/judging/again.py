@@ -48,7 +48,7 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
         RunError: its benchmark asks no judge, or there is no such answer.
     """
     questions = folder.questions()
-    scheme = settings.benchmark.scheme_of(questions.values())
+    scheme = settings.scheme_of(questions.values())
     if scheme.rubric is None:
         raise RunError(f"{folder.path}: the scores of {settings.benchmark.kind} rest on no judge, so there is nothing "
                        "to judge again")

@@ -34,10 +34,10 @@ class Estimate(TypedDict):
 
 
 def outcomes(rows: Sequence[Row]) -> dict[str, int]:
-    """How many questions ended in each outcome, all outcomes named."""
+    """How many questions ended in each outcome, all that a model's answer may have named."""
     counts: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
     for row in rows:
-        counts[row.outcome] += 1
+        counts[row.outcome] = counts.get(row.outcome, 0) + 1
     return counts
 
 

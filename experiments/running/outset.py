@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from documents.errors import RunError, UserError
 from experiments.cells import Cell, cells_of
@@ -34,6 +34,7 @@ def outset_of(settings: RunSettings) -> Outset:
         UserError: a file is missing or does not fit, or the benchmark has not what the settings want of it.
     """
     benchmark = settings.benchmark.load()
+    benchmark = replace(benchmark, scheme=settings.scheme_of(benchmark.questions))
     cells = cells_of(settings, benchmark)
     check_conditions(settings, cells, benchmark)
     exemplars = read_exemplars(settings.exemplars)

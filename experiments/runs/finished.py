@@ -131,7 +131,7 @@ class Finished:
 
     @cached_property
     def scheme(self) -> Scheme:
-        return self.settings.benchmark.scheme_of(self.questions.values())
+        return self.settings.scheme_of(self.questions.values())
 
     def causes(self, results: Iterable[Result]) -> dict[str, dict[str, str]]:
         """By cell's id, then by question: why an answer is wrong, or `right`; as `causes_of` has it."""

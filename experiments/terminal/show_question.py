@@ -63,7 +63,7 @@ def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Que
         settings = read_settings(folder.path / "config.yaml")
     except UserError:
         return [], {}
-    scheme = settings.benchmark.scheme_of(folder.questions().values())
+    scheme = settings.scheme_of(folder.questions().values())
     results = [record.result for record in records.values()]
     known = [Cell.of(row) for row in cells if "condition" in row]
     found = causes_of(known, results, {question.id: question}, scheme, settings.scoring)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _WINDOW = 60.0  # seconds over which the rate is taken; longer while that holds few records
 _FEW = 20
 _APART, _KEPT = 1.0, 600  # seconds between two moments that are remembered, and how many are
-_FINE = ("answered", "refused")
+_FINE = ("answered", "refused", "searched")
 
 
 @dataclass(frozen=True, slots=True)
