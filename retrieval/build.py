@@ -1,184 +1,111 @@
-"""Building an index: parse, chunk, embed, write; what was done before is not done again."""
+"""Building an index: parse, chunk, embed and write, document by document; what was done before is not done again."""
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from documents.errors import DocumentError, IndexFolderError
 from documents.sources import find_sources
-from documents.types import Chunk, Document
+from documents.types import Document
+from retrieval.building.arrivals import of_documents, of_files
+from retrieval.building.before import Before
+from retrieval.building.lazy import LazyEmbedder
+from retrieval.building.place import check_place
+from retrieval.building.plan import Work, plan_added, plan_files, plan_removed
+from retrieval.building.progress import Progress, silent
+from retrieval.building.run import BuildReport, Job, run
+from retrieval.building.staging import Staging
 from retrieval.cache import CachedEmbedder
 from retrieval.embedder import Embedder
-from retrieval.folder import alone, replaced, set_aside, settled
-from retrieval.index import CHUNKS, DOCUMENTS, VECTORS
-from retrieval.manifest import MANIFEST, EmbedderEntry, Manifest, Skipped, is_manifest, write_manifest
-from retrieval.parsed import Parsed, parse, parser_version
+from retrieval.folder import alone, settled
+from retrieval.metadata import Metadata, check_sources
 from retrieval.sentence import SentenceEmbedder
 from retrieval.settings import IndexSettings
-from retrieval.tables import write_chunks, write_documents
-from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from retrieval.embedder import Matrix
 
-TITLE_CHARACTERS = 120
-"""Of a title, what is embedded in front of each chunk: some web pages put a paragraph there."""
-
-NAME_CHARACTERS = 60
-
-OWN_FILES = {MANIFEST, VECTORS, CHUNKS, DOCUMENTS}
-
-
-class Progress(Protocol):
-    """Is told how far a stage (`parse`, `chunk`, `embed`, `write`) has come; `total` None where unknown."""
-
-    def __call__(self, stage: str, done: int, total: int | None) -> None: ...
-
-
-def silent(stage: str, done: int, total: int | None) -> None:
-    """A progress that shows nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class BuildReport:
-    """What building an index did.
-
-    Attributes:
-        parsed: sources read now; the other documents' renderings came from the index before.
-        windows: vectors in the index.
-        embedded_now: distinct texts that the model embedded in this build.
-        reused: distinct texts whose vectors were in the cache.
-        how: one sentence on how the vectors are searched.
-        seconds: by stage.
-    """
-
-    documents: int
-    parsed: int
-    chunks: int
-    windows: int
-    embedded_now: int
-    reused: int
-    skipped: tuple[DocumentError, ...]
-    how: str
-    seconds: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Chunks, the number of windows of each, and the text of every window as it is embedded."""
-
-    chunks: list[Chunk]
-    windows: list[int]
-    texts: list[str]
+__all__ = ["BuildReport", "Progress", "add_to_index", "build_index", "embed_texts", "index_documents",
+           "remove_from_index", "silent"]
 
 
 def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
-                progress: Progress = silent, embedder: Embedder | None = None) -> BuildReport:
+                progress: Progress = silent, embedder: Embedder | None = None,
+                metadata: Metadata | None = None) -> BuildReport:
     """Index files, folders and globs into the folder `out`, replacing the index there, if any.
 
     Sources whose bytes were indexed before, under whatever name, are not parsed again; texts embedded before are not
     embedded again (where `titled`, the name is part of the text, so that a renamed file is embedded anew); what is
-    gone from the sources is gone from the index. A kill at any moment leaves the old index in place
-    and the embeddings made so far in the cache.
+    gone from the sources is gone from the index. A kill at any moment leaves the old index in place, and what was
+    parsed and embedded so far in the cache, where the same call finds it.
+
+    In memory are, beside the embedder and what faiss builds: the document in hand and a few that are parsed ahead, a
+    block of windows, and some 500 bytes a source.
 
     Args:
         embedder: in place of the one that the settings name.
+        metadata: fields of sources, by their relative path.
 
     Raises:
-        DocumentError: a named path does not exist.
+        DocumentError: a named path does not exist, or metadata does not fit.
         IndexFolderError: nothing can be indexed, or `out` holds something else, cannot be written, or is being
             built by another process.
         SettingsError: the cache folder cannot be written.
         ModelError: the embedder is not on this machine.
     """
-    with alone(out.absolute()):
-        return _build(sources, out.absolute(), settings or IndexSettings(), progress, embedder)
+    wanted = settings or IndexSettings()
+    with _alone(out) as (place, before):
+        opened = LazyEmbedder(_opener(wanted, embedder), None, place)
+        plan = plan_files(find_sources(sources), before)
+        return _of_plan(plan, Job(place, wanted, before, opened, metadata or {}, total=len(plan)), progress)
 
 
-def _build(sources: Sequence[str | Path], out: Path, settings: IndexSettings, progress: Progress,
-           embedder: Embedder | None) -> BuildReport:
-    _check_out(out)
-    seconds: dict[str, float] = {}
-    cached = CachedEmbedder(embedder or SentenceEmbedder.named(settings.embedder))
-    with _timed(seconds, "parse"):
-        parsed = parse(find_sources(sources), settled(out), lambda done, total: progress("parse", done, total))
-    with _timed(seconds, "chunk"):
-        cut = _cut(parsed.documents, settings, cached, progress)
-    if not cut.chunks:
-        raise IndexFolderError(_nothing(parsed.skipped))
-    with _timed(seconds, "embed"):
-        vectors = embed_texts(cut.texts, cached, progress)
-    with _timed(seconds, "write"):
-        progress("write", 0, 1)
-        index = VectorIndex.build(vectors, settings.vectors)
-        _write(out, parsed, cut, index, settings, cached)
-        progress("write", 1, 1)
-    return BuildReport(len(parsed.documents), parsed.fresh, len(cut.chunks), len(cut.texts), cached.embedded,
-                       cached.reused, tuple(parsed.skipped), index.describe(), seconds)
+def index_documents(documents: Iterable[Document], out: Path, settings: IndexSettings | None = None,
+                    progress: Progress = silent, embedder: Embedder | None = None,
+                    metadata: Metadata | None = None) -> BuildReport:
+    """As `build_index`, of documents that are parsed already, in their order; ids and sources stay as they are.
 
+    The documents are taken one by one, so that they may come from a generator.
 
-def _check_out(out: Path) -> None:
-    try:
-        if out.exists() and not out.is_dir():
-            raise IndexFolderError(f"{out} is a file: name a folder for the index")
-        for replaceable in (out, set_aside(out)):
-            if replaceable.is_dir():
-                _check_own(replaceable)
-    except OSError as error:
-        raise IndexFolderError(f"{out} cannot be used: {error.strerror}; name another folder") from error
-
-
-def _check_own(folder: Path) -> None:
-    """Nothing but an index is ever replaced: other things too have a file called manifest.json."""
-    names = {path.name for path in folder.iterdir()}
-    strange = sorted(names - OWN_FILES)
-    if names and not (names == OWN_FILES or is_manifest(folder / MANIFEST)):
-        raise IndexFolderError(f"{folder} is not empty and is no index: name another folder")
-    if strange:
-        raise IndexFolderError(f"{folder} is an index, but also holds {strange[0]}, which would be lost: move it away, "
-                               "or name another folder")
-
-
-def _nothing(skipped: Sequence[DocumentError]) -> str:
-    if not skipped:
-        return "nothing to index: no HTML, PDF, text or Markdown file was found"
-    shown = "; ".join(map(str, skipped[:5])) + (f"; and {len(skipped) - 5} more" if len(skipped) > 5 else "")
-    return f"nothing to index: {shown}"
-
-
-def _cut(documents: Sequence[Document], settings: IndexSettings, embedder: Embedder, progress: Progress) -> Cut:
-    cut = Cut([], [], [])
-    for done, document in enumerate(documents, 1):
-        header = _header(document, embedder) if settings.titled else ""
-        chunks = [chunk for format in settings.formats for chunk in settings.chunker.chunk(document, format)]
-        contents = [chunk.content for chunk in chunks]
-        spans = embedder.windows(contents, header)
-        cut.chunks.extend(chunks)
-        cut.windows.extend(map(len, spans))
-        cut.texts.extend(header + content[start:end] for content, windows in zip(contents, spans, strict=True)
-                         for start, end in windows)
-        progress("chunk", done, len(documents))
-    return cut
-
-
-def _header(document: Document, embedder: Embedder) -> str:
-    """The file's name, as words, and the title: of many filings the title is a mere number, or their authority's name.
-
-    On FinanceBench the gold page is among the first 10 for 18 of 22 questions; for 16 with the name only where the
-    title has no words.
+    Raises:
+        DocumentError: two have one source or one id.
     """
-    name = re.sub(r"[\W_]+", " ", Path(document.source).stem)[:NAME_CHARACTERS].strip()
-    title = document.title[:TITLE_CHARACTERS].strip()
-    header = title if name.casefold() in title.casefold() else f"{name}: {title}"
-    # At most a quarter of the window: a Korean character alone can be three tokens.
-    while header and len(embedder.windows([4 * f"{header}\n"])[0]) > 1:
-        header = header[:len(header) * 7 // 8].strip()
-    return f"{header}\n"
+    wanted = settings or IndexSettings()
+    with _alone(out) as (place, before):
+        opened = LazyEmbedder(_opener(wanted, embedder), None, place)
+        total = len(documents) if isinstance(documents, Sequence) else None
+        with closing(of_documents(documents, before)) as arriving:
+            return run(Job(place, wanted, before, opened, metadata or {}, total=total), arriving, progress)
+
+
+def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = silent,
+                 embedder: Embedder | None = None, metadata: Metadata | None = None) -> BuildReport:
+    """Add sources to an index, in place of those of the same relative path; the rest stays, and so do the settings.
+
+    Args:
+        metadata: fields of sources, of those that are in the index too; a source that is not named keeps its own.
+
+    Raises:
+        IndexFolderError: there is no whole index, or `embedder` is not the one it was made with.
+    """
+    with _carried(out, embedder, metadata) as job:
+        assert job.before is not None
+        plan = plan_added(find_sources(sources), job.before)
+        return _of_plan(plan, job, progress)
+
+
+def remove_from_index(names: Sequence[str], out: Path, progress: Progress = silent,
+                      embedder: Embedder | None = None) -> BuildReport:
+    """Take sources out of an index: by relative path, the folder that they are below, or a pattern.
+
+    Raises:
+        IndexFolderError: there is no whole index, nothing has such a name, or nothing would be left.
+    """
+    with _carried(out, embedder, None) as job:
+        assert job.before is not None
+        return _of_plan(plan_removed(names, job.before), job, progress)
 
 
 def embed_texts(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:
@@ -193,24 +120,42 @@ def embed_texts(texts: Sequence[str], embedder: CachedEmbedder, progress: Progre
     return embedder.embed_passages(texts, advance)
 
 
-def _write(out: Path, parsed: Parsed, cut: Cut, index: VectorIndex, settings: IndexSettings,
-           embedder: Embedder) -> None:
-    manifest = Manifest(
-        settings=settings, parser=parser_version(),
-        embedder=EmbedderEntry(name=embedder.name, identity=embedder.identity, dimension=index.dimension,
-                               window=embedder.window),
-        kind=index.settings, how=index.describe(), documents=len(parsed.documents), chunks=len(cut.chunks),
-        windows=len(index), sources=parsed.entries,
-        skipped=tuple(Skipped(source=error.source, reason=error.reason) for error in parsed.skipped))
-    with replaced(out) as fresh:
-        index.write(fresh / VECTORS)
-        write_chunks(fresh / CHUNKS, cut.chunks, cut.windows)
-        write_documents(fresh / DOCUMENTS, parsed.documents)
-        write_manifest(manifest, fresh)
+@contextmanager
+def _alone(out: Path) -> Iterator[tuple[Path, Before | None]]:
+    """The place of an index that nobody else builds meanwhile, and the index that stands there."""
+    place = out.absolute()
+    with alone(place):
+        check_place(place)
+        yield place, Before.there(settled(place))
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    begun = time.perf_counter()
-    yield
-    seconds[stage] = time.perf_counter() - begun
+def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None) -> Iterator[Job]:
+    """The job of carrying on the index that stands there, with its settings and its embedder."""
+    place = out.absolute()
+    with alone(place):
+        check_place(place)
+        before = Before.checked(settled(place))
+        settings = before.manifest.settings
+        opened = LazyEmbedder(_opener(settings, embedder), before.manifest, place)
+        yield Job(place, settings, before, opened, metadata or {}, carried=True)
+
+
+def _of_plan(plan: Sequence[Work], job: Job, progress: Progress) -> BuildReport:
+    check_sources(job.metadata, (work.source for work in plan))
+    staging = Staging(job.out)
+    try:
+        with closing(of_files(plan, job.before, staging)) as arriving:
+            report = run(replace(job, total=len(plan)), arriving, progress)
+    except BaseException:
+        staging.close()
+        raise
+    staging.remove()
+    return report
+
+
+def _opener(settings: IndexSettings, embedder: Embedder | None) -> Callable[[], Embedder]:
+    if embedder is None:
+        return lambda: SentenceEmbedder.named(settings.embedder)
+    given = embedder
+    return lambda: given

@@ -5,7 +5,9 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from uuid import uuid4
@@ -13,6 +15,12 @@ from uuid import uuid4
 from documents.errors import SettingsError
 from documents.paths import cache_dir
 from documents.types import digest
+
+_LARGE = 8_000_000
+"""Bytes of a file below which reading it takes less than 10 ms or so."""
+
+_SETTLED = 2.0
+"""Seconds after its last change at which no further change can have the same time."""
 
 
 def sha256_of(path: Path) -> str:
@@ -29,20 +37,59 @@ def remembered_sha256(path: Path) -> str:
     """
     state = path.stat()
     seen = [str(path.resolve()), state.st_size, state.st_mtime_ns]
-    note = cache_dir() / "hashes" / f"{digest(*map(str, seen))}.json"
-    try:
-        known = json.loads(note.read_bytes())
-    except (OSError, ValueError):
-        known = None
-    if isinstance(known, list) and known[:3] == seen and len(known) == 4:
-        return str(known[3])
+    known = _noted(seen)
+    if known is not None:
+        return known
     found = sha256_of(path)
     try:
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(note, json.dumps([*seen, found]).encode())
+        _note(seen, found)
     except OSError as error:
         raise unwritable(error) from error
     return found
+
+
+def unchanged_sha256(path: Path) -> str:
+    """As `sha256_of`; of a large file that the system says was not touched since it was read, what was found then.
+
+    The system sets a file's time of change (ctime) at every write and every change of its other times, and no program
+    can set it back, so that altered bytes are found whatever time of writing the file is given. What is not found is
+    damage below the file system. Bytes of files that changed within the last seconds are always read: a clock's tick
+    may hold two changes. So are those of small files, and all on systems without such a time.
+    """
+    state = path.stat()
+    seen = [str(path.resolve()), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_dev]
+    settled = time.time() - max(state.st_mtime, state.st_ctime) > _SETTLED
+    if os.name == "nt" or state.st_size < _LARGE or not settled:
+        return sha256_of(path)
+    known = _noted(seen)
+    if known is not None:
+        return known
+    found = sha256_of(path)
+    after = path.stat()
+    if (after.st_size, after.st_ctime_ns, after.st_ino) == (state.st_size, state.st_ctime_ns, state.st_ino):
+        with suppress(OSError):  # a cache that cannot be written costs time, no more
+            _note(seen, found)
+    return found
+
+
+def _note_of(seen: Sequence[str | int]) -> Path:
+    return cache_dir() / "hashes" / f"{digest(*map(str, seen))}.json"
+
+
+def _noted(seen: Sequence[str | int]) -> str | None:
+    """The hash that was noted of a file in that state."""
+    try:
+        known = json.loads(_note_of(seen).read_bytes())
+    except (OSError, ValueError):
+        return None
+    whole = isinstance(known, list) and known[:-1] == seen and isinstance(known[-1], str)
+    return str(known[-1]) if whole else None
+
+
+def _note(seen: Sequence[str | int], found: str) -> None:
+    note = _note_of(seen)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(note, json.dumps([*seen, found]).encode())
 
 
 def unwritable(error: OSError) -> SettingsError:

@@ -1,13 +1,15 @@
 """A folder that is replaced whole or not at all, by one process at a time. Where it is a link, what it leads to is."""
 from __future__ import annotations
 
+import errno
 import glob
 import os
+import platform
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,7 +20,7 @@ from retrieval.files import unwritable
 from retrieval.lock import hold
 
 ABANDONED = 3_600
-"""Seconds after which a half-written sibling is of a killed process: writing one takes seconds."""
+"""Seconds without a write after which a half-written sibling is of a killed process, whatever lock that held."""
 
 
 def settled(folder: Path) -> Path:
@@ -65,20 +67,33 @@ def replaced(folder: Path) -> Iterator[Path]:
     Raises:
         IndexFolderError: the place cannot be written.
     """
-    try:
-        folder = _real(folder)
+    folder = _real(folder)
+    with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         _clean(folder)
-        fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.new-"))
+        fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_prefix(folder)))
         fresh.chmod(0o755)
-        try:
-            yield fresh
+    try:
+        yield fresh
+        with writing(folder):
             _flush(fresh)
             _swap(fresh, folder)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Give a failure to write below the folder the one line that it needs.
+
+    Raises:
+        IndexFolderError: in place of any OSError of the body.
+    """
+    try:
+        yield
     except OSError as error:
-        raise IndexFolderError(f"{folder} cannot be written: {error.strerror}") from error
+        told = os.strerror(error.errno) if error.errno not in (None, errno.EIO) else error.strerror or str(error)
+        raise IndexFolderError(f"{folder} cannot be written: {told}") from error
 
 
 def _real(folder: Path) -> Path:
@@ -100,15 +115,29 @@ def _remove(path: Path) -> None:
         path.unlink()
     elif path.exists():
         # Renamed first: what a kill leaves half removed must not be taken for content that was set aside.
-        waste = path.parent / f"{path.name.removesuffix('.old')}.new-{uuid4().hex}"
+        folder = path.with_name(path.name.removeprefix(".").removesuffix(".old"))
+        waste = path.parent / f"{_prefix(folder)}{uuid4().hex}"
         os.rename(path, waste)
         shutil.rmtree(waste, ignore_errors=True)
 
 
+def _prefix(folder: Path) -> str:
+    """Of the names of what is half written: says which machine and cache its process holds the lock in."""
+    return f".{folder.name}.new-{digest(platform.node(), os.path.realpath(cache_dir()))[:8]}-"
+
+
 def _clean(folder: Path) -> None:
+    """Remove what killed processes left: under the same lock at once, else when nothing was written for long."""
     for left in folder.parent.glob(f".{glob.escape(folder.name)}.new-*"):
-        if time.time() - left.stat().st_mtime > ABANDONED:
+        if left.name.startswith(_prefix(folder)) or time.time() - _written(left) > ABANDONED:
             shutil.rmtree(left, ignore_errors=True)
+
+
+def _written(folder: Path) -> float:
+    """When something in the folder was last written to."""
+    with suppress(OSError):
+        return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+    return time.time()
 
 
 def _flush(folder: Path) -> None:

@@ -13,11 +13,22 @@ from retrieval.cache import CachedEmbedder
 from retrieval.dense import nearest_chunks
 from retrieval.embedder import Embedder
 from retrieval.folder import settled
-from retrieval.manifest import MANIFEST, Manifest, check_files, read_manifest
+from retrieval.manifest import (
+    CHUNKS,
+    DOCUMENTS,
+    MANIFEST,
+    VECTORS,
+    Manifest,
+    check_embedder,
+    check_files,
+    read_manifest,
+)
 from retrieval.retrievers.dense import DenseRetriever
 from retrieval.sentence import SentenceEmbedder
 from retrieval.tables import ChunkTable, DocumentTable
+from retrieval.titles import plain_header
 from retrieval.types import Hit, Value
+from retrieval.vector_settings import Flat
 from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
@@ -25,10 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from retrieval.embedder import Matrix
-
-VECTORS = "vectors.faiss"
-CHUNKS = "chunks.parquet"
-DOCUMENTS = "documents.parquet"
 
 _REPLACED = 20
 """How often an index is read anew that was replaced while being read."""
@@ -52,12 +59,16 @@ class Index:
         self._lock = threading.Lock()
 
     @classmethod
-    def open(cls, path: str | Path, embedder: Embedder | None = None) -> Index:
+    def open(cls, path: str | Path, embedder: Embedder | None = None, verify: bool = False) -> Index:
         """The index in a folder, after every file was compared with its hash; read again if replaced meanwhile.
+
+        A large file that was compared before, and that the system says was not touched since, is not read for it again
+        (`retrieval.files.unchanged_sha256`). Chunks, documents and vectors are read when they are asked for.
 
         Args:
             embedder: embeds the queries; if None, the one that the manifest names, looked up at the first
                 search.
+            verify: compare every byte, whatever the system says.
 
         Raises:
             IndexFolderError: the folder is missing, damaged, of another version or of another embedder.
@@ -66,7 +77,7 @@ class Index:
             folder = settled(Path(path))
             state = _state(folder)
             try:
-                opened = cls._whole(folder, embedder)
+                opened = cls._whole(folder, embedder, verify)
             except IndexFolderError:
                 if _state(settled(Path(path))) == state:
                     raise
@@ -76,12 +87,12 @@ class Index:
         raise IndexFolderError(f"{path} is being replaced again and again: wait for those who build it")
 
     @classmethod
-    def _whole(cls, folder: Path, embedder: Embedder | None) -> Index:
+    def _whole(cls, folder: Path, embedder: Embedder | None, verify: bool) -> Index:
         try:
             manifest = read_manifest(folder)
             if embedder is not None:
-                _check_embedder(manifest, embedder, folder)
-            check_files(manifest, folder)
+                check_embedder(manifest, embedder, folder)
+            check_files(manifest, folder, verify)
             return cls(folder, manifest, embedder)
         except OSError as error:
             raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
@@ -90,6 +101,12 @@ class Index:
     def content(self) -> str:
         """A hash of the chunks of the index and of their vectors' embedder."""
         return content_of_index(self.manifest)
+
+    @property
+    def wording(self) -> str:
+        """A hash of what the chunks are searched by."""
+        files = self.manifest.files
+        return self.manifest.content or digest(files[CHUNKS], files[DOCUMENTS])
 
     @property
     def embedder(self) -> Embedder:
@@ -102,7 +119,7 @@ class Index:
         with self._lock:
             if self._searching is None:
                 embedder = SentenceEmbedder.named(self.manifest.embedder.name)
-                _check_embedder(self.manifest, embedder, self.folder)
+                check_embedder(self.manifest, embedder, self.folder)
                 self._searching = CachedEmbedder(embedder)
             return self._searching
 
@@ -111,8 +128,8 @@ class Index:
         """All chunks may be found."""
 
     def texts(self) -> Iterator[str]:
-        """The content of each chunk."""
-        return (chunk.content for chunk in self.chunks)
+        """The content of each chunk, below the header of its document."""
+        return self.chunks.texts(self._headers)
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
         """For each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
@@ -123,11 +140,11 @@ class Index:
         return nearest_chunks(self._vectors, self._owners, queries, k, among)
 
     def metadata(self) -> Iterator[Mapping[str, Value]]:
-        """Of each chunk: its document and source, the document's title, format and first page."""
-        sources = self._documents.sources
-        for chunk in self.chunks:
-            yield {"document": chunk.document, "source": sources[chunk.document], "format": chunk.format,
-                   "page": chunk.pages[0] if chunk.pages else None}
+        """Of each chunk: its document and source, the document's title, format, first page, and the user's fields."""
+        sources, titles, said = self._documents.sources, self._documents.titles, self._documents.metadata
+        for document, format, page in self.chunks.fields():
+            yield {**said.get(document, {}), "document": document, "source": sources[document],
+                   "title": titles[document], "format": format, "page": page}
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Dense search; other retrievers are opened over an index by their settings (`retrieval.retrievers`)."""
@@ -139,7 +156,7 @@ class Index:
 
     def chunk(self, id: str) -> Chunk:
         """The chunk of that id; KeyError if there is none."""
-        return self.chunks[self.chunks.rows[id]]
+        return self.chunks[self.chunks.row(id)]
 
     def document(self, id: str) -> Document:
         """The document of that id, with both renderings; KeyError if there is none."""
@@ -154,6 +171,15 @@ class Index:
         return self._documents.sources[document]
 
     @cached_property
+    def _headers(self) -> Mapping[str, str]:
+        """By document; an index of version 1 does not keep them, but made them of what it has."""
+        if self._documents.headers is not None:
+            return self._documents.headers
+        titled = self.manifest.settings.titled
+        return {key: f"{plain_header(source, self._documents.titles[key])}\n" if titled else ""
+                for key, source in self._documents.sources.items()}
+
+    @cached_property
     def _owners(self) -> NDArray[np.intp]:
         import numpy as np
 
@@ -161,8 +187,13 @@ class Index:
 
 
 def content_of_index(manifest: Manifest) -> str:
-    """A hash of the chunks of an index and of its embedder."""
-    return digest(manifest.files[CHUNKS], manifest.embedder.identity)
+    """A hash of what can be found in an index: its chunks, what they are searched by, and how their vectors are.
+
+    An exact index finds what any other exact one finds. Of an approximate one, the settings are a part of it.
+    """
+    chunks = manifest.content or manifest.files[CHUNKS]
+    approximate = [] if manifest.kind == Flat() or not manifest.content else [manifest.kind.model_dump_json()]
+    return digest(chunks, manifest.embedder.identity, *approximate)
 
 
 def _state(folder: Path) -> tuple[Path, int, int] | None:
@@ -172,10 +203,3 @@ def _state(folder: Path) -> tuple[Path, int, int] | None:
     except OSError:
         return None
     return folder, found.st_ino, found.st_mtime_ns
-
-
-def _check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None:
-    made = manifest.embedder
-    if made.identity != embedder.identity:
-        raise IndexFolderError(f"{folder} was made with embedder {made.name} ({made.identity}), not with "
-                               f"{embedder.name} ({embedder.identity}): name that one, or build the index anew")

@@ -9,11 +9,19 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from documents.errors import IndexFolderError
-from retrieval.files import sha256_of
+from retrieval.embedder import Embedder
+from retrieval.files import sha256_of, unchanged_sha256
+from retrieval.metadata import FieldType
 from retrieval.settings import IndexSettings
+from retrieval.vector_settings import Decided
 
 MANIFEST = "manifest.json"
-VERSION = 1
+VECTORS = "vectors.faiss"
+CHUNKS = "chunks.parquet"
+DOCUMENTS = "documents.parquet"
+VERSION = 2
+OLDER = (1,)
+"""Versions that are read too: 1 has neither headers nor metadata, and knows two kinds of vectors."""
 
 
 class Closed(BaseModel):
@@ -32,10 +40,15 @@ class EmbedderEntry(Closed):
 
 
 class SourceEntry(Closed):
-    """A source that is in the index, with the SHA-256 of its bytes."""
+    """A source that is in the index, with the SHA-256 of its bytes.
+
+    Attributes:
+        parser: where it is another than the manifest's: the source was kept while others were added.
+    """
 
     document: str
     sha256: str
+    parser: str | None = None
 
 
 class Skipped(Closed):
@@ -50,23 +63,28 @@ class Manifest(Closed):
 
     Attributes:
         parser: hash of the code and libraries that parsed the sources.
+        kind: how the vectors are searched, with everything filled in; the name alone in older manifests.
         windows: number of vectors; a chunk longer than the embedder's window has several.
         how: one sentence on how the vectors are searched.
         sources: by path relative to what was indexed.
+        fields: the names of the documents' metadata, each with what its values are.
+        content: hash of the chunks in order, of what they are searched by, and of the metadata; empty in version 1.
         files: SHA-256 of every other file of the folder, by name.
     """
 
-    version: Literal[1] = 1
+    version: Literal[1, 2] = VERSION
     settings: IndexSettings
     parser: str
     embedder: EmbedderEntry
-    kind: Literal["flat", "hnsw"]
+    kind: Decided
     how: str
+    content: str = ""
     documents: int
     chunks: int
     windows: int
     sources: dict[str, SourceEntry]
     skipped: tuple[Skipped, ...]
+    fields: dict[str, FieldType] = {}
     files: dict[str, str] = {}
 
 
@@ -94,9 +112,9 @@ def read_manifest(folder: Path) -> Manifest:
     body = _body(path)
     if body is None or "sha256" not in body:
         raise _damaged(path)
-    if body.get("version") != VERSION:
+    if body.get("version") not in (VERSION, *OLDER):
         raise IndexFolderError(f"{folder} is an index of version {body.get('version')}, and this ragbed reads "
-                               f"version {VERSION}: build it anew")
+                               f"versions up to {VERSION}: build it anew")
     try:
         whole = body.pop("sha256") == _hash(body)
     except RecursionError:
@@ -109,13 +127,24 @@ def read_manifest(folder: Path) -> Manifest:
         raise IndexFolderError(f"{path} does not fit this version of ragbed: build the index anew") from error
 
 
+def check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None:
+    """Raise IndexFolderError where the index was made with another embedder."""
+    made = manifest.embedder
+    if made.identity != embedder.identity:
+        raise IndexFolderError(f"{folder} was made with embedder {made.name} ({made.identity}), not with "
+                               f"{embedder.name} ({embedder.identity}): name that one, or build the index anew")
+
+
 def is_manifest(path: Path) -> bool:
     """Whether the file has the fields of an index's manifest, of whatever version, whole or damaged."""
     return path.is_file() and {"sha256", "version", "embedder", "files"} <= (_body(path) or {}).keys()
 
 
-def check_files(manifest: Manifest, folder: Path) -> None:
+def check_files(manifest: Manifest, folder: Path, verify: bool = False) -> None:
     """Compare every file of the folder with its hash.
+
+    Args:
+        verify: read every byte also of large files that did not change since they were last read (`unchanged_sha256`).
 
     Raises:
         OSError: a file cannot be read.
@@ -125,7 +154,7 @@ def check_files(manifest: Manifest, folder: Path) -> None:
         path = folder / name
         if not path.is_file():
             raise IndexFolderError(f"{path} is missing: build the index anew")
-        if sha256_of(path) != expected:
+        if (sha256_of(path) if verify else unchanged_sha256(path)) != expected:
             raise _damaged(path)
 
 

@@ -1,67 +1,115 @@
-"""Chunks and documents as Parquet: written once, read back a row at a time."""
+"""Chunks and documents of an index, read from their Parquet files a group of rows at a time."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from documents.types import Chunk, Document, Page
+from retrieval.types import Value
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DOCUMENTS_A_GROUP = 16
-"""Documents of one Parquet row group, which is what reading a single document reads."""
+_CHUNK_GROUPS = 128
+_DOCUMENT_GROUPS = 4
+"""Groups of rows that are kept after they were read."""
 
 
-def write_chunks(path: Path, chunks: Sequence[Chunk], windows: Sequence[int]) -> None:
-    """One row a chunk, in order; `windows` is the number of vectors of each."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+class _Groups:
+    """A Parquet file, of which groups of rows are read when asked for. Thread-safe.
 
-    pages = [chunk.pages or (None, None) for chunk in chunks]
-    table = pa.table({
-        "id": pa.array([chunk.id for chunk in chunks], pa.string()),
-        "document": pa.array([chunk.document for chunk in chunks], pa.string()),
-        "format": pa.array([chunk.format for chunk in chunks], pa.string()),
-        "start": pa.array([chunk.start for chunk in chunks], pa.int64()),
-        "end": pa.array([chunk.end for chunk in chunks], pa.int64()),
-        "content": pa.array([chunk.content for chunk in chunks], pa.large_string()),
-        "prefix": pa.array([chunk.prefix for chunk in chunks], pa.large_string()),
-        "first_page": pa.array([first for first, _ in pages], pa.int32()),
-        "last_page": pa.array([last for _, last in pages], pa.int32()),
-        "windows": pa.array(windows, pa.int32()),
-    })
-    pq.write_table(table, path, compression="zstd")
+    It is read, not mapped: a mapped file that somebody cuts short ends the process.
+    """
 
+    def __init__(self, path: Path, kept: int) -> None:
+        import pyarrow.parquet as pq
 
-def write_documents(path: Path, documents: Sequence[Document]) -> None:
-    """One row a document, in order, with both renderings and the offsets of its pages in each."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+        self._file: Any = pq.ParquetFile(path)
+        self._kept = kept
+        self._read: OrderedDict[int, Any] = OrderedDict()
+        self._lock = threading.Lock()
+        about = self._file.metadata
+        self._ends = list(accumulate(about.row_group(group).num_rows for group in range(about.num_row_groups)))
 
-    page = pa.struct([("number", pa.int32()), ("html", pa.int64()), ("plain", pa.int64())])
-    table = pa.table({
-        **{name: pa.array([getattr(document, name) for document in documents], pa.large_string())
-           for name in ("id", "source", "title", "html", "plain")},
-        "pages": pa.array([[{"number": each.number, "html": each.html, "plain": each.plain}
-                            for each in document.pages] for document in documents], pa.list_(page)),
-    })
-    pq.write_table(table, path, compression="zstd", row_group_size=DOCUMENTS_A_GROUP)
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self._file.schema_arrow.names)
+
+    def row(self, row: int) -> dict[str, Any]:
+        """The fields of one row."""
+        group = bisect_right(self._ends, row)
+        first = self._ends[group - 1] if group else 0
+        return dict(self._group(group).slice(row - first, 1).to_pylist()[0])
+
+    def rows(self, rows: Iterable[int], names: Sequence[str]) -> dict[int, tuple[Any, ...]]:
+        """These fields of rows, by row. Read together they take a tenth of the time that `row` takes for each."""
+        import pyarrow as pa
+
+        found: dict[int, tuple[Any, ...]] = {}
+        places = ((bisect_right(self._ends, row), row) for row in sorted(set(rows)))
+        for group, same in groupby(places, key=itemgetter(0)):
+            asked = [row for _, row in same]
+            first = self._ends[group - 1] if group else 0
+            table = self._group(group).select(names).take(pa.array([row - first for row in asked]))
+            found |= zip(asked, zip(*(column.to_pylist() for column in table.columns), strict=True), strict=True)
+        return found
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for group in range(len(self._ends)):
+            yield from self._rows(group)
+
+    def columns(self, *names: str) -> Iterator[dict[str, Any]]:
+        """These fields of all rows; other columns are not read."""
+        for group in range(len(self._ends)):
+            with self._lock:
+                table = self._file.read_row_group(group, columns=list(names), use_threads=False)
+            for batch in table.to_batches(1_000):
+                yield from batch.to_pylist()
+
+    def column(self, name: str) -> Any:
+        """One column of all rows, as Arrow's array."""
+        with self._lock:
+            return self._file.read(columns=[name])[name]
+
+    def _rows(self, group: int) -> Iterator[dict[str, Any]]:
+        for batch in self._group(group, keep=False).to_batches(1_000):
+            yield from batch.to_pylist()
+
+    def _group(self, group: int, keep: bool = True) -> Any:
+        with self._lock:
+            found = self._read.get(group)
+            if found is None:
+                found = self._file.read_row_group(group, use_threads=False)
+                if keep:
+                    self._read[group] = found
+                    if len(self._read) > self._kept:
+                        self._read.popitem(last=False)
+            elif keep:
+                self._read.move_to_end(group)
+            return found
 
 
 class ChunkTable(Sequence[Chunk]):
     """The chunks of an index, made from their rows when asked for."""
 
     def __init__(self, path: Path) -> None:
-        import pyarrow.parquet as pq
-
-        self._table: Any = pq.read_table(path).combine_chunks()
+        self._groups = _Groups(path, _CHUNK_GROUPS)
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return len(self._groups)
 
     @overload
     def __getitem__(self, row: int) -> Chunk: ...
@@ -72,47 +120,109 @@ class ChunkTable(Sequence[Chunk]):
             return [self[each] for each in range(*row.indices(len(self)))]
         if not -len(self) <= row < len(self):
             raise IndexError(row)
-        return _chunk(self._table.slice(row % len(self), 1).to_pylist()[0])
+        return _chunk(self._groups.row(row % len(self)))
 
     def __iter__(self) -> Iterator[Chunk]:
-        for batch in self._table.to_batches(1_000):
-            yield from map(_chunk, batch.to_pylist())
+        return map(_chunk, self._groups)
+
+    def at(self, rows: Iterable[int]) -> dict[int, Chunk]:
+        """The chunks of rows, by row, read together."""
+        fields = ("id", "document", "format", "start", "end", "content", "prefix", "first_page", "last_page")
+        return {row: Chunk(*said, None if first is None else (first, last))
+                for row, (*said, first, last) in self._groups.rows(rows, fields).items()}
 
     def windows(self) -> NDArray[np.int32]:
         """The number of vectors of each chunk, shape (chunks,)."""
-        counts: NDArray[np.int32] = self._table["windows"].to_numpy()
+        counts: NDArray[np.int32] = self._groups.column("windows").to_numpy()
         return counts
 
+    def fields(self) -> Iterator[tuple[str, str, int | None]]:
+        """Document, format and first page of each chunk, without reading the others' columns."""
+        for row in self._groups.columns("document", "format", "first_page"):
+            yield row["document"], row["format"], row["first_page"]
+
+    def texts(self, headers: Mapping[str, str]) -> Iterator[str]:
+        """The content of each chunk below the header of its document."""
+        for row in self._groups.columns("document", "content"):
+            yield headers[row["document"]] + row["content"]
+
     @cached_property
-    def rows(self) -> dict[str, int]:
-        """The row of each chunk id."""
-        return {key: row for row, key in enumerate(self._table["id"].to_pylist())}
+    def spans(self) -> dict[str, tuple[int, int]]:
+        """Of each document the first row of its chunks, and the row after the last."""
+        spans: dict[str, tuple[int, int]] = {}
+        for row, found in enumerate(self._groups.columns("document")):
+            spans[found["document"]] = (spans.get(found["document"], (row, row))[0], row + 1)
+        return spans
+
+    def row(self, id: str) -> int:
+        """The row of a chunk id; KeyError if there is none."""
+        import numpy as np
+
+        ids, rows = self._sorted
+        wanted = np.bytes_(id.encode("utf-8", "replace"))
+        place = int(np.searchsorted(ids, wanted))
+        if place == len(ids) or ids[place] != wanted:
+            raise KeyError(id)
+        return int(rows[place])
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.intp]]:
+        """The ids in order, and their rows: 40 bytes a chunk, where a dict would take 200."""
+        import numpy as np
+
+        ids = np.array([row["id"].encode() for row in self._groups.columns("id")], np.bytes_)
+        order = np.argsort(ids, kind="stable")
+        return ids[order], order
+
+
+def chunks_at(chunks: Sequence[Chunk], rows: Iterable[int]) -> Mapping[int, Chunk]:
+    """The chunks of a collection in these rows, by row; those of an index are read together."""
+    return chunks.at(rows) if isinstance(chunks, ChunkTable) else {row: chunks[row] for row in rows}
 
 
 class DocumentTable:
     """The documents of an index; renderings are read from the file when asked for."""
 
     def __init__(self, path: Path) -> None:
-        import pyarrow.parquet as pq
+        self._groups = _Groups(path, _DOCUMENT_GROUPS)
 
-        self._file: Any = pq.ParquetFile(path)
+    def __len__(self) -> int:
+        return len(self._groups)
 
     @cached_property
     def sources(self) -> dict[str, str]:
         """The source of each document id, in the order of the index."""
-        table = self._file.read(columns=["id", "source"])
-        return dict(zip(table["id"].to_pylist(), table["source"].to_pylist(), strict=True))
+        return {row["id"]: row["source"] for row in self._groups.columns("id", "source")}
+
+    @cached_property
+    def headers(self) -> dict[str, str] | None:
+        """By document id, what its chunks are searched with in front; None in an index that does not say so."""
+        if "header" not in self._groups.names:
+            return None
+        return {row["id"]: row["header"] for row in self._groups.columns("id", "header")}
+
+    @cached_property
+    def titles(self) -> dict[str, str]:
+        """The title of each document id."""
+        return {row["id"]: row["title"] for row in self._groups.columns("id", "title")}
+
+    @cached_property
+    def metadata(self) -> dict[str, dict[str, Value]]:
+        """What the user says of each document id."""
+        if "metadata" not in self._groups.names:
+            return {}
+        found = ((row["id"], row["metadata"]) for row in self._groups.columns("id", "metadata"))
+        return {key: json.loads(text) for key, text in found if text}
 
     def __getitem__(self, key: str) -> Document:
-        row = list(self.sources).index(key) if key in self.sources else None
-        if row is None:
-            raise KeyError(key)
-        group = self._file.read_row_group(row // DOCUMENTS_A_GROUP)
-        return _document(group.slice(row % DOCUMENTS_A_GROUP, 1).to_pylist()[0])
+        return _document(self._groups.row(self._rows[key]))
 
     def __iter__(self) -> Iterator[Document]:
-        for batch in self._file.iter_batches(DOCUMENTS_A_GROUP):
-            yield from map(_document, batch.to_pylist())
+        return map(_document, self._groups)
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {key: row for row, key in enumerate(self.sources)}
 
 
 def _chunk(row: dict[str, Any]) -> Chunk:

@@ -115,6 +115,13 @@ class VectorIndex:
         scores, rows = index.search(queries, k, params=parameters)
         return scores, rows
 
+    def stored(self, first: int, end: int) -> Matrix | None:
+        """The vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them only nearly."""
+        if not isinstance(self.settings, Flat | Hnsw) or self.settings.codes != "float32":
+            return None
+        vectors: Matrix = self._index.reconstruct_n(first, end - first)
+        return vectors
+
     def write(self, path: Path) -> None:
         """Write faiss's own file format.
 

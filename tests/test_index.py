@@ -231,7 +231,7 @@ def test_progress_names_the_stages_and_ends_at_the_total(folder: Path) -> None:
         seen[stage] = (done, total)
 
     build_index([folder], folder.parent / "index", WHOLE, progress, Words())
-    assert seen == {"parse": (1, 1), "chunk": (1, 1), "embed": (1, 1), "write": (1, 1)}
+    assert seen == {"parse": (1, 1), "embed": (1, 1), "write": (1, 1)}
 
 
 def test_the_real_embedder_finds_the_page_by_its_meaning(folder: Path) -> None:

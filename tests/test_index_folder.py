@@ -17,7 +17,7 @@ import pytest
 
 from documents.errors import IndexFolderError, ModelError
 from retrieval.build import build_index
-from retrieval.folder import replaced, settled
+from retrieval.folder import replaced, settled, writing
 from retrieval.index import Index
 from retrieval.vector_settings import Flat, Hnsw
 from retrieval.vectors import VectorIndex
@@ -167,8 +167,8 @@ def test_a_link_may_stand_where_the_old_index_is_set_aside(index: Path, tmp_path
 
 def test_another_version_is_refused(index: Path) -> None:
     body = json.loads((index / "manifest.json").read_bytes())
-    (index / "manifest.json").write_text(json.dumps({**body, "version": 2}))
-    with pytest.raises(IndexFolderError, match="is an index of version 2, and this ragbed reads version 1"):
+    (index / "manifest.json").write_text(json.dumps({**body, "version": 3}))
+    with pytest.raises(IndexFolderError, match="is an index of version 3, and this ragbed reads versions up to 2"):
         Index.open(index, Lengths())
 
 
@@ -204,7 +204,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_content(index: Path, kind: F
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def write() -> None:
-        with replaced(index) as fresh:
+        with replaced(index) as fresh, writing(index):
             vectors.write(fresh / "vectors.faiss")
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, limits[1]))

@@ -1,0 +1,108 @@
+"""What an index will hold: files to read, documents that are given, and what stays as it is."""
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import documents
+from documents.errors import IndexFolderError
+from documents.sources import SUFFIXES, Source
+from documents.types import digest
+from retrieval.building.before import Before
+from retrieval.files import sha256_of
+from retrieval.matching import matching
+
+PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "pymupdf")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One source of the index to be.
+
+    Attributes:
+        source: its name in the index.
+        sha256: of its bytes; None where they cannot be read.
+        file: where it is read; None where it stays as the index before has it.
+        known: a source of the index before that was parsed out of the same bytes.
+    """
+
+    source: str
+    sha256: str | None
+    file: Source | None = None
+    known: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What parsing it depends on."""
+        return digest(kind_of(self.source), self.sha256 or "", parser_version())
+
+
+def plan_files(sources: Sequence[Source], before: Before | None) -> list[Work]:
+    """What is to be done for files; those with the bytes and parser of one in the index before need no parsing."""
+    known = {} if before is None else {
+        (kind_of(source), entry.sha256): source for source, entry in before.manifest.sources.items()
+        if before.parser(source) == parser_version()}
+    return [Work(source.relative, found := hash_of(source), source, _known(known, source.relative, found))
+            for source in sources]
+
+
+def plan_added(sources: Sequence[Source], before: Before) -> list[Work]:
+    """As `plan_files`, and what else is in the index before stays; one of the same name is replaced."""
+    added = plan_files(sources, before)
+    names = {work.source for work in added}
+    return sorted([*added, *(work for work in plan_kept(before) if work.source not in names)],
+                  key=lambda work: work.source)
+
+
+def plan_kept(before: Before) -> list[Work]:
+    """Everything that is in the index before stays."""
+    return [Work(source, entry.sha256) for source, entry in before.manifest.sources.items()]
+
+
+def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
+    """What stays when the sources of these names, folders or patterns are taken out.
+
+    Raises:
+        IndexFolderError: a name is of nothing in the index, or nothing would be left.
+    """
+    gone = {source for name in names for source in _named(name, before)}
+    kept = [work for work in plan_kept(before) if work.source not in gone]
+    if not kept:
+        raise IndexFolderError("nothing would be left in the index: delete its folder, or build it of other sources")
+    return kept
+
+
+@cache
+def parser_version() -> str:
+    """Hash of the code of `documents` and the versions of the libraries it parses with."""
+    (folder,) = documents.__path__
+    code = [path.read_text(encoding="utf-8") for path in sorted(Path(folder).rglob("*.py"))]
+    return digest(*code, *(f"{name} {importlib.metadata.version(name)}" for name in PARSERS))
+
+
+def hash_of(source: Source) -> str | None:
+    """The SHA-256 of a file's bytes; None where they cannot be read, and reading it says why."""
+    try:
+        return None if source.problem else sha256_of(source.path)
+    except OSError:
+        return None
+
+
+def kind_of(source: str) -> str:
+    """The parser that the suffix of a name picks."""
+    return SUFFIXES.get(PurePosixPath(source).suffix.lower(), "")
+
+
+def _known(known: dict[tuple[str, str], str], source: str, sha256: str | None) -> str | None:
+    return None if sha256 is None else known.get((kind_of(source), sha256))
+
+
+def _named(name: str, before: Before) -> Iterator[str]:
+    found = list(matching(name, before.manifest.sources))
+    if not found:
+        raise IndexFolderError(f"no source of the index is called {name}, lies below it or matches it: name sources as "
+                               "`ragbed search` shows them, by their path below the folder that was indexed")
+    yield from found

@@ -1,0 +1,170 @@
+"""One build: documents arrive, are cut, embedded and written, and the folder takes the place of the one before."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from documents.errors import DocumentError, IndexFolderError
+from retrieval.building.arrivals import Arrival, Arriving
+from retrieval.building.before import Before
+from retrieval.building.lazy import LazyEmbedder
+from retrieval.building.pieces import Cutter
+from retrieval.building.plan import parser_version
+from retrieval.building.progress import Clock, Progress
+from retrieval.building.writer import Writer
+from retrieval.folder import replaced, writing
+from retrieval.manifest import VECTORS, Manifest, Skipped, SourceEntry, write_manifest
+from retrieval.metadata import Metadata, types_of
+from retrieval.settings import IndexSettings
+from retrieval.types import Value
+from retrieval.vectors import VectorIndex
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What building an index did.
+
+    Attributes:
+        parsed: sources read now; the other documents' renderings came from the index before, or from a killed build.
+        windows: vectors in the index.
+        embedded_now: texts that the model embedded in this build.
+        reused: windows whose vectors were in the cache or in the index before.
+        how: one sentence on how the vectors are searched.
+        seconds: by stage.
+        replaced: sources of the index before whose content is another now.
+        removed: sources of the index before that are gone.
+    """
+
+    documents: int
+    parsed: int
+    chunks: int
+    windows: int
+    embedded_now: int
+    reused: int
+    skipped: tuple[DocumentError, ...]
+    how: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    replaced: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be built, and where.
+
+    Attributes:
+        before: the index that stands there; None where none can be used.
+        carried: the index before is carried on: what it says of documents, and what it skipped, stays.
+        total: how many documents will arrive; None where unknown.
+        windows: how many are expected; None where unknown.
+    """
+
+    out: Path
+    settings: IndexSettings
+    before: Before | None
+    embedder: LazyEmbedder
+    metadata: Metadata
+    carried: bool = False
+    total: int | None = None
+    windows: int | None = None
+
+
+@dataclass(slots=True)
+class Filled:
+    """What came of the documents."""
+
+    entries: dict[str, SourceEntry] = field(default_factory=dict)
+    skipped: list[DocumentError] = field(default_factory=list)
+    metadata: dict[str, dict[str, Value]] = field(default_factory=dict)
+    fresh: int = 0
+    kept: int = 0
+
+
+def run(job: Job, arriving: Arriving, progress: Progress) -> BuildReport:
+    """Build the index of the documents that arrive.
+
+    Raises:
+        IndexFolderError: there is nothing to index, or the folder cannot be written.
+        ModelError: the embedder is needed and not on this machine.
+    """
+    clock = Clock()
+    with replaced(job.out) as fresh, Writer(fresh, job.out, job.embedder) as writer:
+        filled = _fill(job, arriving, writer, clock, progress)
+        if not writer.chunks:
+            raise IndexFolderError(_nothing(filled.skipped))
+        with clock.timed("write"):
+            progress("write", 0, 1)
+            content = writer.finish()
+            with writer.vectors() as vectors:
+                index = VectorIndex.build(vectors, job.settings.vectors)
+            with writing(job.out):
+                index.write(fresh / VECTORS)
+                write_manifest(_manifest(job, filled, writer, index, content), fresh)
+    progress("write", 1, 1)
+    old = {} if job.before is None else job.before.manifest.sources
+    return BuildReport(
+        writer.documents, filled.fresh, writer.chunks, writer.windows, job.embedder.embedded,
+        job.embedder.reused + filled.kept, tuple(filled.skipped), index.describe(), clock.seconds,
+        sum(name in old and old[name].sha256 != entry.sha256 for name, entry in filled.entries.items()),
+        len(set(old) - set(filled.entries)))
+
+
+def _fill(job: Job, arriving: Arriving, writer: Writer, clock: Clock, progress: Progress) -> Filled:
+    filled = Filled()
+    cutter = Cutter(job.settings, job.embedder, job.before, job.metadata, job.carried)
+    done = 0
+    while True:
+        with clock.timed("parse"):
+            arrival = next(arriving, None)
+        if arrival is None:
+            break
+        done += 1
+        if isinstance(arrival, DocumentError):
+            filled.skipped.append(arrival)
+        else:
+            with clock.timed("chunk"):
+                _take(arrival, cutter, writer, filled)
+        with clock.timed("embed"):
+            writer.embed(lambda embedded: progress("embed", embedded, _expected(job, embedded, writer)))
+        progress("parse", done, job.total)
+    with clock.timed("embed"):
+        writer.embed(lambda embedded: progress("embed", embedded, writer.windows), rest=True)
+    progress("parse", done, done)
+    progress("embed", writer.windows, writer.windows)
+    return filled
+
+
+def _expected(job: Job, embedded: int, writer: Writer) -> int | None:
+    """More windows than are cut already; None where nobody has counted."""
+    return None if job.windows is None else max(job.windows, writer.windows, embedded + 1)
+
+
+def _take(arrival: Arrival, cutter: Cutter, writer: Writer, filled: Filled) -> None:
+    piece = cutter.cut(arrival)
+    writer.add(piece)
+    document = arrival.document
+    other = None if arrival.parser == parser_version() else arrival.parser
+    filled.entries[document.source] = SourceEntry(document=document.id, sha256=arrival.sha256, parser=other)
+    filled.fresh += arrival.fresh
+    filled.kept += 0 if piece.vectors is None else len(piece.vectors)
+    if piece.metadata:
+        filled.metadata[document.source] = dict(piece.metadata)
+
+
+def _manifest(job: Job, filled: Filled, writer: Writer, index: VectorIndex, content: str) -> Manifest:
+    skipped = {error.source: error.reason for error in filled.skipped}
+    if job.carried and job.before is not None:
+        skipped = {one.source: one.reason for one in job.before.manifest.skipped
+                   if one.source not in filled.entries} | skipped
+    return Manifest(
+        settings=job.settings, parser=parser_version(), embedder=job.embedder.entry(), kind=index.settings,
+        how=index.describe(), content=content, documents=writer.documents, chunks=writer.chunks, windows=len(index),
+        sources=filled.entries, skipped=tuple(Skipped(source=name, reason=why) for name, why in skipped.items()),
+        fields=types_of(filled.metadata))
+
+
+def _nothing(skipped: list[DocumentError]) -> str:
+    if not skipped:
+        return "nothing to index: no HTML, PDF, text or Markdown file was found"
+    shown = "; ".join(map(str, skipped[:5])) + (f"; and {len(skipped) - 5} more" if len(skipped) > 5 else "")
+    return f"nothing to index: {shown}"

@@ -1,0 +1,120 @@
+"""Documents that a build has parsed, kept until it ends: one that was killed does not parse them again."""
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from documents.errors import SettingsError
+from documents.paths import cache_dir
+from documents.types import Document, Page, digest
+from retrieval.files import unwritable
+from retrieval.lock import hold
+
+ABANDONED = 7 * 24 * 3_600
+"""Seconds after which what a killed build has parsed is thrown away: nobody continues it."""
+
+
+class Staging:
+    """Parsed documents by key, in one SQLite file of the cache; to be used while `alone` with the folder.
+
+    Every document is committed by itself, and is there whole or not at all.
+
+    Raises:
+        SettingsError: the file cannot be made, read or written.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.path = _folder() / f"{digest(os.path.realpath(out))}.sqlite"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(error) from error
+        _clean(self.path)
+        with self._named():
+            self._database = self._opened()
+
+    def __contains__(self, key: str) -> bool:
+        with self._named():
+            return self._database.execute("SELECT 1 FROM parsed WHERE key = ?", [key]).fetchone() is not None
+
+    def get(self, key: str) -> Document | None:
+        """The document of that key; None where there is none, or none that is whole."""
+        with self._named():
+            row = self._database.execute("SELECT document FROM parsed WHERE key = ?", [key]).fetchone()
+        try:
+            fields = json.loads(zlib.decompress(row[0])) if row else None
+        except (zlib.error, ValueError):
+            return None
+        if fields is None:
+            return None
+        return Document(**{**fields, "pages": tuple(Page(**page) for page in fields["pages"])})
+
+    def put(self, key: str, document: Document) -> None:
+        """Keep a document, durably against a kill."""
+        packed = zlib.compress(json.dumps(asdict(document)).encode(), 1)
+        with self._named(), self._database:
+            self._database.execute("INSERT OR REPLACE INTO parsed VALUES (?, ?)", [key, packed])
+
+    def close(self) -> None:
+        """Let go of the file, which stays for the build that continues."""
+        self._database.close()
+
+    def remove(self) -> None:
+        """The build has ended: nothing of this is needed any more."""
+        self.close()
+        _remove(self.path)
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            return _connected(self.path)
+        except sqlite3.OperationalError:
+            raise  # a full disk, or a folder that cannot be written
+        except sqlite3.DatabaseError:  # damaged: what it held is parsed again
+            _remove(self.path)
+            return _connected(self.path)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise SettingsError(f"cannot use {self.path} ({error}): free space or set RAGBED_CACHE to another folder, "
+                                "and the same command continues") from error
+
+
+def _folder() -> Path:
+    return cache_dir() / "building"
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(path, isolation_level="DEFERRED")
+    try:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=NORMAL")
+        with database:
+            database.execute("CREATE TABLE IF NOT EXISTS parsed (key TEXT PRIMARY KEY, document BLOB NOT NULL)")
+    except sqlite3.DatabaseError:
+        database.close()
+        raise
+    return database
+
+
+def _clean(own: Path) -> None:
+    """Throw away what other builds left long ago, unless one of them is at work."""
+    for path in own.parent.glob("*.sqlite"):
+        with suppress(OSError):  # BlockingIOError too: whoever holds the lock is building
+            if path != own and time.time() - path.stat().st_mtime > ABANDONED:
+                with closing(hold(cache_dir() / "locks" / path.stem)):
+                    _remove(path)
+
+
+def _remove(path: Path) -> None:
+    for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        name.unlink(missing_ok=True)

@@ -1,0 +1,143 @@
+"""The files of an index, written as its documents come in. At most a block of windows waits to be embedded."""
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from documents.types import Chunk
+from retrieval.building.lazy import LazyEmbedder
+from retrieval.building.pieces import Piece
+from retrieval.building.tables import ChunkWriter, DocumentWriter, canonical
+from retrieval.folder import writing
+from retrieval.manifest import CHUNKS, DOCUMENTS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from retrieval.embedder import Matrix
+
+BLOCK = 2_048
+"""Windows embedded together: of similar length within a block, since the embedder sorts them."""
+
+RAW = "vectors.f32"
+
+
+class Writer:
+    """Writes chunks, documents and raw vectors into a folder.
+
+    Args:
+        out: what the folder is called where it cannot be written.
+
+    Attributes:
+        documents, chunks, windows: written so far; of windows, those that wait to be embedded too.
+        embedded: windows whose vectors are written.
+
+    Raises:
+        IndexFolderError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path, out: Path, embedder: LazyEmbedder) -> None:
+        self._folder = folder
+        self._out = out
+        self._embedder = embedder
+        self.documents = self.chunks = self.windows = self.embedded = 0
+        self._waiting: list[tuple[int, str]] = []
+        self._content = hashlib.sha256()
+        with writing(out):
+            self._documents, self._chunks = DocumentWriter(folder / DOCUMENTS), ChunkWriter(folder / CHUNKS)
+            self._raw = (folder / RAW).open("wb")
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        """Let go of the files; what `finish` did not complete is of no use."""
+        self._documents.abandon()
+        self._chunks.abandon()
+        self._raw.close()
+
+    def add(self, piece: Piece) -> None:
+        """Write a document and its chunks; its windows are embedded when a block of them has come together."""
+        first = self.windows
+        self._note(piece)
+        with writing(self._out):
+            self._documents.document(piece.document, piece.header, piece.metadata)
+            for chunk, count in zip(piece.chunks, piece.windows, strict=True):
+                self._chunks.chunk(chunk, count)
+        self.documents += 1
+        self.chunks += len(piece.chunks)
+        self.windows += sum(piece.windows)
+        if piece.vectors is not None:
+            self._put(range(first, self.windows), piece.vectors)
+        self._waiting.extend(enumerate(piece.texts, first))
+
+    def embed(self, told: Callable[[int], None], rest: bool = False) -> None:
+        """Embed what waits in whole blocks, and at last the rest.
+
+        Args:
+            told: is told how many windows are embedded.
+        """
+        while len(self._waiting) >= (1 if rest else BLOCK):
+            block, self._waiting = self._waiting[:BLOCK], self._waiting[BLOCK:]
+            done = self.embedded
+
+            def advance(more: int) -> None:
+                nonlocal done
+                done += more
+                told(done)
+
+            vectors = self._embedder.opened.embed_passages([text for _, text in block], advance)
+            self._put([row for row, _ in block], vectors)
+            told(self.embedded)
+
+    def finish(self) -> str:
+        """Complete the files; a hash of the chunks in their order, and of what they are searched and filtered by."""
+        with writing(self._out):
+            self._documents.close()
+            self._chunks.close()
+            self._raw.close()
+        return self._content.hexdigest()[:32]
+
+    @contextmanager
+    def vectors(self) -> Iterator[Matrix]:
+        """All vectors, float32 of shape (windows, dimension), mapped from their file, which is gone afterwards."""
+        import numpy as np
+
+        path = self._folder / RAW
+        mapped = np.memmap(path, np.float32, "r", shape=(self.windows, self._embedder.dimension))
+        try:
+            yield mapped
+        finally:
+            del mapped
+        path.unlink()
+
+    def _note(self, piece: Piece) -> None:
+        """What the hash of the content is made of."""
+        parts = [piece.document.id, piece.document.source, piece.document.title, piece.header,
+                 canonical(piece.metadata), *(_told(chunk) for chunk in piece.chunks)]
+        for part in parts:
+            data = part.encode("utf-8", "surrogatepass")
+            self._content.update(f"{len(data)}:".encode() + data)
+
+    def _put(self, rows: list[int] | range, vectors: Matrix) -> None:
+        import numpy as np
+
+        places: NDArray[np.int64] = np.asarray(rows, np.int64)
+        width = 4 * self._embedder.dimension
+        with writing(self._out):
+            for run in np.split(np.arange(len(places)), np.flatnonzero(np.diff(places) != 1) + 1):
+                if len(run):
+                    self._raw.seek(int(places[run[0]]) * width)
+                    self._raw.write(np.ascontiguousarray(vectors[run[0]:run[-1] + 1], np.float32).tobytes())
+        self.embedded += len(places)
+
+
+def _told(chunk: Chunk) -> str:
+    """A chunk's id is a hash of its document, place and content; its pages are not in it."""
+    return f"{chunk.id} {chunk.pages}"

@@ -1,0 +1,134 @@
+"""What a user says of documents, for filters: fields by source, from a file of JSON Lines or CSV."""
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from documents.errors import DocumentError
+from retrieval.types import Value
+
+FieldType = Literal["text", "number", "boolean"]
+
+OWN = ("document", "source", "title", "format", "page")
+"""What an index knows of every chunk itself."""
+
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+_BOOLEANS = {"true": True, "false": False}
+
+Metadata = Mapping[str, Mapping[str, Value]]
+"""Fields by source."""
+
+
+def read_metadata(path: Path) -> dict[str, dict[str, Value]]:
+    """The fields of each source: `source`, and fields of text, numbers or booleans.
+
+    JSON Lines hold one object a source. A column of CSV whose values are all numbers, or all true or false, is one of
+    those; numbers with leading zeros are names. What is null or empty is not said.
+
+    Raises:
+        DocumentError: the file cannot be read, names a source twice or none, or holds other values; names the line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DocumentError(str(path), f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DocumentError(str(path), "is not UTF-8") from error
+    rows = _csv(path, text) if path.suffix.lower() == ".csv" else _json_lines(path, text)
+    found: dict[str, dict[str, Value]] = {}
+    for line, row in rows:
+        source = row.pop("source", None)
+        if not isinstance(source, str) or not source:
+            raise DocumentError(str(path), f"line {line}: no `source`, the path of a document as the index names it")
+        if source in found:
+            raise DocumentError(str(path), f"line {line}: source {source} is there twice")
+        found[source] = {name: _value(path, line, name, value) for name, value in row.items() if value is not None}
+    types_of(found, str(path))
+    return found
+
+
+def types_of(metadata: Metadata, where: str = "metadata") -> dict[str, FieldType]:
+    """What the values of each field are, by name in alphabetical order.
+
+    Raises:
+        DocumentError: a field has a name that the index gives, or values of two types; says it of `where`.
+    """
+    types: dict[str, FieldType] = {}
+    for source, fields in metadata.items():
+        for name, value in fields.items():
+            if name in OWN or not name:
+                raise DocumentError(where, f"a field may not be called {name!r}: the index itself says "
+                                           f"{', '.join(OWN)}")
+            if value is None:
+                continue
+            type = _type(value)
+            if types.setdefault(name, type) != type:
+                raise DocumentError(where, f"{name} of {source} is a {type}, elsewhere a {types[name]}: "
+                                           "give a field one type")
+    return dict(sorted(types.items()))
+
+
+def check_sources(metadata: Metadata, known: Iterable[str], where: str = "metadata") -> None:
+    """Raise DocumentError where metadata is of a source that is not known."""
+    strange = sorted(set(metadata) - set(known))
+    if strange:
+        more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+        raise DocumentError(where, f"source {strange[0]}{more} is not indexed: name sources as the index does, "
+                                   "by their path below the folder that is indexed")
+
+
+def _type(value: Value) -> FieldType:
+    if isinstance(value, bool):
+        return "boolean"
+    return "text" if isinstance(value, str) else "number"
+
+
+def _json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line, row in enumerate(text.split("\n"), 1):
+        if not row.strip():
+            continue
+        try:
+            fields = json.loads(row)
+        except (ValueError, RecursionError) as error:
+            raise DocumentError(str(path), f"line {line}: is no JSON object") from error
+        if not isinstance(fields, dict):
+            raise DocumentError(str(path), f"line {line}: is no JSON object")
+        yield line, fields
+
+
+def _csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        table = list(csv.reader(text.splitlines(keepends=True), strict=True))
+    except csv.Error as error:
+        raise DocumentError(str(path), f"is no CSV: {error}") from error
+    header, *rows = [row for row in table if row] or [[]]
+    if len(set(header)) != len(header):
+        raise DocumentError(str(path), "line 1: a column is there twice")
+    wrong = next((line for line, row in enumerate(rows, 2) if len(row) != len(header)), None)
+    if wrong is not None:
+        raise DocumentError(str(path), f"row {wrong}: has other columns than the first row")
+    columns = {name: _column(name, [row[place] for row in rows]) for place, name in enumerate(header)}
+    for place in range(len(rows)):
+        yield place + 2, {name: values[place] for name, values in columns.items()}
+
+
+def _column(name: str, texts: list[str]) -> list[Value]:
+    said = [text for text in texts if text]
+    if name == "source":
+        return list(texts)
+    if said and all(_NUMBER.fullmatch(text) for text in said):
+        return [json.loads(text) if text else None for text in texts]
+    if said and all(text.lower() in _BOOLEANS for text in said):
+        return [_BOOLEANS.get(text.lower()) for text in texts]
+    return [text or None for text in texts]
+
+
+def _value(path: Path, line: int, name: str, value: Any) -> Value:
+    if isinstance(value, bool | str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise DocumentError(str(path), f"line {line}: {name} is neither text, a number, true nor false")
