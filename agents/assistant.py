@@ -17,12 +17,17 @@ from agents.journal import Journal
 from agents.model import Model
 from agents.models import open_model
 from agents.playback import Means, Playback
+from agents.relevance import open_aids
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer
 from documents.errors import SettingsError
 from documents.types import digest
+from retrieval.conditional import Where
 from retrieval.index import Index
+from retrieval.retrievers import RetrieverSettings
+from retrieval.scoped import How, Whole
+from retrieval.types import Aids
 from strategies.catalogue import SEARCH_ONLY, reasoning, retrieval
 from strategies.prompting import prompts_hash
 from strategies.types import Rules, Task
@@ -41,6 +46,8 @@ class AssistantSettings(BaseModel):
     retrieval: str = "once"
     rules: Rules = "grounded"
     k: int = Field(default=5, ge=1)
+    retriever: RetrieverSettings = Field("dense", validate_default=True)
+    where: Where = ()
     limits: Limits = Limits()
     calls: ModelSettings = ModelSettings()
 
@@ -53,11 +60,12 @@ class Assistant:
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
-                 checkpointer: Any = None) -> None:
+                 checkpointer: Any = None, aids: Aids | None = None) -> None:
         self.settings = settings
         self.index = index
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
-        self.searcher = Searcher(index, settings.k)
+        how = How(settings.retriever, settings.where, lambda: aids or Aids())
+        self.searcher = Searcher(Whole(index, how), settings.k)
         if settings.reasoning == SEARCH_ONLY:
             raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
         self._reasoning = reasoning(settings.reasoning)
@@ -79,8 +87,9 @@ class Assistant:
         # Files are read here, once, and in a thread: a server's event loop must not wait for them.
         index = await asyncio.to_thread(Index.open, settings.index)
         await asyncio.to_thread(prompts_hash)
-        async with open_model(settings.model, settings.calls) as client:
-            assistant = cls(settings, index, client, checkpointer)
+        async with (open_model(settings.model, settings.calls) as client,
+                    open_aids(settings.retriever, settings.calls, settings.limits) as aids):
+            assistant = cls(settings, index, client, checkpointer, aids)
             try:
                 yield assistant
             finally:

@@ -12,9 +12,8 @@ from experiments.settings.file import read_settings
 from retrieval.cache import CachedEmbedder
 from retrieval.pool import Pool, Within
 from retrieval.retrievers import Dense
-from retrieval.scoped import Scoped
+from retrieval.scoped import How, Scoped
 from retrieval.sentence import SentenceEmbedder
-from retrieval.types import Aids
 
 DATA = Path(__file__).parent / "data"
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef.",
@@ -34,7 +33,7 @@ def embedder(tmp_path_factory):
 
 
 def searched(pool, *asked, k):
-    return Scoped(pool, Dense(), Aids()).search([Within(*one) for one in asked], k)
+    return Scoped(pool, How(Dense())).search([Within(*one) for one in asked], k)
 
 
 def found(pool, scope, query, k=10):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.options import DEFAULT_MODEL, AsJson, Asked, IndexFolder, ModelName
+from experiments.commands.options import DEFAULT_MODEL, AsJson, Asked, Conditions, IndexFolder, ModelName, RetrieverText
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
@@ -19,6 +19,7 @@ def ask(question: Asked, index: IndexFolder,
         reasoning: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "chain_of_thought",
         retrieval: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "once",
         k: Annotated[int, typer.Option("-k", min=1, help="Chunks per search.")] = 5,
+        retriever: RetrieverText = "dense", where: Conditions = None,
         max_tokens: Annotated[int, typer.Option(min=1, help="Limit on one reply.")] = 1024,
         temperature: Annotated[str, typer.Option(help="Of sampling; `none` sends none, for reasoning models.")] = "0",
         trace: Annotated[bool, typer.Option("--trace", help="Show every step with its prompt.")] = False,
@@ -26,6 +27,7 @@ def ask(question: Asked, index: IndexFolder,
     """Answer one question from an index, cited or refused. Exit status 1: neither, for the reason that is shown."""
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
+    from experiments.settings.how import finding
     from experiments.terminal.display import print_json, say
     from experiments.terminal.passages import place
     from experiments.terminal.trace import Places, show_steps, step_row
@@ -33,7 +35,9 @@ def ask(question: Asked, index: IndexFolder,
 
     catalogue.reasoning(reasoning)
     catalogue.retrieval(retrieval)
+    kind, conditions = finding(retriever, where or [])
     settings = AssistantSettings(index=index, model=model, reasoning=reasoning, retrieval=retrieval, k=k,
+                                 retriever=kind, where=conditions,
                                  limits=Limits(max_tokens=max_tokens),
                                  calls=ModelSettings(temperature=_temperature(temperature)))
     answer, opened = asyncio.run(_ask(settings, question))

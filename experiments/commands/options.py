@@ -32,6 +32,10 @@ def _decoded(text: str) -> str:
 Query = Annotated[str, typer.Argument(help="What to look for.", callback=_decoded)]
 Asked = Annotated[str, typer.Argument(help="The question.", callback=_decoded)]
 IndexFolder = Annotated[Path, typer.Option("--index", help="Folder made by `ragbed index`.")]
+RetrieverText = Annotated[str, typer.Option("--retriever", help="A kind of `ragbed list retrievers`, or settings in "
+                                            "YAML, as in '{kind: reranked, of: bm25}'.")]
+Conditions = Annotated[list[str] | None, typer.Option("--where", help="Which chunks may be found, as in 'page >= 3' or "
+                                                      "'source = reports/*'; several are all to be met.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DEFAULT_MODEL = "smollm2-135m"  # the catalogue's; no other package is imported before its name is known to be ours
 ModelName = Annotated[str, typer.Option("--model", help="openai:NAME, http://host/v1#NAME, gguf:PATH, "

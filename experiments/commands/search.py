@@ -1,29 +1,49 @@
 """`ragbed search`."""
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from experiments.commands.options import AsJson, IndexFolder, Query
+from experiments.commands.options import AsJson, Conditions, IndexFolder, Query, RetrieverText
+
+if TYPE_CHECKING:
+    from retrieval.index import Index
+    from retrieval.retrievers import Kind
+    from retrieval.types import Hit
 
 
 def search(query: Query, index: IndexFolder,
            k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many chunks.")] = 10,
+           retriever: RetrieverText = "dense", where: Conditions = None,
            json: AsJson = False) -> None:
-    """Show the chunks nearest to a query, with scores and where they come from."""
+    """Show the chunks that a retriever finds for a query, with scores and where they come from."""
     from documents.errors import SettingsError
+    from experiments.settings.how import finding
     from experiments.terminal.display import print_json, say
     from experiments.terminal.passages import hit_row, place
     from retrieval.index import Index
 
     if not query.strip():
         raise SettingsError("the query is empty: say what to look for")
+    kind, conditions = finding(retriever, where or [])
     opened = Index.open(index)
-    rows = [hit_row(hit, opened) for hit in opened.search([query], k)[0]]
+    rows = [hit_row(hit, opened) for hit in asyncio.run(_found(opened, kind, conditions, query, k))]
     if json:
         print_json({"hits": rows})
         return
     for row in rows:
-        say(f"{row['rank']:>3}. {row['score']:.3f}  {place(row)}  [{row['start']}-{row['end']}]")
+        found_by = f"  {row['found_by']}" if "(" in row["found_by"] else ""
+        say(f"{row['rank']:>3}. {row['score']:.3f}  {place(row)}  [{row['start']}-{row['end']}]{found_by}")
         say("     " + " ".join(row["text"].split())[:240])
+
+
+async def _found(index: Index, kind: Kind, where: tuple[str, ...], query: str, k: int) -> list[Hit]:
+    """In a thread: a model that judges relevance is asked on the event loop meanwhile."""
+    from agents.relevance import open_aids
+    from agents.settings import ModelSettings
+    from retrieval.scoped import How, Whole
+
+    async with open_aids(kind, ModelSettings()) as aids:
+        return (await asyncio.to_thread(Whole(index, How(kind, where, lambda: aids)).search, [query], k))[0]

@@ -12,7 +12,9 @@ from experiments.judges import ModelJudge
 from experiments.running.beginning import Beginning
 from experiments.running.searching import open_searching
 from experiments.settings import RunSettings
+from experiments.settings.finders import finders_of
 from retrieval.build import Progress
+from retrieval.rerankers.judge import judges_of
 
 
 @contextlib.asynccontextmanager
@@ -48,7 +50,9 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
 
 async def _open_models(settings: RunSettings, cells: Sequence[Cell], calls: bool, known: Mapping[str, str],
                        resources: Resources, stack: contextlib.AsyncExitStack) -> None:
-    for name in dict.fromkeys(cell.model for cell in cells):
+    finders = finders_of(settings)
+    found = [finders[cell.finder].retriever for cell in cells if cell.finder is not None]
+    for name in dict.fromkeys([*(cell.model for cell in cells), *(judge.model for judge in judges_of(found))]):
         resources.clients[name] = await stack.enter_async_context(
             open_model(name, settings.asking, calls=calls, known=known.get(name)))
     if isinstance(settings.judge, ModelJudge):

@@ -13,6 +13,7 @@ from typing import NoReturn
 from agents.client import ModelClient
 from agents.journal import Journal, Mode
 from agents.model import Model
+from agents.relevance import RelevanceJudges
 from agents.window import in_window
 from experiments.cassettes.replay import Replay
 from experiments.cells import Cell
@@ -33,6 +34,7 @@ from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from retrieval.build import Progress
+from retrieval.types import Aids
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,7 @@ class _Work:
         self.resources, self.journal, self.watch = resources, journal, watch
         self._players: dict[str, CellPlayer] = {}
         self._judge_model = self._model(resources.judge) if resources.judge else None
+        resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
 
     async def carry_out(self, job: Job) -> None:
         record = await self._record(job)

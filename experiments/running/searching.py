@@ -20,7 +20,7 @@ from retrieval.folder import settled
 from retrieval.index import Index, content_of_index
 from retrieval.manifest import read_manifest
 from retrieval.pool import Pool, Within
-from retrieval.scoped import Scoped
+from retrieval.scoped import How, Scoped, Whole
 from retrieval.sentence import SentenceEmbedder
 from retrieval.settings import IndexSettings
 
@@ -56,17 +56,21 @@ def _open_searcher(key: tuple[str, Format], retriever: RetrieverFactor, settings
         resources.indexes[key] = _open_index(retriever, key[1], settings, resources.benchmark, progress)
     elif index_pin(key) not in recording.pins and (there := _content_there(retriever)):
         recording.pins = {**recording.pins, index_pin(key): there}
-    index, how = resources.indexes.get(key), _how(retriever, resources)
-    opened = retriever.open(index, resources.aids) if index is not None else None
-    resources.searchers[key] = Searcher(opened, retriever.k, recording.searched(key, how))
+    index, how = resources.indexes.get(key), how_of(retriever, resources)
+    finder = Whole(index, how) if index is not None else None
+    resources.searchers[key] = Searcher(finder, retriever.k, recording.searched(key, _identity(how, key[0], resources)))
 
 
-def _how(retriever: RetrieverFactor, resources: Resources) -> str:
-    """The retriever's identity; in a replay, which may not have what it is made of, the recorded one."""
+def how_of(retriever: RetrieverFactor, resources: Resources) -> How:
+    """How the retriever finds."""
+    return How(retriever, retriever.where, lambda: resources.aids)
+
+
+def _identity(how: How, name: str, resources: Resources) -> str:
+    """The identity of how a retriever finds; in a replay, which may not have what it is made of, the recorded one."""
     pins = resources.recording.pins
-    how = retriever.identity() if pins is None else pins.get(how_pin(retriever.name), "dense")
-    resources.how[retriever.name] = how
-    return how
+    resources.how[name] = how.identity() if pins is None else pins.get(how_pin(name), "dense")
+    return resources.how[name]
 
 
 def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSettings, benchmark: Benchmark,
@@ -99,7 +103,7 @@ def _open_pool(finder: Finder, resources: Resources) -> None:
     if retriever.name in resources.pools:
         return
     everything = retriever.over == "all"
-    brought, how = scopes_of(resources.benchmark, finder), _how(retriever, resources)
+    brought, how = scopes_of(resources.benchmark, finder), how_of(retriever, resources)
     if recording.pins is not None:
         pool, scopes = None, Scopes(recording.pins.get(embedder_pin(retriever.name), ""), brought)
     else:
@@ -108,8 +112,8 @@ def _open_pool(finder: Finder, resources: Resources) -> None:
         same = (one.pool for one in resources.pools.values()
                 if one.everything == everything and one.pool is not None and one.pool.content == made.content)
         pool = next(same, made)
-    opened = None if pool is None else Scoped(pool, retriever, resources.aids)
-    searcher: Searcher[Within] = Searcher(opened, retriever.k, recording.pooled(retriever.name, scopes, how))
+    kept = recording.pooled(retriever.name, scopes, _identity(how, retriever.name, resources))
+    searcher: Searcher[Within] = Searcher(None if pool is None else Scoped(pool, how), retriever.k, kept)
     resources.pools[retriever.name] = Pooled(pool, searcher, everything, scopes, retriever.embeds)
 
 

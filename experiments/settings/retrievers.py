@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
+from retrieval.conditional import Where
 from retrieval.kinds import discriminated
 from retrieval.retrievers import KINDS, Kind
 from retrieval.settings import IndexSettings
@@ -31,6 +32,7 @@ class Searched(BaseModel):
         over: which chunks, where the benchmark has no corpus: `own`, those of the question that is asked (and those
             that all share, where it has none), or `all`, those of all its questions.
         build: how that index is built; of chunks that the questions bring, only its `embedder` counts.
+        where: conditions on chunks, which are decided before the search: `{year: ">= 2022", source: "reports/*"}`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,6 +42,7 @@ class Searched(BaseModel):
     index: Place | None = None
     over: Literal["own", "all"] = "own"
     build: IndexSettings = IndexSettings()
+    where: Where = ()
 
     @model_validator(mode="before")
     @classmethod
