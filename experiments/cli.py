@@ -21,6 +21,7 @@ from experiments.commands.index import index
 from experiments.commands.judge import judge
 from experiments.commands.list import list_
 from experiments.commands.models import pull
+from experiments.commands.negatives import negatives
 from experiments.commands.options import Command
 from experiments.commands.report import report
 from experiments.commands.rescore import rescore
@@ -42,8 +43,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, judge, rescore, compare, effects, attribute, convert, report, show,
-                verify, export, schema):
+for command in (demo, index, search, ask, run, judge, rescore, compare, effects, attribute, convert, negatives, report,
+                show, verify, export, schema):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_)
 models.command("pull", cls=Command)(pull)

@@ -15,6 +15,7 @@ from experiments.benchmarks.financebench import FinanceBench
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.jsonl import OwnQuestions
 from experiments.benchmarks.mdbench import Mdbench
+from experiments.benchmarks.mined import Mined
 from experiments.benchmarks.morehopqa import MoreHopQa
 from experiments.benchmarks.mrceval import Mrceval
 from experiments.benchmarks.mrke import Mrke
@@ -29,11 +30,11 @@ from experiments.benchmarks.two_wiki import TwoWiki
 BenchmarkSettings = Annotated[
     Crest | Mrceval | Mdbench | DetectiveQa | Mrke |
     HotpotQa | Musique | TwoWiki | MoreHopQa | MultiHopRag | ClapNq | Squad2 | Rgb | FinanceBench | Beir | Trec |
-    Demo | OwnQuestions, Field(discriminator="kind")]
+    Mined | Demo | OwnQuestions, Field(discriminator="kind")]
 BENCHMARKS: dict[str, type[Selection]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(BenchmarkSettings)[0])}
 
 __all__ = [
     "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ClapNq", "Crest", "Demo", "DetectiveQa", "FinanceBench",
-    "HotpotQa", "Mdbench", "MoreHopQa", "Mrceval", "Mrke", "MultiHopRag", "Musique", "OwnQuestions",
+    "HotpotQa", "Mdbench", "Mined", "MoreHopQa", "Mrceval", "Mrke", "MultiHopRag", "Musique", "OwnQuestions",
     "Rgb", "Selection", "Squad2", "Trec", "TwoWiki", "load_demo"]

@@ -1,9 +1,9 @@
 """Which questions of a benchmark are asked: filter, sample and limit, alike for every benchmark."""
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -44,6 +44,11 @@ class Selection(BaseModel):
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
         """How answers to these of its questions are scored."""
         return self.scheme
+
+    @classmethod
+    def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A run's settings as the paper has them, for a benchmark of these settings, which may not be valid."""
+        return cls.about.settings
 
     def select(self, benchmark: Benchmark) -> Benchmark:
         """The benchmark with the chosen questions, only the documents that they are given, and their scheme.

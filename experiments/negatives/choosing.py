@@ -1,0 +1,115 @@
+"""Choosing a question's negatives among what the miners found: in turns, past the guard, until there are enough."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+
+from documents.types import Chunk
+from experiments.evidence.shown import Shown
+from experiments.negatives.guard import Guard, above_gold
+from experiments.negatives.types import Chosen, Rejected, Wanted
+from experiments.question import FoundBy
+from retrieval.types import Hit, Scorer
+
+
+class Scores:
+    """What a reranker says of candidates. Those of many questions are scored together, once they are known.
+
+    Args:
+        scorer: None for no reranker, to which nothing is above the gold.
+    """
+
+    def __init__(self, scorer: Scorer | None) -> None:
+        self._scorer = scorer
+        self._known: dict[tuple[str, str], float] = {}
+        self._asked: dict[str, tuple[Wanted, dict[str, Chunk]]] = {}
+
+    def above_gold(self, wanted: Wanted, chunk: Chunk) -> Rejected | None:
+        """Why the chunk is not taken; None also where it is yet to be scored."""
+        if self._scorer is None or not wanted.gold:
+            return None
+        id = wanted.question.id
+        scores = [self._known.get((id, one.id)) for one in (chunk, *wanted.gold)]
+        if None in scores:
+            self._asked.setdefault(id, (wanted, {}))[1][chunk.id] = chunk
+            return None
+        ours, *gold = (score for score in scores if score is not None)
+        return above_gold(chunk, ours, gold)
+
+    def score(self) -> set[str]:
+        """Score what was asked for; the ids of the questions that have to be chosen for again.
+
+        Raises:
+            UserError: the reranker's model cannot be loaded.
+        """
+        asked, self._asked = self._asked, {}
+        if self._scorer is None or not asked:
+            return set()
+        chunks = [list((chunks | {gold.id: gold for gold in wanted.gold}).values())
+                  for wanted, chunks in asked.values()]
+        found = self._scorer.scores([wanted.question.text for wanted, _ in asked.values()],
+                                    [[chunk.content for chunk in each] for each in chunks])
+        for id, each, scores in zip(asked, chunks, found, strict=True):
+            self._known |= {(id, chunk.id): score for chunk, score in zip(each, scores, strict=True)}
+        return set(asked)
+
+
+def choose(wanted: Wanted, found: Mapping[str, Sequence[Hit]], guard: Guard, scores: Scores) -> Chosen:
+    """The first miner's finds until the question is filled up, then one of each miner in turn.
+
+    So any first few of the further negatives are as mixed as all of them.
+
+    Args:
+        found: what each miner found for the question, in the order of the miners' turns.
+    """
+    by = _found_by(found)
+    passing = _Passing(wanted, guard, scores)
+    queues = [map(attrgetter("chunk"), hits) for hits in found.values()]
+    while len(passing.chunks) < wanted.fill and passing.take(queues[0]):
+        pass
+    while queues and len(passing.chunks) < wanted.total:
+        queues = [queue for queue in queues if len(passing.chunks) == wanted.total or passing.take(queue)]
+    rejected = tuple(replace(one, found=by[one.chunk]) for one in passing.rejected)
+    chunks = tuple(passing.chunks)
+    return Chosen(chunks, min(wanted.fill, len(chunks)), {chunk.id: by[chunk.id] for chunk in chunks},
+                  (*wanted.coarse, *rejected))
+
+
+class _Passing:
+    """What passes the guard, in order, and what does not."""
+
+    def __init__(self, wanted: Wanted, guard: Guard, scores: Scores) -> None:
+        self.chunks: list[Chunk] = []
+        self.rejected: list[Rejected] = []
+        self._wanted, self._guard, self._scores = wanted, guard, scores
+        self._shown = Shown([*wanted.kept, *wanted.gold])
+        self._seen: set[str] = set()
+
+    def take(self, candidates: Iterator[Chunk]) -> bool:
+        """Take the next candidate that was not seen before and passes; False where there is none."""
+        for chunk in candidates:
+            if chunk.id in self._seen:
+                continue
+            self._seen.add(chunk.id)
+            why = self._why_not(chunk)
+            if why is None:
+                self._shown.add(chunk)
+                self.chunks.append(chunk)
+                return True
+            self.rejected.append(why)
+        return False
+
+    def _why_not(self, chunk: Chunk) -> Rejected | None:
+        if not self._shown.lacks(chunk):
+            return Rejected(chunk.id, chunk.document, "repeated")
+        return self._guard.check(chunk) or self._scores.above_gold(self._wanted, chunk)
+
+
+def _found_by(found: Mapping[str, Sequence[Hit]]) -> Mapping[str, tuple[FoundBy, ...]]:
+    """By chunk id, the miners that found it, in the order of their turns."""
+    by: dict[str, tuple[FoundBy, ...]] = {}
+    for miner, hits in found.items():
+        for hit in hits:
+            by[hit.chunk.id] = (*by.get(hit.chunk.id, ()), FoundBy(miner, hit.rank, round(hit.score, 6)))
+    return by

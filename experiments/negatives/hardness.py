@@ -1,0 +1,27 @@
+"""How hard a question's negatives are, beside each other."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from experiments.negatives.types import Chosen
+from experiments.question import Bucket, Mined
+
+_THIRDS: tuple[Bucket, ...] = ("hard", "medium", "easy")
+_DECIMALS = 6
+
+
+def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
+    """By chunk id, how each negative was mined, and how hard it is.
+
+    Hardness is the cosine of the question's vector and that of the chunk's nearest window, by the embedder of the
+    collection, and 0 where it is negative: the same for whichever miner found the chunk. The bucket is the third of the
+    question's own negatives, so that each question has as many hard ones as easy ones to be asked with.
+
+    Args:
+        cosines: of the question with each chunk, in the order of `chosen.chunks`.
+    """
+    hardness = [round(min(max(cosine, 0.0), 1.0), _DECIMALS) for cosine in cosines]
+    order = sorted(range(len(hardness)), key=lambda place: (-hardness[place], place))
+    buckets = {place: _THIRDS[rank * len(_THIRDS) // len(order)] for rank, place in enumerate(order)}
+    return {chunk.id: Mined(chosen.found[chunk.id], hardness[place], buckets[place])
+            for place, chunk in enumerate(chosen.chunks)}

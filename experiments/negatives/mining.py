@@ -1,0 +1,119 @@
+"""Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from documents.errors import SettingsError
+from documents.types import Chunk
+from experiments.benchmarks import Selection
+from experiments.benchmarks.mined_files import DECISIONS, MinedManifest, benchmark_lines, write_lines, write_manifest
+from experiments.negatives.collection import Source, open_source
+from experiments.negatives.counting import counted, short
+from experiments.negatives.given import with_negatives
+from experiments.negatives.hardness import mined
+from experiments.negatives.rounds import Rounds
+from experiments.negatives.settings import MiningSettings
+from experiments.negatives.types import Chosen, Rejected, Wanted
+from experiments.negatives.wanted import Candidates, wanted_of
+from experiments.question import Benchmark, Question
+from retrieval.building.progress import Progress
+from retrieval.folder import replaced
+from retrieval.mining import Miner, Nearness, Rows, miner_names, open_miner
+from retrieval.types import Aids
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision(Rejected):
+    """A rejected candidate, and whose it was."""
+
+    question: str = ""
+
+
+_DECISION = TypeAdapter(_Decision)
+
+
+def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
+    """Mine negatives for the questions of a benchmark and write it with them into a new folder.
+
+    Raises:
+        SettingsError: there is something in the folder, or a miner is not known.
+        BenchmarkError: the benchmark cannot be loaded, or brings no chunks and there is no index.
+        UserError: an index, or a model, is not to be had.
+    """
+    _check_new(out)
+    if unknown := [name for name in settings.miners if name not in miner_names()]:
+        raise SettingsError(f"there is no miner {unknown[0]!r}; there are: {', '.join(miner_names())}")
+    benchmark = selection.load()
+    source = open_source(benchmark, settings, progress)
+    rows, nearness = Rows(source.collection), Nearness(source.collection)
+    opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
+    wanted = list(wanted_of(benchmark, _candidates(source, rows, nearness), settings))
+    chosen = _rounds(settings, {name: miner for name, (miner, _) in opened.items()}).mined(wanted, progress)
+    cosines = nearness.of([one.question.text for one in wanted],
+                          [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
+    how = [mined(one, near) for one, near in zip(chosen, cosines, strict=True)]
+    questions = tuple(with_negatives(each, found, by, settings.seed)
+                      for each, found, by in zip(wanted, chosen, how, strict=True))
+    manifest = MinedManifest(
+        benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
+        attribution=f"{selection.about.paper}; licence: {selection.about.licence}",
+        mining=settings.model_dump(mode="json"), collection=_collection(source, settings, opened),
+        counts=counted(wanted, chosen, how), short=short(wanted, chosen))
+    return _write(_with(benchmark, questions, source), manifest, wanted, chosen, out)
+
+
+def _check_new(out: Path) -> None:
+    try:
+        taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
+    except OSError as error:
+        raise SettingsError(f"{out}: {error.strerror}") from error
+    if taken:
+        raise SettingsError(f"{out}: something is there already; give a new folder")
+
+
+def _rounds(settings: MiningSettings, miners: Mapping[str, Miner]) -> Rounds:
+    return Rounds(settings, miners, None if settings.reranker is None else settings.reranker.open(Aids()))
+
+
+def _candidates(source: Source, rows: Rows, nearness: Nearness) -> Candidates:
+    def nearest(query: str, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+        cosines = nearness.of([query], [rows.rows_of(chunk.id for chunk in chunks)])[0]
+        return [chunk for _, chunk in sorted(zip(cosines, chunks, strict=True), key=lambda one: -one[0])]
+
+    return Candidates(source.collection.chunks, source.source_of, source.index is not None, nearest)
+
+
+def _collection(source: Source, settings: MiningSettings, opened: Mapping[str, tuple[Miner, str]]) -> dict[str, Any]:
+    reranker = None if settings.reranker is None else settings.reranker.identity()
+    return {"chunks": len(source.collection.chunks), "content": source.collection.content,
+            "embedder": source.collection.embedder.identity, "reranker": reranker,
+            "miners": {name: identity for name, (_, identity) in opened.items()}}
+
+
+def _with(benchmark: Benchmark, questions: tuple[Question, ...], source: Source) -> Benchmark:
+    """The benchmark with these questions, and the documents of all their chunks."""
+    brought = dict.fromkeys(chunk.document for question in questions for chunk in question.chunks)
+    brought |= dict.fromkeys(chunk.document for chunk in benchmark.shared)
+    return replace(benchmark, questions=questions, documents={id: source.document(id) for id in brought})
+
+
+def _write(benchmark: Benchmark, manifest: MinedManifest, wanted: Iterable[Wanted], chosen: Iterable[Chosen],
+           out: Path) -> MinedManifest:
+    lines = {**benchmark_lines(benchmark), DECISIONS: _decisions(wanted, chosen)}
+    with replaced(out) as folder:
+        for name, each in lines.items():
+            write_lines(each, folder / name)
+        write_manifest(manifest, folder)
+    return manifest
+
+
+def _decisions(wanted: Iterable[Wanted], chosen: Iterable[Chosen]) -> Iterator[str]:
+    for one, found in zip(wanted, chosen, strict=True):
+        for rejected in found.rejected:
+            yield _DECISION.dump_json(_Decision(rejected.chunk, rejected.document, rejected.reason, rejected.figures,
+                                                rejected.found, question=one.question.id)).decode()

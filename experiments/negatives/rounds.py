@@ -1,0 +1,78 @@
+"""Mining in rounds: where the guard left a question short, the miners look deeper, until they find nothing more."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from experiments.negatives.choosing import Scores, choose
+from experiments.negatives.guard import Guard
+from experiments.negatives.settings import MiningSettings
+from experiments.negatives.types import Chosen, Wanted
+from retrieval.building.progress import Progress
+from retrieval.mining import Miner
+from retrieval.types import Hit, Scorer
+
+_FIRST = 20  # candidates of each miner in the first round, and at least two for each that is wanted
+_DEEPER = 4
+_GROUP = 512  # questions that are mined for together
+
+Found = Mapping[str, Sequence[Hit]]
+
+
+class Rounds:
+    """Mines for many questions.
+
+    Args:
+        miners: by name, in the order of their turns.
+        scorer: the reranker, if any.
+    """
+
+    def __init__(self, settings: MiningSettings, miners: Mapping[str, Miner], scorer: Scorer | None) -> None:
+        self._settings, self._miners = settings, miners
+        self._scores = Scores(scorer)
+
+    def mined(self, wanted: Sequence[Wanted], progress: Progress) -> list[Chosen]:
+        """What is chosen for each question, in their order.
+
+        Raises:
+            UserError: a miner's or the reranker's model is not to be had.
+        """
+        chosen: list[Chosen] = []
+        for first in range(0, len(wanted), _GROUP):
+            chosen += self._group(wanted[first:first + _GROUP])
+            progress("questions mined", len(chosen), len(wanted))
+        return chosen
+
+    def _group(self, wanted: Sequence[Wanted]) -> list[Chosen]:
+        guards = {one.question.id: Guard(one, self._settings.thresholds) for one in wanted}
+        chosen: dict[str, Chosen] = {}
+        depth = min(self._settings.depth, max(_FIRST, 2 * max((one.total for one in wanted), default=0)))
+        left = list(wanted)
+        while left:
+            found = self._found(left, depth)
+            chosen |= self._chosen(left, found, guards)
+            left = [one for one in left if len(chosen[one.question.id].chunks) < one.total]
+            deeper = [one for one in left if any(len(hits) == depth for hits in found[one.question.id].values())]
+            ended = {one.question.id for one in left} - {one.question.id for one in deeper}
+            chosen |= {id: replace(chosen[id], why_short="no candidate is left") for id in ended}
+            if depth == self._settings.depth:
+                said = f"the first {depth} candidates of each miner were looked at"
+                chosen |= {one.question.id: replace(chosen[one.question.id], why_short=said) for one in deeper}
+                break
+            left, depth = deeper, min(self._settings.depth, depth * _DEEPER)
+        return [chosen[one.question.id] for one in wanted]
+
+    def _found(self, wanted: Sequence[Wanted], depth: int) -> dict[str, Found]:
+        asked = [one.asked for one in wanted]
+        by_miner = {name: miner.mine(asked, depth) for name, miner in self._miners.items()}
+        return {one.key: {name: hits[place] for name, hits in by_miner.items()} for place, one in enumerate(asked)}
+
+    def _chosen(self, wanted: Sequence[Wanted], found: Mapping[str, Found],
+                guards: Mapping[str, Guard]) -> dict[str, Chosen]:
+        """Choose again as long as a candidate that was taken had yet to be scored."""
+        chosen: dict[str, Chosen] = {}
+        left = {one.question.id: one for one in wanted}
+        while left:
+            chosen |= {id: choose(one, found[id], guards[id], self._scores) for id, one in left.items()}
+            left = {id: left[id] for id in self._scores.score()}
+        return chosen

@@ -1,0 +1,80 @@
+"""What is mined for a question, what is kept of it, and what is turned away."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from documents.types import Chunk
+from experiments.question import FoundBy, Question
+from retrieval.mining import Asked
+
+Reason = Literal["answer", "answer_words", "near_duplicate", "reranker", "repeated", "gold_page", "gold_document"]
+REASONS: Mapping[Reason, str] = {
+    "answer": "an accepted answer, or the text of the right option, stands in it",
+    "answer_words": "it holds most words of a long answer",
+    "near_duplicate": "it is almost a gold chunk, or a part of one, or holds one",
+    "reranker": "the reranker scores it above every gold chunk",
+    "repeated": "its text, or a part of it, is among the question's chunks already",
+    "gold_page": "it is of a gold page, where gold is known by page",
+    "gold_document": "it is of a gold document, where gold is known by document"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A candidate that is not taken.
+
+    Attributes:
+        figures: what the reason rests on, such as the answer that was found, or both scores.
+    """
+
+    chunk: str
+    document: str
+    reason: Reason
+    figures: Mapping[str, str | float] = field(default_factory=dict)
+    found: tuple[FoundBy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A question with what is to be mined for it.
+
+    Attributes:
+        kept: the chunks that it is shown in any case.
+        keeps_own: whether these are all that it was given.
+        gold: the gold chunks, as far as any are known: its own, and those of the index.
+        fill: how many negatives fill it up.
+        further: how many it is to have beside these.
+        coarse: what is left out because gold is known no better than by page or document.
+    """
+
+    question: Question
+    asked: Asked
+    kept: tuple[Chunk, ...]
+    keeps_own: bool
+    gold: tuple[Chunk, ...]
+    fill: int
+    further: int
+    coarse: tuple[Rejected, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return self.fill + self.further
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What was mined for a question.
+
+    Attributes:
+        chunks: those that fill the question up, then the further ones.
+        fill: how many of them fill it up.
+        found: by chunk id, which miners found it.
+        why_short: why there are fewer than wanted; None where there are not.
+    """
+
+    chunks: tuple[Chunk, ...]
+    fill: int
+    found: Mapping[str, tuple[FoundBy, ...]]
+    rejected: tuple[Rejected, ...]
+    why_short: str | None = None

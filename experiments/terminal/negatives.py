@@ -1,0 +1,37 @@
+"""What a mining of negatives came to, in the terminal."""
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments.benchmarks.mined_files import DECISIONS, MinedManifest
+from experiments.negatives.types import REASONS
+from experiments.report.words import plural
+from experiments.terminal.display import print_table, say
+
+_SHOWN = 5  # questions that got fewer, named one by one
+
+
+def show_mining(manifest: MinedManifest, out: Path) -> None:
+    """How many negatives were kept, what the guard left out and why, how hard they are, and who got fewer."""
+    counts, miners = manifest.counts, manifest.counts["miners"]
+    say(f"{counts['kept']} negatives of {counts['wanted']} wanted for {plural(counts['questions'], 'question')}, "
+        f"{counts['filled_up_with']} of them among the chunks given; {out}")
+    names = [*manifest.mining["miners"], *(name for name in miners if name not in manifest.mining["miners"])]
+    rows = [[what, str(counts["candidates"][reason]), *(str(miners.get(name, {}).get(reason, 0)) for name in names)]
+            for reason, what in (("kept", "kept"), *REASONS.items())
+            if reason == "kept" or counts["candidates"][reason]]
+    print_table(["candidates", "all", *names], rows)
+    print_table(["hardness", "n", "least", "mean", "greatest"], [
+        [bucket, str(each["n"]), *(f"{each[name]:.2f}" for name in ("least", "mean", "greatest"))]
+        for bucket, each in counts["hardness"].items()])
+    _show_short(manifest)
+    say(f"each rejected candidate, with what decided: {out / DECISIONS}; to ask with them: ragbed run mined {out}")
+
+
+def _show_short(manifest: MinedManifest) -> None:
+    if not manifest.short:
+        say("every question has as many as were wanted")
+        return
+    say(f"{plural(len(manifest.short), 'question')} got fewer than wanted; manifest.json names them all")
+    for id, each in list(manifest.short.items())[:_SHOWN]:
+        say(f"  {id}: {each['kept']} of {each['wanted']}, {each['rejected']} rejected; {each['why']}")
