@@ -5,12 +5,11 @@ import json
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, groupby
-from operator import itemgetter
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from documents.types import Chunk, Document, Page
 from retrieval.types import Value
@@ -19,23 +18,29 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+T = TypeVar("T")
+
 _CHUNK_GROUPS = 128
 _DOCUMENT_GROUPS = 4
 """Groups of rows that are kept after they were read."""
 
 
-class _Groups:
+class _Groups(Generic[T]):
     """A Parquet file, of which groups of rows are read when asked for. Thread-safe.
 
     It is read, not mapped: a mapped file that somebody cuts short ends the process.
+
+    Args:
+        kept: how many groups are kept after they were read.
+        make: makes what a row stands for.
     """
 
-    def __init__(self, path: Path, kept: int) -> None:
+    def __init__(self, path: Path, kept: int, make: Callable[[dict[str, Any]], T]) -> None:
         import pyarrow.parquet as pq
 
         self._file: Any = pq.ParquetFile(path)
-        self._kept = kept
-        self._read: OrderedDict[int, Any] = OrderedDict()
+        self._kept, self._make = kept, make
+        self._read: OrderedDict[int, tuple[dict[str, list[Any]], dict[int, T]]] = OrderedDict()
         self._lock = threading.Lock()
         about = self._file.metadata
         self._ends = list(accumulate(about.row_group(group).num_rows for group in range(about.num_row_groups)))
@@ -43,70 +48,57 @@ class _Groups:
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The columns."""
         return list(self._file.schema_arrow.names)
 
-    def row(self, row: int) -> dict[str, Any]:
-        """The fields of one row."""
+    def __getitem__(self, row: int) -> T:
         group = bisect_right(self._ends, row)
-        first = self._ends[group - 1] if group else 0
-        return dict(self._group(group).slice(row - first, 1).to_pylist()[0])
+        place = row - (self._ends[group - 1] if group else 0)
+        columns, made = self._group(group)
+        if place not in made:
+            made[place] = self._make({name: column[place] for name, column in columns.items()})
+        return made[place]
 
-    def rows(self, rows: Iterable[int], names: Sequence[str]) -> dict[int, tuple[Any, ...]]:
-        """These fields of rows, by row. Read together they take a tenth of the time that `row` takes for each."""
-        import pyarrow as pa
-
-        found: dict[int, tuple[Any, ...]] = {}
-        places = ((bisect_right(self._ends, row), row) for row in sorted(set(rows)))
-        for group, same in groupby(places, key=itemgetter(0)):
-            asked = [row for _, row in same]
-            first = self._ends[group - 1] if group else 0
-            table = self._group(group).select(names).take(pa.array([row - first for row in asked]))
-            found |= zip(asked, zip(*(column.to_pylist() for column in table.columns), strict=True), strict=True)
-        return found
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for group in range(len(self._ends)):
-            yield from self._rows(group)
+    def __iter__(self) -> Iterator[T]:
+        return map(self._make, self.columns(*self.names))
 
     def columns(self, *names: str) -> Iterator[dict[str, Any]]:
         """These fields of all rows; other columns are not read."""
         for group in range(len(self._ends)):
             with self._lock:
-                table = self._file.read_row_group(group, columns=list(names), use_threads=False)
-            for batch in table.to_batches(1_000):
-                yield from batch.to_pylist()
+                columns = self._decoded(group, names)
+            for values in zip(*columns.values(), strict=True):
+                yield dict(zip(columns, values, strict=True))
 
     def column(self, name: str) -> Any:
         """One column of all rows, as Arrow's array."""
         with self._lock:
             return self._file.read(columns=[name])[name]
 
-    def _rows(self, group: int) -> Iterator[dict[str, Any]]:
-        for batch in self._group(group, keep=False).to_batches(1_000):
-            yield from batch.to_pylist()
-
-    def _group(self, group: int, keep: bool = True) -> Any:
+    def _group(self, group: int) -> tuple[dict[str, list[Any]], dict[int, T]]:
+        """The columns of a group, and what was made of its rows so far, by place."""
         with self._lock:
             found = self._read.get(group)
             if found is None:
-                found = self._file.read_row_group(group, use_threads=False)
-                if keep:
-                    self._read[group] = found
-                    if len(self._read) > self._kept:
-                        self._read.popitem(last=False)
-            elif keep:
-                self._read.move_to_end(group)
+                found = self._read[group] = self._decoded(group, self.names), {}
+                if len(self._read) > self._kept:
+                    self._read.popitem(last=False)
+            self._read.move_to_end(group)
             return found
+
+    def _decoded(self, group: int, names: Sequence[str]) -> dict[str, list[Any]]:
+        """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
+        table = self._file.read_row_group(group, columns=list(names), use_threads=False)
+        return {name: table[name].to_pylist() for name in names}
 
 
 class ChunkTable(Sequence[Chunk]):
     """The chunks of an index, made from their rows when asked for."""
 
     def __init__(self, path: Path) -> None:
-        self._groups = _Groups(path, _CHUNK_GROUPS)
+        self._groups = _Groups(path, _CHUNK_GROUPS, _chunk)
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -120,16 +112,10 @@ class ChunkTable(Sequence[Chunk]):
             return [self[each] for each in range(*row.indices(len(self)))]
         if not -len(self) <= row < len(self):
             raise IndexError(row)
-        return _chunk(self._groups.row(row % len(self)))
+        return self._groups[row % len(self)]
 
     def __iter__(self) -> Iterator[Chunk]:
-        return map(_chunk, self._groups)
-
-    def at(self, rows: Iterable[int]) -> dict[int, Chunk]:
-        """The chunks of rows, by row, read together."""
-        fields = ("id", "document", "format", "start", "end", "content", "prefix", "first_page", "last_page")
-        return {row: Chunk(*said, None if first is None else (first, last))
-                for row, (*said, first, last) in self._groups.rows(rows, fields).items()}
+        return iter(self._groups)
 
     def windows(self) -> NDArray[np.int32]:
         """The number of vectors of each chunk, shape (chunks,)."""
@@ -175,16 +161,11 @@ class ChunkTable(Sequence[Chunk]):
         return ids[order], order
 
 
-def chunks_at(chunks: Sequence[Chunk], rows: Iterable[int]) -> Mapping[int, Chunk]:
-    """The chunks of a collection in these rows, by row; those of an index are read together."""
-    return chunks.at(rows) if isinstance(chunks, ChunkTable) else {row: chunks[row] for row in rows}
-
-
 class DocumentTable:
     """The documents of an index; renderings are read from the file when asked for."""
 
     def __init__(self, path: Path) -> None:
-        self._groups = _Groups(path, _DOCUMENT_GROUPS)
+        self._groups = _Groups(path, _DOCUMENT_GROUPS, _document)
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -215,10 +196,10 @@ class DocumentTable:
         return {key: json.loads(text) for key, text in found if text}
 
     def __getitem__(self, key: str) -> Document:
-        return _document(self._groups.row(self._rows[key]))
+        return self._groups[self._rows[key]]
 
     def __iter__(self) -> Iterator[Document]:
-        return map(_document, self._groups)
+        return iter(self._groups)
 
     @cached_property
     def _rows(self) -> dict[str, int]:
