@@ -19,7 +19,6 @@ from retrieval.lexical.tokens import Tokenizer
 from retrieval.lexical.versions import version_of
 from retrieval.lexical.words import RULES
 from retrieval.retrievers.base import Kind
-from retrieval.tables import chunks_at
 from retrieval.types import Aids, Collection, Hit
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class Bm25Retriever:
         with self._lock:
             postings, among = self._postings, self._among
         found = [postings.best(tokens, k, among) for tokens in self.tokenizer.tokens(queries)]
-        chunks = chunks_at(self.collection.chunks, {row for best in found for row, _ in best})
+        chunks = self.collection.chunks
         return [[Hit(chunks[row], score, rank, "bm25") for rank, (row, score) in enumerate(best, 1)]
                 for best in found]
 
@@ -135,7 +134,6 @@ class Bm25Retriever:
 
 def _sample(collection: Collection) -> Iterable[str]:
     """The contents of chunks, evenly spaced."""
-    count = len(collection.chunks)
-    taken = min(count, _SAMPLE)
-    rows = [place * count // taken for place in range(taken)]
-    return (chunk.content for chunk in chunks_at(collection.chunks, rows).values())
+    chunks = collection.chunks
+    taken = min(len(chunks), _SAMPLE)
+    return (chunks[place * len(chunks) // taken].content for place in range(taken))
