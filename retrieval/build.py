@@ -11,6 +11,7 @@ from documents.sources import find_sources
 from documents.types import Document
 from retrieval.building.arrivals import of_documents, of_files
 from retrieval.building.before import Before
+from retrieval.building.estimate import Estimate, estimate
 from retrieval.building.lazy import LazyEmbedder
 from retrieval.building.place import check_place
 from retrieval.building.plan import Work, plan_added, plan_files, plan_removed
@@ -27,13 +28,15 @@ from retrieval.settings import IndexSettings
 if TYPE_CHECKING:
     from retrieval.embedder import Matrix
 
-__all__ = ["BuildReport", "Progress", "add_to_index", "build_index", "embed_texts", "index_documents",
-           "remove_from_index", "silent"]
+__all__ = ["BuildReport", "Estimate", "Progress", "add_to_index", "build_index", "embed_texts", "estimate_index",
+           "index_documents", "remove_from_index", "silent"]
+
+Estimated = Callable[[Estimate], None]
 
 
 def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
                 progress: Progress = silent, embedder: Embedder | None = None,
-                metadata: Metadata | None = None) -> BuildReport:
+                metadata: Metadata | None = None, estimated: Estimated | None = None) -> BuildReport:
     """Index files, folders and globs into the folder `out`, replacing the index there, if any.
 
     Sources whose bytes were indexed before, under whatever name, are not parsed again; texts embedded before are not
@@ -47,6 +50,7 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
     Args:
         embedder: in place of the one that the settings name.
         metadata: fields of sources, by their relative path.
+        estimated: is told what the build will take, before it starts; measuring that is a part of the build.
 
     Raises:
         DocumentError: a named path does not exist, or metadata does not fit.
@@ -55,11 +59,21 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
         SettingsError: the cache folder cannot be written.
         ModelError: the embedder is not on this machine.
     """
-    wanted = settings or IndexSettings()
-    with _alone(out) as (place, before):
-        opened = LazyEmbedder(_opener(wanted, embedder), None, place)
-        plan = plan_files(find_sources(sources), before)
-        return _of_plan(plan, Job(place, wanted, before, opened, metadata or {}, total=len(plan)), progress)
+    with _anew(out, settings, embedder, metadata) as job:
+        return _of_plan(plan_files(find_sources(sources), job.before), job, progress, estimated)
+
+
+def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
+                   embedder: Embedder | None = None, add: bool = False) -> Estimate:
+    """What `build_index` will take, or `add_to_index` if `add`, measured on a sample that is not done again then.
+
+    Raises:
+        UserError: as `build_index`.
+    """
+    with _carried(out, embedder) if add else _anew(out, settings, embedder) as job, _staged(job) as staging:
+        found = find_sources(sources)
+        plan = plan_added(found, job.before) if add and job.before else plan_files(found, job.before)
+        return estimate(job, plan, staging)
 
 
 def index_documents(documents: Iterable[Document], out: Path, settings: IndexSettings | None = None,
@@ -72,16 +86,14 @@ def index_documents(documents: Iterable[Document], out: Path, settings: IndexSet
     Raises:
         DocumentError: two have one source or one id.
     """
-    wanted = settings or IndexSettings()
-    with _alone(out) as (place, before):
-        opened = LazyEmbedder(_opener(wanted, embedder), None, place)
+    with _anew(out, settings, embedder, metadata) as job, closing(of_documents(documents, job.before)) as arriving:
         total = len(documents) if isinstance(documents, Sequence) else None
-        with closing(of_documents(documents, before)) as arriving:
-            return run(Job(place, wanted, before, opened, metadata or {}, total=total), arriving, progress)
+        return run(replace(job, total=total), arriving, progress)
 
 
 def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = silent,
-                 embedder: Embedder | None = None, metadata: Metadata | None = None) -> BuildReport:
+                 embedder: Embedder | None = None, metadata: Metadata | None = None,
+                 estimated: Estimated | None = None) -> BuildReport:
     """Add sources to an index, in place of those of the same relative path; the rest stays, and so do the settings.
 
     Args:
@@ -92,8 +104,7 @@ def add_to_index(sources: Sequence[str | Path], out: Path, progress: Progress = 
     """
     with _carried(out, embedder, metadata) as job:
         assert job.before is not None
-        plan = plan_added(find_sources(sources), job.before)
-        return _of_plan(plan, job, progress)
+        return _of_plan(plan_added(find_sources(sources), job.before), job, progress, estimated)
 
 
 def remove_from_index(names: Sequence[str], out: Path, progress: Progress = silent,
@@ -103,7 +114,7 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
     Raises:
         IndexFolderError: there is no whole index, nothing has such a name, or nothing would be left.
     """
-    with _carried(out, embedder, None) as job:
+    with _carried(out, embedder) as job:
         assert job.before is not None
         return _of_plan(plan_removed(names, job.before), job, progress)
 
@@ -121,16 +132,18 @@ def embed_texts(texts: Sequence[str], embedder: CachedEmbedder, progress: Progre
 
 
 @contextmanager
-def _alone(out: Path) -> Iterator[tuple[Path, Before | None]]:
-    """The place of an index that nobody else builds meanwhile, and the index that stands there."""
-    place = out.absolute()
+def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
+          metadata: Metadata | None = None) -> Iterator[Job]:
+    """The job of building an index at a place where nobody else builds meanwhile."""
+    place, wanted = out.absolute(), settings or IndexSettings()
     with alone(place):
         check_place(place)
-        yield place, Before.there(settled(place))
+        opened = LazyEmbedder(_opener(wanted, embedder), None, place)
+        yield Job(place, wanted, Before.there(settled(place)), opened, metadata or {})
 
 
 @contextmanager
-def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None) -> Iterator[Job]:
+def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = None) -> Iterator[Job]:
     """The job of carrying on the index that stands there, with its settings and its embedder."""
     place = out.absolute()
     with alone(place):
@@ -141,15 +154,26 @@ def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None) ->
         yield Job(place, settings, before, opened, metadata or {}, carried=True)
 
 
-def _of_plan(plan: Sequence[Work], job: Job, progress: Progress) -> BuildReport:
-    check_sources(job.metadata, (work.source for work in plan))
+@contextmanager
+def _staged(job: Job) -> Iterator[Staging]:
+    """What was parsed for this index; it stays for the next build."""
     staging = Staging(job.out)
     try:
-        with closing(of_files(plan, job.before, staging)) as arriving:
-            report = run(replace(job, total=len(plan)), arriving, progress)
-    except BaseException:
+        yield staging
+    finally:
         staging.close()
-        raise
+
+
+def _of_plan(plan: Sequence[Work], job: Job, progress: Progress, estimated: Estimated | None = None) -> BuildReport:
+    check_sources(job.metadata, (work.source for work in plan))
+    with _staged(job) as staging:
+        job = replace(job, total=len(plan))
+        if estimated is not None and plan:
+            expected = estimate(job, plan, staging)
+            estimated(expected)
+            job = replace(job, windows=expected.windows)
+        with closing(of_files(plan, job.before, staging)) as arriving:
+            report = run(job, arriving, progress)
     staging.remove()
     return report
 

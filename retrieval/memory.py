@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -15,6 +16,17 @@ def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
     """
     known = [free for free in (_of_machine(proc), *_of_groups(proc, cgroups)) if free is not None]
     return min(known, default=None)
+
+
+def peak_memory(children: int = 0) -> int | None:
+    """Bytes at the peak of this process, and of that many like its largest child; None where the system tells nothing."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    own, child = (resource.getrusage(whose).ru_maxrss for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return unit * (own + children * child)
 
 
 def _of_machine(proc: Path) -> int | None:

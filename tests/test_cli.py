@@ -130,8 +130,8 @@ def test_list_and_index_print_json(ragbed, tmp_path):
     (tmp_path / "a.txt").write_text("Some text.")
     (tmp_path / "b.txt").write_text("")
     report = json.loads(ragbed("index", tmp_path / "a.txt", tmp_path / "b.txt", "--out", tmp_path / "i", "--json")[1])
-    assert set(report) == {"index", "documents", "parsed", "chunks", "windows", "embedded", "reused", "search",
-                           "seconds", "skipped"}
+    assert set(report) == {"index", "documents", "parsed", "replaced", "removed", "chunks", "windows", "embedded",
+                           "reused", "search", "seconds", "skipped", "estimate"}
     assert (report["documents"], report["chunks"]) == (1, 1)
     assert [set(one) for one in report["skipped"]] == [{"document", "reason"}]
 

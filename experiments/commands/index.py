@@ -1,6 +1,8 @@
 """`ragbed index`."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -9,51 +11,169 @@ import typer
 from experiments.commands.options import AsJson
 
 if TYPE_CHECKING:
+    from experiments.terminal.display import Bars
+    from retrieval.build import BuildReport, Estimate
+    from retrieval.manifest import Manifest
     from retrieval.settings import IndexSettings
 
 
-def index(sources: Annotated[list[str], typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown.")],
-          out: Annotated[Path, typer.Option("--out", help="The index folder.")],
+Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown; with "
+                                                     "--remove, names as the index has them.")]
+Rendering = Annotated[str | None, typer.Option(help="The rendering that is indexed: `plain` (the default) or `html`.")]
+Fields = Annotated[Path | None, typer.Option(help="Fields of documents for filters: JSON Lines or CSV with `source`.")]
+Add = Annotated[bool, typer.Option("--add", help="Add to the index, or replace in it; the rest stays.")]
+Remove = Annotated[bool, typer.Option("--remove", help="Take these sources out of the index.")]
+Check = Annotated[bool, typer.Option("--check", help="Compare every byte of the index with its hash.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would take, and stop.")]
+
+
+def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out", help="The index folder.")],
           chunker: Annotated[str | None, typer.Option(help="How documents are cut, such as `sections`.")] = None,
           size: Annotated[int | None, typer.Option(min=100, help="Chunk size in characters.")] = None,
-          format: Annotated[str, typer.Option(help="The rendering that is indexed: `plain` or `html`.")] = "plain",
+          format: Rendering = None,
           embedder: Annotated[str | None, typer.Option(help="A sentence-transformers model: name or folder.")] = None,
-          json: AsJson = False) -> None:
+          metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
+          dry_run: DryRun = False, json: AsJson = False) -> None:
     """Parse, chunk, embed and index documents; run again after a change, only what changed is done."""
-    from experiments.terminal.display import Bars, note, print_json, say
-    from retrieval.build import build_index
+    asked = Asked(sources or [], out, {"--chunker": chunker, "--size": size, "--format": format,
+                                       "--embedder": embedder}, metadata, add, remove, check, dry_run)
+    asked.check_together()
+    if check:
+        _check(out, json)
+    elif dry_run:
+        _estimate(asked, json)
+    else:
+        _build(asked, json)
 
-    settings, before = _settings(chunker, size, format, embedder), _settings_of(out)
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command was given. `settings` are the options that make the index another one."""
+
+    sources: list[str]
+    out: Path
+    settings: dict[str, Any]
+    metadata: Path | None
+    add: bool
+    remove: bool
+    check: bool
+    dry_run: bool
+
+    def check_together(self) -> None:
+        """Raise SettingsError where options do not go together."""
+        from documents.errors import SettingsError
+
+        modes = [name for name, given in (("--add", self.add), ("--remove", self.remove), ("--check", self.check))
+                 if given]
+        set_options = [name for name, given in self.settings.items() if given is not None]
+        if len(modes) > 1:
+            raise SettingsError(f"{modes[0]} and {modes[1]} do not go together: one at a time")
+        if self.check and (self.sources or self.dry_run):
+            raise SettingsError("--check takes an index by --out, and nothing else")
+        if not self.check and not self.sources:
+            raise SettingsError("name the files, folders or globs to index")
+        if modes and set_options:
+            raise SettingsError(f"{set_options[0]} does not go with {modes[0]}: the index keeps its settings; build it "
+                                "anew to change them")
+        if self.remove and (self.metadata or self.dry_run):
+            raise SettingsError(f"--remove does not go with {'--metadata' if self.metadata else '--dry-run'}")
+
+
+def _check(out: Path, json: bool) -> None:
+    from experiments.terminal.display import print_json, say
+    from retrieval.index import Index
+
+    manifest = Index.open(out, verify=True).manifest
+    if json:
+        print_json({"index": str(out), "documents": manifest.documents, "chunks": manifest.chunks,
+                    "windows": manifest.windows, "files": manifest.files})
+        return
+    say(f"{out}: {manifest.documents} documents, {manifest.chunks} chunks; every byte is as it was written")
+
+
+def _estimate(asked: Asked, json: bool) -> None:
+    from experiments.terminal.display import note, print_json
+    from retrieval.build import estimate_index
+
+    settings = None if asked.add else _settings(**_named(asked))
+    estimate = estimate_index(asked.sources, asked.out, settings, add=asked.add)
+    note(estimate.line())
+    if json:
+        print_json({"index": str(asked.out), "estimate": asdict(estimate)})
+
+
+def _build(asked: Asked, json: bool) -> None:
+    from experiments.terminal.display import Bars, note, print_json, say
+
+    estimates: list[Estimate] = []
+
+    def told(estimate: Estimate) -> None:
+        estimates.append(estimate)
+        if estimate.sampled:
+            note(estimate.line())
+
+    before = _manifest_of(asked.out)
     with Bars() as bars:
-        report = build_index(sources, out, settings, progress=bars)
-    if before not in (None, settings):
-        note("the index that stood here was made with other settings; options are not remembered, so give them again")
+        report = _report(asked, bars, told)
+    _warn(asked, before)
     for skipped in report.skipped:
         note(f"skipped {skipped}")
     if json:
-        print_json({"index": str(out), "documents": report.documents, "parsed": report.parsed,
+        print_json({"index": str(asked.out), "documents": report.documents, "parsed": report.parsed,
+                    "replaced": report.replaced, "removed": report.removed,
                     "chunks": report.chunks, "windows": report.windows, "embedded": report.embedded_now,
                     "reused": report.reused, "search": report.how, "seconds": report.seconds,
-                    "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped]})
+                    "skipped": [{"document": one.source, "reason": one.reason} for one in report.skipped],
+                    "estimate": asdict(estimates[0]) if estimates else None})
         return
-    say(f"{report.documents} documents, {report.chunks} chunks, {report.windows} windows "
-        f"({report.embedded_now} embedded now, {report.reused} known), {len(report.skipped)} skipped; "
-        f"{sum(report.seconds.values()):.1f} s")
-    say(f"{report.how}; {out}")
+    changes = ((report.replaced, "replaced"), (report.removed, "removed"))
+    changed = "".join(f", {count} {what}" for count, what in changes if count)
+    say(f"{report.documents} documents{changed}, {report.chunks} chunks, "
+        f"{report.windows} windows ({report.embedded_now} embedded now, {report.reused} known), "
+        f"{len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s")
+    say(f"{report.how}; {asked.out}")
 
 
-def _settings_of(out: Path) -> IndexSettings | None:
-    """What the index that stands there was made with; None where there is none that can be read."""
+def _report(asked: Asked, bars: Bars, told: Callable[[Estimate], None]) -> BuildReport:
+    from retrieval.build import add_to_index, build_index, remove_from_index
+    from retrieval.metadata import read_metadata
+
+    metadata = read_metadata(asked.metadata) if asked.metadata else None
+    if asked.remove:
+        return remove_from_index(asked.sources, asked.out, bars)
+    if asked.add:
+        return add_to_index(asked.sources, asked.out, bars, metadata=metadata, estimated=told)
+    return build_index(asked.sources, asked.out, _settings(**_named(asked)), bars, metadata=metadata, estimated=told)
+
+
+def _warn(asked: Asked, before: Manifest | None) -> None:
+    """Say what the index that stood there had and this one has not."""
+    from experiments.terminal.display import note
+
+    if before is None or asked.add or asked.remove:
+        return
+    if before.settings != _settings(**_named(asked)):
+        note("the index that stood here was made with other settings; options are not remembered, so give them again")
+    if before.fields and asked.metadata is None:
+        note("the index that stood here had metadata; it is not remembered, so give --metadata again")
+
+
+def _manifest_of(out: Path) -> Manifest | None:
+    """What the index that stands there says of itself; None where there is none that can be read."""
     from documents.errors import IndexFolderError
     from retrieval.manifest import read_manifest
 
     try:
-        return read_manifest(out).settings
+        return read_manifest(out)
     except (IndexFolderError, OSError):
         return None
 
 
-def _settings(chunker: str | None, size: int | None, format: str, embedder: str | None) -> IndexSettings:
+def _named(asked: Asked) -> dict[str, Any]:
+    return {name.removeprefix("--"): value for name, value in asked.settings.items()}
+
+
+def _settings(chunker: str | None, size: int | None, format: str | None, embedder: str | None) -> IndexSettings:
     from pydantic import ValidationError
 
     from documents.errors import SettingsError
@@ -61,7 +181,7 @@ def _settings(chunker: str | None, size: int | None, format: str, embedder: str 
     from retrieval.settings import IndexSettings
 
     usual = IndexSettings()
-    given: dict[str, Any] = {"formats": (format,), "embedder": embedder or usual.embedder}
+    given: dict[str, Any] = {"formats": (format or "plain",), "embedder": embedder or usual.embedder}
     if size is not None or chunker not in (None, usual.chunker.kind):
         kind = chunker or usual.chunker.kind
         given["chunker"] = {"kind": kind, **({} if size is None else _sizes(kind, size))}

@@ -109,6 +109,7 @@ class Bars:
                               TimeRemainingColumn(), console=self._console, refresh_per_second=4)
         self._tasks: dict[str, TaskID] = {}
         self._said: dict[str, float] = {}
+        self._begun: dict[str, tuple[float, int]] = {}
 
     def __enter__(self) -> Bars:
         if self._drawn:
@@ -131,7 +132,16 @@ class Bars:
             self._bars.update(self._tasks[stage], completed=done, total=total)
             return
         now = time.monotonic()
+        self._begun.setdefault(stage, (now, done))
         if done and (done == total or now - self._said.setdefault(stage, now) >= PROGRESS_EVERY):
             if self._said.get(stage) != float("inf"):
-                print_progress({"stage": stage, "done": done, "total": total})
+                left = self._left(stage, done, total, now)
+                print_progress({"stage": stage, "done": done, "total": total, **left})
             self._said[stage] = float("inf") if done == total else now
+
+    def _left(self, stage: str, done: int, total: int | None, now: float) -> dict[str, int]:
+        """The seconds that the rest will take at the pace so far, where that can be said."""
+        begun, first = self._begun[stage]
+        if total is None or done <= first or done >= total:
+            return {}
+        return {"seconds_left": round((now - begun) / (done - first) * (total - done))}

@@ -44,15 +44,23 @@ def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> A
     results: Iterator[Document | DocumentError] = read_documents(missing) if missing else iter(())
     parsed = {source.relative for source in missing}
     for work in plan:
-        if work.file is None or work.known is not None:
-            assert before is not None
-            yield _kept(work, before)
-        elif work.source in parsed:
-            yield _read(work, next(results), staging)
-        else:
-            staged = staging.get(work.key)
-            yield (_read(work, next(read_documents([work.file])), staging) if staged is None else
-                   Arrival(renamed(staged, work.source), work.sha256 or "", parser_version()))
+        yield arrived(work, next(results) if work.source in parsed else None, before, staging)
+
+
+def arrived(work: Work, result: Document | DocumentError | None, before: Before | None,
+            staging: Staging) -> Arrival | DocumentError:
+    """The document of a plan's source.
+
+    Args:
+        result: what was read of it just now; None where it is known, or staged.
+    """
+    if work.file is None or work.known is not None:
+        assert before is not None
+        return _kept(work, before)
+    staged = staging.get(work.key) if result is None else None
+    if staged is not None:
+        return Arrival(renamed(staged, work.source), work.sha256 or "", parser_version())
+    return _read(work, result or next(read_documents([work.file])), staging)
 
 
 def of_documents(documents: Iterable[Document], before: Before | None) -> Arriving:
