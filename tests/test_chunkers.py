@@ -12,17 +12,21 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from documents import FORMATS, Chunk, ChunkerSettings, Crest, Document, Fixed, Format, Page, Sections, parse_document
+from documents.chunkers import Recursive, Sentences
+from documents.types import Chunker
 
-CHUNKERS: list[Crest | Fixed | Sections] = [
+CHUNKERS: list[Chunker] = [
     Crest(), Crest(smallest=5, largest=40, seed=3), Fixed(), Fixed(size=50), Fixed(size=200, overlap=60),
-    Fixed(size=7, overlap=6), Sections(), Sections(target=60, largest=150), Sections(target=10, largest=10)]
+    Fixed(size=7, overlap=6), Sections(), Sections(target=60, largest=150), Sections(target=10, largest=10),
+    Recursive(), Recursive(size=60), Recursive(size=40, overlap=25), Sentences(size=80), Sentences(size=50, overlap=30),
+    Recursive(size=7, overlap=6), Sentences(size=9)]
 
 
 def document(html: str, plain: str, id: str = "d", pages: tuple[Page, ...] = ()) -> Document:
     return Document(id, "d.html", "d", html, plain, pages)
 
 
-def checked(chunker: Crest | Fixed | Sections, source: Document, format: Format) -> list[Chunk]:
+def checked(chunker: Chunker, source: Document, format: Format) -> list[Chunk]:
     """The chunks, after what must hold for all of them."""
     text = source.text(format)
     chunks = chunker.chunk(source, format)
@@ -42,7 +46,7 @@ def checked(chunker: Crest | Fixed | Sections, source: Document, format: Format)
     return chunks
 
 
-FOR_FILES = [chunker for chunker in CHUNKERS if chunker not in (CHUNKERS[5], CHUNKERS[-1])]
+FOR_FILES = [chunker for chunker in CHUNKERS if chunker not in (CHUNKERS[5], CHUNKERS[8], *CHUNKERS[-2:])]
 
 PIECES = ["<p>", "</p>\n", "<table>\n", "<tr>\n", "<td>", "</td>", "</tr>\n", "</table>\n", "<h2>", "</h2>\n",
           "&amp;", "<br>", "\n\n", "\n", " ", "# Head\n\n", "| a | b |\n", "| --- | --- |\n", "한국어 문장이다. ",
@@ -51,7 +55,7 @@ PIECES = ["<p>", "</p>\n", "<table>\n", "<tr>\n", "<td>", "</td>", "</tr>\n", "<
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.sampled_from(CHUNKERS), st.sampled_from(FORMATS))
-def test_any_text_is_covered_by_chunks_in_order(text: str, chunker: Crest | Fixed | Sections, format: Format) -> None:
+def test_any_text_is_covered_by_chunks_in_order(text: str, chunker: Chunker, format: Format) -> None:
     checked(chunker, document(text, text), format)
 
 
@@ -105,7 +109,9 @@ def test_fixed_chunks_overlap_by_what_was_asked() -> None:
 @given(st.lists(st.sampled_from(["<p>", "</p>", '<td colspan="2">', "&amp;", "&lt;", "word ", "한글 "])).map("".join),
        st.integers(1, 30), st.integers(0, 29))
 def test_fixed_and_section_chunks_never_cut_a_tag_or_an_entity(text: str, size: int, overlap: int) -> None:
-    for chunker in (Fixed(size=size, overlap=min(overlap, size - 1)), Sections(target=size, largest=size)):
+    few = min(overlap, size - 1)
+    for chunker in (Fixed(size=size, overlap=few), Sections(target=size, largest=size),
+                    Recursive(size=size, overlap=few), Sentences(size=size, overlap=few)):
         for chunk in chunker.chunk(document(text, ""), "html"):
             bare = chunk.content
             assert bare.count("<") == bare.count(">")
@@ -202,7 +208,7 @@ def test_pages_reach_the_chunks() -> None:
     assert [chunk.pages for chunk in chunks] == [(1, 3), (3, 4)]
 
 
-@pytest.mark.parametrize("chunker", [Crest(), Fixed(), Sections()])
+@pytest.mark.parametrize("chunker", [Crest(), Fixed(), Sections(), Recursive(), Sentences()])
 def test_the_time_grows_with_the_number_of_characters(chunker) -> None:
     row = "<tr>\n<td>abc</td>\n<td>12,345</td>\n</tr>\n"
 
@@ -216,9 +222,36 @@ def test_the_time_grows_with_the_number_of_characters(chunker) -> None:
 def test_a_typo_in_the_settings_lists_the_valid_kinds() -> None:
     adapter: TypeAdapter[Crest | Fixed | Sections] = TypeAdapter(ChunkerSettings)
     assert adapter.validate_python({"kind": "fixed", "size": 10}) == Fixed(size=10)
-    with pytest.raises(ValidationError, match="'crest', 'fixed', 'sections'"):
+    with pytest.raises(ValidationError, match="'crest', 'fixed', 'recursive', 'sections', 'sentences'"):
         adapter.validate_python({"kind": "section"})
     for bad in ({"kind": "fixed", "size": 10, "overlap": 10}, {"kind": "crest", "smallest": 9, "largest": 8},
                 {"kind": "sections", "target": 9, "largest": 8}, {"kind": "fixed", "sise": 1}):
         with pytest.raises(ValidationError):
             adapter.validate_python(bad)
+
+
+def contents(chunker: Chunker, text: str) -> list[str]:
+    return [chunk.content for chunk in checked(chunker, document("", text), "plain")]
+
+
+def test_recursive_chunks_break_at_the_largest_separator_that_leaves_them_small_enough() -> None:
+    text = "One two.\n\nThree four five six.\nSeven.\n\nEight."
+    assert contents(Recursive(size=45), text) == [text]
+    assert contents(Recursive(size=30), text) == ["One two.\n\n", "Three four five six.\nSeven.\n\n", "Eight."]
+    assert contents(Recursive(size=21), text) == ["One two.\n\n", "Three four five six.\n", "Seven.\n\n", "Eight."]
+    assert contents(Recursive(size=10), "abcdefghijklmno") == ["abcdefghij", "klmno"]
+
+
+def test_recursive_chunks_overlap_by_whole_pieces() -> None:
+    assert contents(Recursive(size=11, overlap=6, separators=(" ",)), "aa bbb cc dddd ee f") == [
+        "aa bbb cc ", "cc dddd ee ", "ee f"]
+
+
+def test_sentences_stay_whole_and_are_packed() -> None:
+    text = "It is 3.5 m, e.g. here. Is it? Yes! \"So.\" The end. 그렇다. 아니다。끝"
+    assert contents(Sentences(size=24), text) == [
+        "It is 3.5 m, e.g. here. ", "Is it? Yes! \"So.\" ", "The end. 그렇다. 아니다。끝"]
+    assert contents(Sentences(size=16, overlap=8), "A b. C d e. F g. H i j.") == [
+        "A b. C d e. ", "C d e. F g. ", "F g. H i j."]
+    assert contents(Sentences(size=12), "One very long sentence. Short.") == [
+        "One very ", "long ", "sentence. ", "Short."]

@@ -6,8 +6,11 @@ from pydantic import BeforeValidator, Field
 from documents.chunkers.crest import Crest
 from documents.chunkers.fixed import Fixed
 from documents.chunkers.named import by_name
+from documents.chunkers.recursive import Recursive
 from documents.chunkers.sections import Sections
+from documents.chunkers.sentences import Sentences
 
-ChunkerSettings = Annotated[Crest | Fixed | Sections, Field(discriminator="kind"), BeforeValidator(by_name)]
+ChunkerSettings = Annotated[Crest | Fixed | Recursive | Sections | Sentences, Field(discriminator="kind"),
+                            BeforeValidator(by_name)]
 
-__all__ = ["ChunkerSettings", "Crest", "Fixed", "Sections"]
+__all__ = ["ChunkerSettings", "Crest", "Fixed", "Recursive", "Sections", "Sentences"]

@@ -13,6 +13,7 @@ Piece = tuple[int, int, str]
 
 _TAG = re.compile(r"<[^<>]*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
+_MARK = re.compile(rf"{_TAG.pattern}|{_ENTITY.pattern}")
 _ENTITY_REACH = 34
 _TAG_REACH = 65_536
 
@@ -51,6 +52,23 @@ def merged(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece]
         yield held
 
 
+def packed(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
+    """Neighbouring spans joined up to `size` characters; a longer one stays alone.
+
+    Each joined one begins with as many of the last spans before it as fit into `overlap` characters and leave room for
+    the next.
+    """
+    held: list[Span] = []
+    for span in spans:
+        if held and span[1] - held[0][0] > size:
+            yield held[0][0], held[-1][1]
+            while held and (held[-1][1] - held[0][0] > overlap or span[1] - held[0][0] > size):
+                held.pop(0)
+        held.append(span)
+    if held:
+        yield held[0][0], held[-1][1]
+
+
 def _apart(held: Piece, piece: Piece) -> bool:
     return False
 
@@ -60,6 +78,21 @@ def whole(text: str, position: int, format: Format) -> int:
     if format == "plain" or not 0 < position < len(text):
         return position
     return min(_before_tag(text, position), _before_entity(text, position))
+
+
+def whole_ones(text: str, span: Span, positions: Iterable[int], format: Format) -> list[int]:
+    """Those of the positions in a part, which are in order, that are not inside a tag or an entity of HTML."""
+    if format == "plain":
+        return list(positions)
+    marks = (match.span() for match in _MARK.finditer(text, *span))
+    start, end = next(marks, (span[1], span[1]))
+    found = []
+    for position in positions:
+        while end <= position < span[1]:
+            start, end = next(marks, (span[1], span[1]))
+        if not start < position < end:
+            found.append(position)
+    return found
 
 
 def after(text: str, position: int, format: Format) -> int:
