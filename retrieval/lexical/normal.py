@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_INVISIBLE = dict.fromkeys([0x00AD, *range(0x200B, 0x2010), 0x2060, 0xFEFF])
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _POSSESSIVE = re.compile(r"['’]s\b")
 
 
@@ -12,6 +12,6 @@ def normal(text: str) -> str:
     """NFKC, which composes Hangul and narrows full-width letters, then caseless; without the English possessive 's and
     without soft hyphens and what else is not seen within a word."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     text = text.casefold()
     return _POSSESSIVE.sub("", text) if "'s" in text or "’s" in text else text

@@ -18,6 +18,8 @@ RULES = 1
 LONGEST = 255
 """Characters of a token; a longer run is cut there, as Lucene does."""
 
+_KNOWN = 100_000
+
 # 1,000 is one number, and so are 3.5 and 1,000.5; 2024.01.05 is three.
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d{1,40}(?!\.?\d))?|(?<![\d.])\d{1,40}\.\d{1,40}(?!\.?\d)"
 _ASCII = re.compile(rf"{_NUMBER}|[a-z0-9]{{1,{LONGEST}}}", re.ASCII)
@@ -42,7 +44,7 @@ class Words:
         self._cut = re.compile(rf"{_NUMBER}{apart}|(?:[^\W_{pairs}{without}][{MARKS}]{{0,4}}){{1,{LONGEST}}}").findall
         self._is_paired = re.compile(f"[{pairs}]").match
         self._is_passed = re.compile(f"[{without}]").match if without else None
-        self._lock = threading.Lock()
+        self._stems = _Stems(language)
 
     @property
     def identity(self) -> str:
@@ -57,13 +59,9 @@ class Words:
         """The tokens of a text that is `normal`."""
         words = _ASCII.findall(text) if text.isascii() else self._mixed(text)
         if "," in text:
-            words = [word.replace(",", "") for word in words]
+            words = [word.replace(",", "") if "," in word else word for word in words]
         words = [word for word in words if word not in self._stopwords]
-        if not self._stemming:
-            return words
-        with self._lock:  # a stemmer is no two threads'
-            stems: list[str] = self._stemmer.stemWords(words)
-        return stems
+        return [self._stems[word] for word in words] if self._stemming else words
 
     def _mixed(self, text: str) -> list[str]:
         words: list[str] = []
@@ -76,11 +74,27 @@ class Words:
                 words.append(word)
         return words
 
+
+class _Stems(dict[str, str]):
+    """The stems of words, and the first hundred thousand of them kept: PyStemmer's own store is slower than none."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._language = language
+        self._lock = threading.Lock()  # a stemmer serves one thread at a time
+
+    def __missing__(self, word: str) -> str:
+        with self._lock:
+            stem: str = self._stemmer.stemWord(word)
+        if len(self) < _KNOWN:
+            self[word] = stem
+        return stem
+
     @cached_property
     def _stemmer(self) -> Any:
         import Stemmer
 
-        return Stemmer.Stemmer(self._language)
+        return Stemmer.Stemmer(self._language, 0)
 
 
 def pairs(run: str) -> list[str]:
