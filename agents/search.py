@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from agents.searches import Found, Request, Searches, miss
+from documents.errors import CallError
 from documents.types import Chunk
 from retrieval.pool import Within
 from retrieval.types import Hit, Retriever
@@ -103,15 +104,22 @@ class Searcher(Generic[Asked]):
     async def _search(self, query: Asked, k: int) -> list[Hit]:
         async with self._turn:
             if (query, k) not in self._found:
-                assert self.retriever is not None
                 batch, self._waiting = list(dict.fromkeys([query, *self._waiting])), []
-                found = await asyncio.get_running_loop().run_in_executor(
-                    self._thread, self.retriever.search, batch, k)
+                try:
+                    found = await self._run(batch, k)
+                except CallError:  # of a model that a retriever asks; whose query it was is not known
+                    if len(batch) == 1:
+                        raise
+                    batch, found = [query], await self._run([query], k)
                 for one, hits in zip(batch, found, strict=True):
                     self._found[one, k] = hits
                     if self._kept:
                         self._kept.searches.keep(self._kept.request(one, k), Found(hits))
             return self._found[query, k]
+
+    async def _run(self, batch: Sequence[Asked], k: int) -> list[list[Hit]]:
+        assert self.retriever is not None
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self.retriever.search, batch, k)
 
     def close(self) -> None:
         """End the thread."""

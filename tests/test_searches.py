@@ -10,7 +10,7 @@ import pytest
 from agents.database import Database
 from agents.search import Kept, Searcher
 from agents.searches import SCHEMA, Searches
-from documents.errors import ReplayMiss
+from documents.errors import CallError, ReplayMiss
 from documents.types import Chunk
 from retrieval.types import Hit
 from strategies.types import Search
@@ -42,6 +42,26 @@ async def test_searches_of_many_questions_go_together_and_equal_ones_once():
     asked = [query for queries, k in pages.batches if k == 5 for query in queries]
     assert sorted(asked) == ["a", "b", "c", "d"]
     assert len(pages.batches) <= 3
+
+
+class Failing(Pages):
+    """A retriever that asks a model, which fails for one query."""
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        found = super().search(queries, k)
+        if "broken" in queries:
+            raise CallError("m: HTTP 500", "http_500")
+        return found
+
+
+async def test_a_call_that_fails_during_a_search_fails_the_question_that_asked_it_alone():
+    pages = Failing()
+    searcher = Searcher(pages, 5)
+    found = await asyncio.gather(*(searcher(Search(query)) for query in ["a", "b", "broken", "c"]),
+                                 return_exceptions=True)
+    searcher.close()
+    assert [found[0], found[1], found[3]] == [[OSLO]] * 3
+    assert isinstance(found[2], CallError)
 
 
 def kept(database: Database, mode: str = "record", of: str = "pages") -> Kept[str]:

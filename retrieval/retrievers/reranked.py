@@ -3,10 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from documents.errors import ModelError
 from documents.types import digest
 from retrieval.hits import DECIMALS, scaled
 from retrieval.rerankers import Reranker, RerankerSettings
@@ -42,8 +44,12 @@ class Reranked(Kind):
         return self.of.embeds
 
     def open(self, collection: Collection, aids: Aids) -> RerankedRetriever:
+        return self.over(self.of.open(collection, aids), aids)
+
+    def over(self, first: Retriever, aids: Aids) -> RerankedRetriever:
+        """Over a retriever that is open already, whatever `of` says."""
         by: Reranker = self.by
-        return RerankedRetriever(self.of.open(collection, aids), by.open(aids), self)
+        return RerankedRetriever(first, by.open(aids), self)
 
     def identity(self) -> str:
         by: Reranker = self.by
@@ -59,11 +65,14 @@ class RerankedRetriever:
     settings: Reranked
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises what searching and scoring raise."""
+        """Raises what searching and scoring raise, and ModelError where a score is not finite."""
         if k < 1 or not queries:
             return [[] for _ in queries]
         found = self.first.search(queries, max(self.settings.depth, k))
         scores = self.scorer.scores(queries, [[hit.chunk.content for hit in hits] for hits in found])
+        if not all(isfinite(score) for own in scores for score in own):
+            by: Any = self.settings.by
+            raise ModelError(f"the reranker {by.kind} gave a score that is no number: use another model")
         return [self._ordered(hits, own, k) for hits, own in zip(found, scores, strict=True)]
 
     def _ordered(self, hits: Sequence[Hit], scores: Sequence[float], k: int) -> list[Hit]:

@@ -1,0 +1,109 @@
+"""Reranking by a cross-encoder out of a folder, of random weights: what it is asked is tested, not what it finds."""
+import json
+
+import pytest
+import tiny_models
+
+from documents.errors import ModelError
+from retrieval.rerankers import CrossEncoding
+from retrieval.types import Aids
+
+QUERY, OTHER = "who founded the company", "zebra"
+TEXTS = ["ada founded it in 1999", "zebra eats grass", "the wind and the river"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_models.cross_encoder(tmp_path_factory.mktemp("models") / "cross")
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    from sentence_transformers import CrossEncoder
+
+    return CrossEncoder(str(folder), device="cpu")
+
+
+def scored(folder, queries, texts, **fields):
+    return CrossEncoding(model=str(folder), **fields).open(Aids()).scores(queries, texts)
+
+
+def logits(model, *pairs):
+    import torch
+
+    return pytest.approx(model.predict(list(pairs), activation_fn=torch.nn.Identity()).tolist(), abs=1e-5)
+
+
+def test_each_text_has_the_score_that_the_model_gives_the_pair(folder, model):
+    first, second, none = scored(folder, [QUERY, OTHER, QUERY], [TEXTS, TEXTS[:1], []])
+    assert first == logits(model, *((QUERY, text) for text in TEXTS))
+    assert second == logits(model, (OTHER, TEXTS[0]))
+    assert none == []
+    assert len(set(first)) == 3
+
+
+def test_a_long_passage_has_the_highest_score_of_its_windows(folder, model):
+    """Of 32 tokens the pair takes 3 and the query 4: windows of 25 words."""
+    words = ("stone river wind ada zebra " * 12).split()
+    windows = [" ".join(words[:25]), " ".join(words[25:50]), " ".join(words[50:])]
+    own, = scored(folder, [QUERY], [[" ".join(words), "ada"]])
+    assert own[0] == pytest.approx(max(logits(model, *((QUERY, window) for window in windows)).expected), abs=1e-5)
+
+
+def test_a_long_query_leaves_half_of_the_window(folder, model):
+    long = "zebra " * 100
+    own, = scored(folder, [long], [["ada " * 15, "ada " * 16]])
+    assert own[:1] == logits(model, ("zebra " * 14, "ada " * 15))  # 32 less 3, of which 14 and 15
+    assert own[1] == pytest.approx(max(logits(model, ("zebra " * 14, "ada " * 15), ("zebra " * 14, "ada")).expected),
+                                   abs=1e-5)
+
+
+def test_an_empty_passage_has_a_score_too(folder):
+    assert len(scored(folder, [QUERY], [[""]])[0]) == 1
+
+
+def test_half_the_precision_gives_nearly_the_same_and_is_another_reranker(folder):
+    whole, = scored(folder, [QUERY], [TEXTS])
+    half, = scored(folder, [QUERY], [TEXTS], precision="bfloat16")
+    assert half == pytest.approx(whole, rel=0.1, abs=0.05)
+    known = {CrossEncoding(model=str(folder), precision=one).identity() for one in ("float32", "bfloat16")}
+    assert len(known) == 2
+
+
+def test_what_changes_the_scores_changes_the_identity(folder, tmp_path):
+    import shutil
+
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    assert CrossEncoding(model=str(copy)).identity() == CrossEncoding(model=str(folder)).identity()
+    settings = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**settings, "layer_norm_eps": 0.1}))
+    assert CrossEncoding(model=str(copy)).identity() != CrossEncoding(model=str(folder)).identity()
+
+
+def one_line(folder):
+    with pytest.raises(ModelError) as caught:
+        scored(folder, [QUERY], [TEXTS])
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_classifier_is_refused(tmp_path):
+    assert "tells 3 classes apart" in one_line(tiny_models.cross_encoder(tmp_path / "classes", labels=3))
+
+
+def test_a_damaged_model_is_one_line(tmp_path):
+    damaged = tiny_models.cross_encoder(tmp_path / "damaged")
+    weights = damaged / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:200])
+    assert "cannot be loaded" in one_line(damaged)
+
+
+def test_weights_that_are_not_safetensors_are_refused(tmp_path):
+    other = tiny_models.cross_encoder(tmp_path / "pickled")
+    (other / "model.safetensors").rename(other / "pytorch_model.bin")
+    assert "safetensors" in one_line(other)
+
+
+def test_a_model_that_is_nowhere_says_what_to_run():
+    with pytest.raises(ModelError, match="reranking model nobody/has-it was not found: run: hf download nobody"):
+        CrossEncoding(model="nobody/has-it").open(Aids())

@@ -1,0 +1,110 @@
+"""Reranking by late interaction: the formula by hand, windows, what is kept, and models out of folders."""
+import numpy as np
+import pytest
+import tiny_models
+
+from documents.errors import ModelError
+from retrieval.models import find_model
+from retrieval.rerankers import LateInteraction
+from retrieval.rerankers.late_interaction import MaxSim, maxsim
+from retrieval.rerankers.tokens import TokenVectors
+from retrieval.types import Aids
+
+EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
+QUERY, TEXTS = "who founded the company", ["ada founded it in 1999", "zebra eats grass ."]
+
+
+def rows(*vectors, precision=np.float32):
+    return np.array(vectors, precision).reshape(-1, 2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_models.sentence_model(tmp_path_factory.mktemp("models") / "sentences")
+
+
+def vectors(folder, **fields):
+    return TokenVectors(find_model(str(folder)), **fields)
+
+
+def test_each_token_of_the_query_has_its_nearest_of_the_passage():
+    """East has 0.6 of (0.6, 0.8) and 0 of north; north has 0.8 and 1."""
+    passage = rows([0.6, 0.8], NORTH)
+    assert maxsim([rows(EAST), rows(NORTH), rows(EAST, NORTH)], passage) == pytest.approx([0.6, 1.0, 0.8])
+
+
+def test_the_mean_does_not_grow_with_the_query():
+    assert maxsim([rows(EAST, EAST, NORTH)], rows(EAST)) == pytest.approx([2 / 3])
+
+
+def test_passages_in_half_precision_are_compared_in_single():
+    assert maxsim([rows(EAST)], rows([0.6, 0.8], precision=np.float16)) == pytest.approx([0.60009765625])
+
+
+def test_a_passage_without_a_token_is_the_least():
+    assert maxsim([rows(EAST), rows(NORTH)], rows()) == [-1.0, -1.0]
+
+
+def test_scores_are_those_of_the_tokens_of_the_models_last_layer(folder):
+    from sentence_transformers import SentenceTransformer
+
+    tokens = SentenceTransformer(str(folder), device="cpu").encode([QUERY, *TEXTS], output_value="token_embeddings")
+    query, *passages = ((one / one.norm(dim=1, keepdim=True)).numpy() for one in tokens)
+    expected = [float((query @ passage.T).max(axis=1).mean()) for passage in passages]
+    own, none, same = MaxSim(vectors(folder)).scores([QUERY, "zebra", QUERY], [TEXTS, [], TEXTS[::-1]])
+    assert own == pytest.approx(expected, abs=1e-3)  # token vectors are kept in half precision
+    assert (none, same) == ([], own[::-1])
+
+
+def test_the_tokens_of_a_long_passage_are_those_of_all_its_windows(folder):
+    """Of 16 tokens two are special: windows of 14 words."""
+    both, one, other = vectors(folder).passages(["ada " * 14 + "zebra " * 6, "ada " * 14, "zebra " * 6])
+    assert len(both) == len(one) + len(other) == 16 + 8
+    assert np.abs(both.astype(float) - np.concatenate([one, other])).max() < 2e-3
+
+
+def test_what_is_kept_is_bounded_and_does_not_change_a_score(folder):
+    texts = [f"ada founded {word}" for word in tiny_models.WORDS]
+    whole, small, none = (MaxSim(vectors(folder, kept=kept)) for kept in (1 << 20, 1_000, 0))
+    first = whole.scores([QUERY], [texts])
+    assert whole.scores([QUERY], [texts]) == first
+    assert small.scores([QUERY], [texts])[0] == pytest.approx(first[0], abs=1e-6)
+    assert none.scores([QUERY], [texts])[0] == pytest.approx(first[0], abs=1e-6)
+    assert small._vectors._bytes <= 1_000 < whole._vectors._bytes
+    assert none._vectors._bytes == 0
+
+
+def test_a_model_made_for_it_is_read_as_it_was_saved(tmp_path):
+    from sentence_transformers import MultiVectorEncoder
+
+    folder = tiny_models.multi_vector_model(tmp_path / "multi")
+    saved = MultiVectorEncoder(str(folder), device="cpu")
+    expected = saved.encode_document(TEXTS, convert_to_numpy=True)
+    found = vectors(folder).passages(TEXTS)
+    assert [one.shape for one in found] == [(7, 8), (5, 8)]  # the full stop is left out
+    for own, other in zip(found, expected, strict=True):
+        assert own == pytest.approx(other, abs=1e-3)
+
+
+def test_identity_is_of_the_weights_and_the_precision(folder, tmp_path):
+    import shutil
+
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    known = LateInteraction(model=str(folder)).identity()
+    assert LateInteraction(model=str(copy)).identity() == known
+    assert LateInteraction(model=str(folder), precision="bfloat16").identity() != known
+
+
+def test_half_the_precision_gives_nearly_the_same(folder):
+    whole, half = (LateInteraction(model=str(folder), precision=one).open(Aids()).scores([QUERY], [TEXTS])[0]
+                   for one in ("float32", "bfloat16"))
+    assert half == pytest.approx(whole, abs=0.02)
+
+
+def test_a_damaged_model_is_one_line(tmp_path):
+    damaged = tiny_models.sentence_model(tmp_path / "damaged")
+    weights = damaged / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:200])
+    with pytest.raises(ModelError, match=r"^reranking model .* cannot be loaded: .*$") as caught:
+        LateInteraction(model=str(damaged)).open(Aids()).scores([QUERY], [TEXTS])
+    assert "\n" not in str(caught.value)

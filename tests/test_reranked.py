@@ -1,0 +1,132 @@
+"""Reranked retrieval: what is asked of whom, the order, ties, and scores of both. The figures are worked by hand."""
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from documents.errors import ModelError, SettingsError
+from documents.types import Chunk
+from retrieval.rerankers import Judge
+from retrieval.rerankers.judge import judges_of
+from retrieval.retrievers import RetrieverSettings
+from retrieval.retrievers.reranked import Reranked, RerankedRetriever
+from retrieval.types import Aids, Hit
+
+READ = TypeAdapter(RetrieverSettings)
+
+
+class Preset:
+    """A retriever that finds the same, whatever is asked: chunks by name with their scores."""
+
+    def __init__(self, **scores):
+        self.asked = []
+        self.hits = [Hit(Chunk(name, name, "plain", 0, 1, name), score, rank, "preset")
+                     for rank, (name, score) in enumerate(scores.items(), 1)]
+
+    def search(self, queries, k):
+        self.asked.append((tuple(queries), k))
+        return [self.hits[:k] for _ in queries]
+
+
+class Table:
+    """Scores by text, times the query's length."""
+
+    def __init__(self, **scores):
+        self._scores, self.batches = scores, []
+
+    def scores(self, queries, texts):
+        self.batches.append((tuple(queries), [list(own) for own in texts]))
+        return [[self._scores[text] * len(query) for text in own] for query, own in zip(queries, texts, strict=True)]
+
+
+def reranked(first, table, k=10, queries=("?",), **fields):
+    settings = Reranked(of="dense", **fields)
+    return [[(hit.chunk.id, hit.score, hit.rank) for hit in hits]
+            for hits in RerankedRetriever(first, table, settings).search(queries, k)]
+
+
+def test_candidates_come_in_the_order_of_the_reranker_and_with_its_scores():
+    first, table = Preset(a=9, b=8, c=7, d=6), Table(a=0.5, b=0.25, c=2, d=1)
+    found = reranked(first, table, k=2, queries=("?", "??"), depth=3)
+    assert found == [[("c", 2.0, 1), ("a", 0.5, 2)], [("c", 4.0, 1), ("a", 1.0, 2)]]
+    assert first.asked == [(("?", "??"), 3)]
+    assert table.batches == [(("?", "??"), [["a", "b", "c"]] * 2)]
+
+
+def test_more_than_the_depth_is_looked_at_where_more_is_asked_for():
+    first = Preset(a=3, b=2, c=1)
+    assert [name for name, *_ in reranked(first, Table(a=0, b=1, c=2), k=3, depth=1)[0]] == ["c", "b", "a"]
+    assert first.asked == [(("?",), 3)]
+
+
+def test_equal_scores_keep_the_order_of_before():
+    """The two that differ by less than a millionth are equal."""
+    table = Table(a=0, b=0.5, c=0.5000001, d=1, e=0)
+    assert [name for name, *_ in reranked(Preset(a=5, b=4, c=3, d=2, e=1), table)[0]] == ["d", "b", "c", "a", "e"]
+
+
+def test_a_weight_mixes_both_scores_scaled_over_the_candidates():
+    """Scaled a 1, b 0.75, c 0 before and a 0, b 0.5, c 1 by the reranker; a quarter of it, and three quarters."""
+    first, table = Preset(a=10, b=8, c=2), Table(a=-4, b=-3, c=-2)
+    assert reranked(first, table, weight=0.25) == [[("a", 0.75, 1), ("b", 0.6875, 2), ("c", 0.25, 3)]]
+    assert reranked(first, table, weight=0.75) == [[("c", 0.75, 1), ("b", 0.5625, 2), ("a", 0.25, 3)]]
+
+
+def test_a_hit_tells_who_found_it_at_which_rank():
+    retriever = RerankedRetriever(Preset(a=2, b=1), Table(a=0, b=1), Reranked(of="dense"))
+    assert [hit.found_by for hit in retriever.search(["?"], 5)[0]] == [
+        "late_interaction(preset 2)", "late_interaction(preset 1)"]
+
+
+def test_nothing_found_or_asked_for_is_nothing():
+    table = Table()
+    assert reranked(Preset(), table) == [[]]
+    assert reranked(Preset(a=1), table, k=0) == [[]]
+    assert reranked(Preset(a=1), table, queries=()) == []
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_a_score_that_is_no_number_is_refused(score):
+    with pytest.raises(ModelError, match="late_interaction gave a score that is no number"):
+        reranked(Preset(a=2, b=1), Table(a=1, b=score))
+
+
+def test_settings_nest_and_a_name_stands_for_defaults():
+    inner = READ.validate_python({"kind": "reranked", "of": "dense", "by": {"kind": "judge", "model": "m"}})
+    outer = READ.validate_python({"kind": "reranked", "of": inner.model_dump(), "by": "late_interaction", "depth": 10})
+    assert (outer.of, outer.by.kind, outer.depth) == (inner, "late_interaction", 10)
+    assert judges_of(outer) == [Judge(model="m")]
+    assert judges_of(READ.validate_python("dense")) == []
+
+
+@pytest.mark.parametrize("fields", [{"depth": 0}, {"weight": 0}, {"weight": 1.5}, {"by": "jugde"}, {"by": "judge"},
+                                    {"rerank": 5}])
+def test_settings_that_do_not_fit_are_refused(fields):
+    with pytest.raises(ValidationError):
+        READ.validate_python({"kind": "reranked", "of": "dense", **fields})
+
+
+def test_every_setting_is_part_of_the_identity():
+    variants = [{}, {"depth": 9}, {"weight": 0.5}, {"by": {"kind": "late_interaction", "precision": "bfloat16"}},
+                {"by": {"kind": "judge", "model": "m"}}, {"by": {"kind": "judge", "model": "n"}},
+                {"by": {"kind": "judge", "model": "m", "max_tokens": 99}}]
+    known = [Reranked(of="dense", **fields).identity() for fields in variants]
+    assert len(set(known)) == len(variants)
+    assert known[0] == Reranked(of="dense", by="late_interaction", depth=50).identity()
+
+
+def test_a_judge_is_refused_where_no_model_can_be_asked():
+    with pytest.raises(SettingsError, match="the reranker judge asks m, and no model can be asked here"):
+        Judge(model="m").open(Aids())
+
+
+def test_a_real_index_is_reranked(tmp_path):
+    from retrieval.build import build_index
+    from retrieval.index import Index
+
+    for name, text in (("port", "The port has three cranes."), ("ship", "Ada sailed a ship."), ("oak", "Oaks grow.")):
+        (tmp_path / f"{name}.txt").write_text(text)
+    build_index([tmp_path], tmp_path / "idx")
+    retriever = Reranked(of="dense").open(Index.open(tmp_path / "idx"), Aids())
+    hits, = retriever.search(["Which ship did Ada sail?"], 2)
+    assert hits[0].chunk.content.strip() == "Ada sailed a ship."
+    assert hits[0].found_by == "late_interaction(dense 1)"
+    assert 1 >= hits[0].score > hits[1].score >= -1
