@@ -112,7 +112,7 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     (["demo", "--set", "benchmark.kind=crest"], ["another benchmark than demo"]),
     (["demo", "--set", "benchmark={kind: {a: b}}"], ["another benchmark than demo"]),
     (["demo", "--set", "benchmark=crest"], ["another benchmark than demo"]),
-    (["multihop_rag", "--set", "benchmark.size=0"], ["benchmark.multihop_rag.size", "greater than or equal to 1"]),
+    (["multihop_rag", "--set", "benchmark.size=0"], ["benchmark.size", "greater than or equal to 1"]),
     (["demo", "--set", "retriever=[{kind: dense, name: a}, {kind: dense}, {kind: dense, name: dense@5}]"],
      ["two retrievers are called dense@5"]),
     (["demo", "--set", "brief=[1"], ["brief", "not readable as YAML"]),

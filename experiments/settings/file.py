@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from documents.errors import SettingsError
 from experiments.settings.matrix import combinations_of
 from experiments.settings.run import RunSettings
+from retrieval.retrievers import Kind
 
 _MOST = 2**63 - 1
 _NO_MAPPING = ("model_type", "model_attributes_type", "dict_type")
@@ -149,17 +150,19 @@ def _in_words(error: Any) -> str:
 def _meant(key: str, known: Sequence[str], model: type[BaseModel]) -> str:
     """The nearest known key: of those at its place, else of any place."""
     elsewhere = dict.fromkeys(place for place in _places(model) if place.rpartition(".")[2] == key)
-    near = get_close_matches(key, known, 1) or list(elsewhere)
+    least = min((place.count(".") for place in elsewhere), default=0)
+    near = get_close_matches(key, known, 1) or [place for place in elsewhere if place.count(".") == least]
     return f"did you mean {' or '.join(map(repr, near))}? " if near else ""
 
 
 def _places(model: type[BaseModel], above: tuple[type[BaseModel], ...] = ()) -> Iterator[str]:
     """Every setting by its dotted keys; of retrievers made of others, only the outermost."""
+    within = any(issubclass(one, Kind) for one in (*above, model))
     for name, field in model.model_fields.items():
         key = field.alias or name
         yield key
-        yield from (f"{key}.{below}" for inner in _models_in(field.annotation) if inner not in above
-                    for below in _places(inner, (*above, model)))
+        yield from (f"{key}.{below}" for inner in _models_in(field.annotation)
+                    if not (within and issubclass(inner, Kind)) for below in _places(inner, (*above, model)))
 
 
 def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> tuple[list[str], list[int | str]]:

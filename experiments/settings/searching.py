@@ -2,16 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agents.models import NO_MODEL
 from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.scheme import RANKED, SPANS, Scheme
 from strategies.catalogue import SEARCH_ONLY
 
-_RANKED = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "recall@100", "mrr", "map"))
-_SPANS = Scheme(groups=("spans", "ranking"), rubric=None,
-                columns=("char_recall@5", "char_precision@5", "char_iou@5", "recall@10", "ndcg@10"))
 # All of a batch of searches counts against each question of it, so that the deadline is no deadline of one.
 _SETTINGS = {"models": [NO_MODEL], "conditions": ["retrieved"], "limits": {"seconds": 86_400.0}}
 
@@ -59,5 +57,4 @@ def searching_scheme(questions: Collection[Question], published: Sequence[str]) 
     """
     gold = [item for question in questions for item in question.gold]
     spans = any(item.start is not None and item.chunk is None for item in gold)
-    scheme = _SPANS if spans else _RANKED
-    return Scheme(scheme.groups, None, scheme.columns, published=tuple(published))
+    return replace(SPANS if spans else RANKED, published=tuple(published))

@@ -44,9 +44,9 @@ class Reranked(Kind):
         return self.of.embeds
 
     def open(self, collection: Collection, aids: Aids) -> RerankedRetriever:
-        return self.over(self.of.open(collection, aids), aids)
+        return self.reranking(self.of.open(collection, aids), aids)
 
-    def over(self, first: Retriever, aids: Aids) -> RerankedRetriever:
+    def reranking(self, first: Retriever, aids: Aids) -> RerankedRetriever:
         """Over a retriever that is open already, whatever `of` says."""
         by: Reranker = self.by
         return RerankedRetriever(first, by.open(aids), self)

@@ -1,0 +1,60 @@
+"""A run's retrievers: each kind's settings beside what is searched."""
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from documents.errors import SettingsError
+from experiments.settings.file import check_settings
+from experiments.settings.how import finding
+from experiments.settings.retrievers import Searched
+from experiments.settings.run import RunSettings
+from retrieval.retrievers import KINDS
+
+
+def settings_of(retriever):
+    return check_settings({"name": "town", "benchmark": {"kind": "demo"}, "retriever": retriever}, "town.yaml")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_no_kind_has_a_member_called_like_what_a_run_adds(kind):
+    assert not {name for name in Searched.model_fields if hasattr(kind, name)}
+
+
+def test_every_kind_can_be_named_in_a_run_and_read_back():
+    names = [kind.model_fields["kind"].default for kind in KINDS if kind.model_fields["kind"].default != "external"]
+    settings = settings_of(names)
+    assert [one.name for one in settings.retriever] == [f"{name}@5" for name in names]
+    again = RunSettings.model_validate(json.loads(settings.model_dump_json(by_alias=True)))
+    assert again.retriever == settings.retriever
+    assert [one.identity() for one in again.retriever] == [one.identity() for one in settings.retriever]
+
+
+def test_a_retriever_without_a_kind_is_dense():
+    (one,) = settings_of({"k": 3}).retriever
+    assert (one.kind, one.name, one.k) == ("dense", "dense@3", 3)
+
+
+@pytest.mark.parametrize(("retriever", "says"), [
+    ("bm25x", "retriever.0: no kind is called bm25x; there are:"),
+    ({"kind": "fused", "of": ["dense", "foo"]}, "retriever.0.of.1: no kind is called foo"),
+    ({"kind": "fused", "of": ["dense", {"kind": "bm25", "k": 3}]}, "unknown setting 'retriever.0.of.1.k'"),
+    ({"kk": 3}, "unknown setting 'retriever.0.kk'; did you mean 'k'?"),
+    ([{"kind": "bm25"}, "bm25"], "two retrievers are called bm25@5; give each a `name` of its own"),
+    ({"kind": "dense", "where": "page >="}, "where"),
+])
+def test_what_does_not_fit_is_one_line(retriever, says):
+    with pytest.raises(SettingsError) as error:
+        settings_of(retriever)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_line_takes_a_name_or_settings():
+    assert finding("bm25", [])[0].kind == "bm25"
+    kind, where = finding("{kind: fused, of: [bm25, dense]}", ["page >= 3 and source = a/*"])
+    assert [one.kind for one in kind.of] == ["bm25", "dense"]
+    assert where == ("page >= 3", "source = a/*")
+    with pytest.raises(SettingsError, match="--retriever: no kind is called bm26"):
+        finding("bm26", [])
