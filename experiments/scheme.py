@@ -48,5 +48,8 @@ class Scheme:
         return known[:2 if "choice" in self.groups else 1]
 
 
+RANKED = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "recall@100", "mrr", "map"))
+SPANS = Scheme(groups=("spans", "ranking"), rubric=None,
+               columns=("char_recall@5", "char_precision@5", "char_iou@5", "recall@10", "ndcg@10"))
 ANSWERS = Scheme(groups=("answers", "overlap", "form"), rubric="grades",
                  columns=("unified", "correct / partial / wrong", "refusal_accuracy", "citation_f1"))

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from experiments.benchmarks.about import About
 from experiments.benchmarks.beir import Beir
+from experiments.benchmarks.chunking_eval import ChunkingEval
 from experiments.benchmarks.clapnq import ClapNq
 from experiments.benchmarks.crest import Crest
 from experiments.benchmarks.demo import Demo, load_demo
@@ -30,11 +31,11 @@ from experiments.benchmarks.two_wiki import TwoWiki
 BenchmarkSettings = Annotated[
     Crest | Mrceval | Mdbench | DetectiveQa | Mrke |
     HotpotQa | Musique | TwoWiki | MoreHopQa | MultiHopRag | ClapNq | Squad2 | Rgb | FinanceBench | Beir | Trec |
-    Mined | Demo | OwnQuestions, Field(discriminator="kind")]
+    ChunkingEval | Mined | Demo | OwnQuestions, Field(discriminator="kind")]
 BENCHMARKS: dict[str, type[Selection]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(BenchmarkSettings)[0])}
 
 __all__ = [
-    "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ClapNq", "Crest", "Demo", "DetectiveQa", "FinanceBench",
-    "HotpotQa", "Mdbench", "Mined", "MoreHopQa", "Mrceval", "Mrke", "MultiHopRag", "Musique", "OwnQuestions",
+    "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ChunkingEval", "ClapNq", "Crest", "Demo", "DetectiveQa",
+    "FinanceBench", "HotpotQa", "Mdbench", "Mined", "MoreHopQa", "Mrceval", "Mrke", "MultiHopRag", "Musique", "OwnQuestions",
     "Rgb", "Selection", "Squad2", "Trec", "TwoWiki", "load_demo"]

@@ -18,9 +18,10 @@ from typing import Literal
 
 from experiments.benchmarks.about import About
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.qrels import RANKING, RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
+from experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark
+from experiments.scheme import RANKED
 
 
 class Beir(Selection):
@@ -37,7 +38,7 @@ class Beir(Selection):
         licence="by collection", size="SciFact: 300 test queries over 5,183 abstracts",
         get="a folder from https://github.com/beir-cellar/beir, or the hub's mteb/NAME",
         settings={"reasoning": "search_only", "conditions": "retrieved", "retriever": {"kind": "dense", "k": 100}})
-    scheme = RANKING
+    scheme = RANKED
 
     kind: Literal["beir"] = "beir"
     path: str

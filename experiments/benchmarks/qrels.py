@@ -11,12 +11,10 @@ from experiments.benchmarks.files import files_below
 from experiments.benchmarks.material import passage
 from experiments.benchmarks.rows import Row, read_rows, read_text
 from experiments.question import Gold, Question
-from experiments.scheme import Scheme
 
 Qrels = dict[str, dict[str, int]]
 _RELEVANCE = re.compile(r"-?\d{1,9}")
 RECORDS = (".jsonl", ".json", ".parquet")
-RANKING = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "mrr"))
 
 
 def read_corpus(files: Iterable[Path]) -> tuple[dict[str, Document], tuple[Chunk, ...]]:

@@ -16,9 +16,10 @@ from typing import Literal
 from experiments.benchmarks.about import About
 from experiments.benchmarks.files import files_below, files_in, local
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.qrels import RANKING, RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
+from experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark
+from experiments.scheme import RANKED
 
 _TEXT = (".tsv", ".txt")
 
@@ -38,7 +39,7 @@ class Trec(Selection):
         paper="Text REtrieval Conference: test collections, https://trec.nist.gov",
         licence="by collection", size="by collection", get="qrels, topics and a corpus in one folder",
         settings={"reasoning": "search_only", "conditions": "retrieved", "retriever": {"kind": "dense", "k": 100}})
-    scheme = RANKING
+    scheme = RANKED
 
     kind: Literal["trec"] = "trec"
     path: str

@@ -1,0 +1,100 @@
+"""Chunking evaluation: questions whose gold is spans of characters, for judging chunkers by what is retrieved.
+
+Paper: Smith, Troynikov, "Evaluating Chunking Strategies for Retrieval", Chroma technical report, 2024,
+research.trychroma.com/evaluating-chunking. Code and data: github.com/brandonstarxel/chunking_evaluation, MIT licence.
+
+A folder of `questions_df.csv` and `corpora/NAME.md`, a row made up:
+
+    question,references,corpus_id
+    How fast do reefs grow?,"[{""content"": ""two centimetres"", ""start_index"": 31, ""end_index"": 46}]",esk
+
+The places count the code points of the corpus as it is read, so a corpus is taken as it stands: its text is the plain
+rendering, and its Markdown is not parsed.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from documents.chunkers import ChunkerSettings, Recursive
+from documents.errors import BenchmarkError
+from documents.types import Document, digest
+from experiments.benchmarks.about import About
+from experiments.benchmarks.csv_rows import read_csv
+from experiments.benchmarks.files import files_below, local
+from experiments.benchmarks.material import distinct
+from experiments.benchmarks.rows import Row, parsed, read_text
+from experiments.benchmarks.selection import Selection
+from experiments.question import Benchmark, Gold, Question
+from experiments.scheme import SPANS
+
+
+class ChunkingEval(Selection):
+    """The chunking evaluation of Smith and Troynikov: characters found against gold characters.
+
+    Attributes:
+        path: the folder.
+        chunker: how the corpora are cut where a run names no `chunkers`.
+    """
+
+    about = About(
+        paper="Evaluating Chunking Strategies for Retrieval (2024), https://research.trychroma.com/evaluating-chunking",
+        licence="MIT", size="472 questions over five corpora, 790 spans of gold characters",
+        get="the folder general_evaluation_data of https://github.com/brandonstarxel/chunking_evaluation",
+        settings={"reasoning": "search_only", "conditions": "retrieved", "retriever": {"kind": "dense", "k": 5}})
+    scheme = SPANS
+
+    kind: Literal["chunking_eval"] = "chunking_eval"
+    path: str
+    chunker: ChunkerSettings = Recursive(size=800)
+
+    def load(self) -> Benchmark:
+        """The chosen questions, over the chunks of all corpora.
+
+        Raises:
+            BenchmarkError: a file is not there, a record does not fit, or gold is not where it is said to stand.
+        """
+        folder = local(self.path)
+        corpora = _corpora(folder / "corpora")
+        seen: Counter[str] = Counter()
+        questions = tuple(_question(row, corpora, seen) for row in read_csv(folder / "questions_df.csv"))
+        shared = tuple(chunk for document in corpora.values() for chunk in self.chunker.chunk(document, "plain"))
+        return self.select(Benchmark("chunking_eval", questions, corpora, shared))
+
+
+def _corpora(folder: Path) -> dict[str, Document]:
+    """Each file as one document under its name, without its ending."""
+    found: dict[str, Document] = {}
+    for file in files_below(folder, (".md", ".txt")):
+        if file.stem in found:
+            raise BenchmarkError(f"{folder}: two corpora are called {file.stem}; give each its own name")
+        found[file.stem] = Document(file.stem, file.name, file.stem, "", read_text(file))
+    return found
+
+
+def _question(row: Row, corpora: Mapping[str, Document], seen: Counter[str]) -> Question:
+    text, corpus = row.filled("question"), row.text("corpus_id")
+    if corpus not in corpora:
+        row.fail("corpus_id", f"a corpus that is there: {', '.join(corpora)}", corpus)
+    gold = tuple(_gold(part, corpora[corpus]) for part in _references(row).parts("references"))
+    return Question(id=distinct(digest(text)[:12], seen), text=text, answers=(), answerable=True,
+                    gold=tuple(dict.fromkeys(gold)), tags={"corpus": (corpus,)})
+
+
+def _references(row: Row) -> Row:
+    """The row with its references as the list that their text is."""
+    try:
+        references: Any = parsed(row.text("references"))
+    except ValueError:
+        row.fail("references", "a list in JSON", row.fields["references"])
+    return Row(row.file, row.line, {**row.fields, "references": references}, row.within)
+
+
+def _gold(part: Row, corpus: Document) -> Gold:
+    """Where the excerpt stands; its place is checked against its text."""
+    content, start, end = part.filled("content"), part.number("start_index"), part.number("end_index")
+    if not 0 <= start < end or corpus.plain[start:end] != content:
+        part.fail("content", f"what stands in {corpus.source} from {start} to {end}", content)
+    return Gold(corpus.id, format="plain", start=start, end=end)
