@@ -1,0 +1,198 @@
+"""What an index is built of may vanish, change or fill the disk; what it was built into may be altered or replaced."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from documents.errors import IndexFolderError
+from documents.sources import find_sources
+from retrieval import files
+from retrieval.build import build_index, estimate_index
+from retrieval.building import arrivals, tables
+from retrieval.building.plan import plan_files
+from retrieval.building.staging import Staging
+from retrieval.files import unchanged_sha256
+from retrieval.index import Index
+from retrieval.settings import IndexSettings
+
+SETTINGS = IndexSettings(titled=False)
+
+
+class Lengths:
+    """A vector out of a text's length."""
+
+    name, identity, dimension, window = "lengths", "lengths-1", 2, 100
+
+    def windows(self, texts, header=""):
+        return [[(0, len(text))] for text in texts]
+
+    def embed_queries(self, texts):
+        return self.embed_passages(texts)
+
+    def embed_passages(self, texts):
+        angles = np.array([len(text) for text in texts], np.float32)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def pages(tmp_path):
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for number in range(6):
+        (folder / f"{number}.txt").write_text(f"page {number} " + "x" * number)
+    return folder
+
+
+def build(pages, progress=lambda stage, done, total: None):
+    return build_index([pages], pages.parent / "index", SETTINGS, progress, Lengths())
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again_and_its_hash_is_of_what_was_read(pages):
+    seen = plan_files(find_sources([pages]), None)
+    (pages / "3.txt").write_text("changed after it was hashed")
+    store = Staging(pages.parent / "index")
+    found = {one.document.source: one for one in arrivals.of_files(seen, None, store)}
+    store.remove()
+    assert found["3.txt"].document.plain.strip() == "changed after it was hashed"
+    assert found["3.txt"].sha256 == hashlib.sha256(b"changed after it was hashed").hexdigest()
+    assert all(one.fresh for one in found.values())
+
+
+def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, monkeypatch):
+    seen = plan_files(find_sources([pages]), None)
+    (pages / "2.txt").unlink()
+    turns = iter(range(1_000))
+    monkeypatch.setattr(arrivals, "hash_of", lambda source: str(next(turns)))
+    store = Staging(pages.parent / "index")
+    found = [str(one) for one in arrivals.of_files([seen[1], seen[2]], None, store)]
+    store.remove()
+    assert found[0] == "1.txt: changes while it is read: index it again when it is still"
+    assert found[1].startswith("2.txt: cannot be read: No such file")
+
+
+def test_a_file_whose_old_bytes_come_back_after_a_change_is_not_taken_for_the_changed_one(pages):
+    old = (pages / "0.txt").read_text()
+    build(pages)
+    (pages / "0.txt").write_text("something else")
+    build(pages)
+    (pages / "0.txt").write_text(old)
+    assert build(pages).parsed == 1
+    assert Index.open(pages.parent / "index", Lengths()).documents()[0].plain.strip() == old.strip()
+
+
+def test_a_folder_that_cannot_be_read_is_named_and_the_rest_is_indexed(pages):
+    (pages / "below").mkdir()
+    (pages / "below" / "one.txt").write_text("one")
+    (pages / "below").chmod(0)
+    try:
+        if os.access(pages / "below", os.R_OK):
+            pytest.skip("this user may read everything")
+        report = build(pages)
+    finally:
+        (pages / "below").chmod(0o755)
+    assert report.documents == 6
+    assert [one.source for one in report.skipped] == ["below"]
+
+
+def test_a_full_disk_is_one_line_the_old_index_stays_and_the_same_build_goes_on(pages):
+    resource = pytest.importorskip("resource")
+    build(pages)
+    rng = np.random.default_rng(0)
+    for number in range(20):
+        (pages / f"more-{number}.txt").write_text("".join(map(chr, rng.integers(0x4e00, 0x9000, 20_000))))
+    script = (f"import sys, resource; sys.path[:0] = [{str(Path(__file__).parent)!r}]\n"
+              "import test_index_hostile as t\nfrom pathlib import Path\n"
+              "from documents.errors import UserError\n"
+              "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))\n"
+              f"try: t.build(Path({str(pages)!r}))\nexcept UserError as error: print(error)\n")
+    root = str(Path(__file__).parent.parent)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, cwd=root,
+                          env={**os.environ, "PYTHONPATH": root})
+    assert done.stderr == ""
+    (line,) = done.stdout.splitlines()
+    assert "cannot be written: File too large" in line or "and the same command continues" in line
+    assert Index.open(pages.parent / "index", Lengths()).manifest.documents == 6
+    assert list(pages.parent.glob(".index*")) == []
+    report = build(pages)
+    assert report.documents == 26
+    assert report.parsed < 20
+
+
+def test_bytes_altered_under_an_old_time_are_found_also_in_a_file_that_is_remembered(pages, monkeypatch):
+    build(pages)
+    folder = pages.parent / "index"
+    monkeypatch.setattr(files, "_LARGE", 0)
+    monkeypatch.setattr(files, "_SETTLED", -1.0)
+    read: list[str] = []
+    monkeypatch.setattr(files, "sha256_of", lambda path: read.append(path.name) or hashlib.sha256(
+        path.read_bytes()).hexdigest())
+    Index.open(folder, Lengths())
+    Index.open(folder, Lengths())
+    assert sorted(read) == ["chunks.parquet", "documents.parquet", "vectors.faiss"]
+    for name in sorted(read):
+        path = folder / name
+        whole, state = path.read_bytes(), path.stat()
+        path.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+        assert (path.stat().st_size, path.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
+        with pytest.raises(IndexFolderError, match=f"{name} is damaged"):
+            Index.open(folder, Lengths())
+        path.write_bytes(whole)
+    Index.open(folder, Lengths(), verify=True)
+
+
+def test_what_changed_a_moment_ago_is_not_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_LARGE", 0)
+    (tmp_path / "file").write_bytes(b"one")
+    assert unchanged_sha256(tmp_path / "file") == hashlib.sha256(b"one").hexdigest()
+    assert not (tmp_path / "cache" / "hashes").exists()
+
+
+def test_an_index_of_many_groups_gives_every_chunk_and_document_in_its_place(pages, monkeypatch):
+    monkeypatch.setattr(tables, "CHUNKS_A_GROUP", 2)
+    monkeypatch.setattr(tables, "DOCUMENTS_A_GROUP", 5)
+    monkeypatch.setattr(tables, "CHARACTERS_A_GROUP", 60)
+    for number in range(6, 30):
+        (pages / f"{number:02}.txt").write_text(f"page {number} " + "x" * number)
+    build(pages)
+    opened = Index.open(pages.parent / "index", Lengths())
+    chunks, documents = list(opened.chunks), opened.documents()
+    assert len(chunks) == len(documents) == 30
+    assert [opened.chunks[row] for row in range(30)] == chunks == opened.chunks[:]
+    assert [opened.chunk(chunk.id) for chunk in chunks] == chunks
+    assert [opened.document(document.id) for document in documents] == documents
+    assert (opened.chunks[-1], opened.chunks[28:]) == (chunks[29], chunks[28:])
+    with pytest.raises(IndexError):
+        opened.chunks[30]
+    for unknown in ("", "x" * 100, "é\udcff"):
+        with pytest.raises(KeyError):
+            opened.chunk(unknown)
+
+
+def test_an_estimate_is_of_what_is_left_to_do(pages):
+    out = pages.parent / "index"
+    first = estimate_index([pages], out, SETTINGS, Lengths())
+    assert (first.documents, first.parsing, first.windows, first.sampled) == (6, 6, 6, 4)
+    assert first.embedding <= 6
+    assert 0 < first.disk < 100_000
+    assert not out.exists()
+    assert build(pages).parsed == 6 - first.sampled
+    again = estimate_index([pages], out, SETTINGS, Lengths())
+    assert (again.documents, again.parsing, again.windows, again.embedding) == (6, 0, 6, 0)
+    (pages / "new.txt").write_text("one more page")
+    grown = estimate_index([pages / "new.txt"], out, None, Lengths(), add=True)
+    assert (grown.documents, grown.parsing, grown.windows) == (7, 1, 7)
+    assert json.dumps(dict(grown.seconds))
+

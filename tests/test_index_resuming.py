@@ -1,0 +1,172 @@
+"""A build that is killed goes on where it stopped, and the index before it can be searched all the while."""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from documents.paths import cache_dir
+from retrieval.build import build_index
+from retrieval.building import staging, writer
+from retrieval.building.staging import Staging
+from retrieval.folder import alone
+from retrieval.index import Index
+from retrieval.settings import IndexSettings
+
+FILES = 40
+SETTINGS = IndexSettings(titled=False)
+
+
+class Slow:
+    """A vector out of a text's length; counts the texts."""
+
+    name, identity, dimension, window = "slow", "slow-1", 2, 100
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        self.seen: list[str] = []
+
+    def windows(self, texts, header=""):
+        return [[(0, len(text))] for text in texts]
+
+    def embed_queries(self, texts):
+        return self.embed_passages(texts)
+
+    def embed_passages(self, texts):
+        time.sleep(self.seconds)
+        self.seen += texts
+        angles = np.array([len(text) for text in texts], np.float32)
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def index(tmp_path):
+    """An index of one file, beside a folder that has grown to many."""
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "page-0.txt").write_text("the first page of them all")
+    build_index([tmp_path / "pages"], tmp_path / "index", SETTINGS, embedder=Slow())
+    for number in range(1, FILES):
+        (tmp_path / "pages" / f"page-{number}.txt").write_text(f"page {number} " + "word " * number)
+    return tmp_path / "index"
+
+
+def killed(index: Path, stage: str, done: int) -> None:
+    """Run a build in a process of its own, and kill it when a stage has come so far."""
+    child = subprocess.Popen([sys.executable, __file__, str(index)], stdout=subprocess.PIPE, text=True,
+                             env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)})
+    assert child.stdout is not None
+    for line in child.stdout:
+        said, count = line.split()
+        if said == stage and int(count) >= done:
+            break
+    child.send_signal(signal.SIGKILL)
+    assert child.wait(30) == -signal.SIGKILL
+    child.stdout.close()
+
+
+def left_beside(index: Path) -> list[str]:
+    return [path.name for path in index.parent.glob(".index*")]
+
+
+@pytest.mark.parametrize(("stage", "done", "parsed", "embedded"), [
+    ("parse", 20, (1, FILES - 20), FILES - 1), ("embed", 20, (0, FILES - 20), FILES - 10), ("write", 0, (0, 0), 0)])
+def test_what_was_parsed_and_embedded_before_a_kill_is_not_done_again(index, stage, done, parsed, embedded):
+    killed(index, stage, done)
+    assert Index.open(index, Slow()).manifest.documents == 1
+    assert len(left_beside(index)) == 1
+    embedder = Slow()
+    report = build_index([index.parent / "pages"], index, SETTINGS, embedder=embedder)
+    assert (report.documents, report.windows) == (FILES, FILES)
+    assert parsed[0] <= report.parsed <= parsed[1]
+    assert len(embedder.seen) == report.embedded_now <= embedded
+    opened = Index.open(index, Slow())
+    assert [opened.source_of(hit.chunk.document) for hit in opened.search(["x" * 26], 1)[0]] == ["page-0.txt"]
+    assert (left_beside(index), list((cache_dir() / "building").iterdir())) == ([], [])
+
+
+def test_a_resumed_build_makes_what_an_undisturbed_one_makes(index, tmp_path):
+    killed(index, "embed", 20)
+    build_index([tmp_path / "pages"], index, SETTINGS, embedder=Slow())
+    build_index([tmp_path / "pages"], tmp_path / "other", SETTINGS, embedder=Slow())
+    contents = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in (index, tmp_path / "other")]
+    assert contents[0] == contents[1]
+
+
+def test_an_interrupt_keeps_what_was_done_and_leaves_nothing_beside_the_index(index):
+    def interrupt(stage: str, done: int, total: int | None) -> None:
+        if stage == "parse" and done == 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_index([index.parent / "pages"], index, SETTINGS, interrupt, Slow())
+    assert (left_beside(index), Index.open(index, Slow()).manifest.documents) == ([], 1)
+    assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow()).parsed <= FILES - 30
+
+
+def test_a_file_that_changed_since_the_kill_is_parsed_again(index):
+    killed(index, "write", 0)
+    (index.parent / "pages" / "page-7.txt").write_text("another seventh page")
+    assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow()).parsed == 1
+    opened = Index.open(index, Slow())
+    assert any(document.plain.strip() == "another seventh page" for document in opened.documents())
+
+
+def test_a_damaged_store_of_parsed_documents_is_made_anew(index):
+    killed(index, "write", 0)
+    (store,) = (cache_dir() / "building").glob("*.sqlite")
+    for path in (cache_dir() / "building").iterdir():
+        path.write_bytes(b"this is no database" * 100)
+    assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow()).parsed == FILES - 1
+    assert not store.exists()
+
+
+def test_what_nobody_continues_is_thrown_away_unless_it_is_at_work(tmp_path):
+    old, busy = Staging(tmp_path / "old"), Staging(tmp_path / "busy")
+    for store in (old, busy):
+        store.close()
+        os.utime(store.path, (0, 0))
+    with alone(tmp_path / "busy"):
+        Staging(tmp_path / "new").close()
+    assert (old.path.exists(), busy.path.exists()) == (False, True)
+    assert staging.ABANDONED >= 24 * 3_600
+
+
+def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkeypatch):
+    from documents.types import Document
+    from retrieval.build import index_documents
+
+    monkeypatch.setattr(writer, "BLOCK", 8)
+    embedder = Slow()
+    waiting: list[int] = []
+
+    def documents():
+        for number in range(100):
+            waiting.append(number - len(embedder.seen))
+            text = f"document {number} " + "x" * number
+            yield Document(str(number), f"{number}.txt", str(number), text, text)
+
+    index_documents(documents(), tmp_path / "index", SETTINGS, embedder=embedder)
+    assert max(waiting) < 9
+    opened = Index.open(tmp_path / "index", Slow())
+    assert [document.id for document in opened.documents()] == [str(number) for number in range(100)]
+    for number in (0, 7, 8, 99):
+        (hit,) = opened.search([opened.chunks[number].content], 1)[0]
+        assert hit.score == pytest.approx(1)
+
+
+if __name__ == "__main__":
+    out = Path(sys.argv[1])
+    writer.BLOCK = 10
+    build_index([out.parent / "pages"], out, SETTINGS, lambda stage, done, total: print(stage, done, flush=True),
+                Slow(0.05))

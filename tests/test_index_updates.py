@@ -1,0 +1,248 @@
+"""Sources are added to an index and taken out of it; documents have metadata; older indexes are read."""
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from documents.chunkers import Crest
+from documents.errors import DocumentError, IndexFolderError, ModelError
+from documents.types import Document
+from retrieval.build import add_to_index, build_index, index_documents, remove_from_index
+from retrieval.index import Index, content_of_index
+from retrieval.manifest import read_manifest
+from retrieval.metadata import read_metadata
+from retrieval.settings import IndexSettings
+from retrieval.vector_settings import Flat, Hnsw
+
+_SPEC = importlib.util.spec_from_file_location("test_index", Path(__file__).parent / "test_index.py")
+assert _SPEC is not None
+assert _SPEC.loader is not None
+_OTHER = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_OTHER)
+Words = _OTHER.Words
+
+WHOLE = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000))
+OLD = Path(__file__).parent / "data" / "old_index"
+
+
+class Absent(Words):
+    """An embedder that cannot embed, because its model is not here."""
+
+    def windows(self, texts, header=""):
+        raise ModelError("the model is not here")
+
+    embed_passages = windows
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def index(tmp_path):
+    """An index of two documents, one with a title of its own."""
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "cats.txt").write_text("cats sleep all day")
+    (pages / "dogs.html").write_text("<title>Big dogs</title><p>They bark all night.</p>")
+    build_index([pages], tmp_path / "index", WHOLE, embedder=Words(),
+                metadata={"cats.txt": {"year": 2021, "calm": True}, "dogs.html": {"year": 2022.5}})
+    return tmp_path / "index"
+
+
+def sources(index: Path) -> list[str]:
+    return [document.source for document in Index.open(index, Words()).documents()]
+
+
+def test_added_sources_come_to_those_that_are_there_and_replace_those_of_the_same_name(index, tmp_path):
+    more = tmp_path / "more"
+    (more / "below").mkdir(parents=True)
+    (more / "cats.txt").write_text("cats hunt all night")
+    (more / "below" / "birds.txt").write_text("birds sing in the morning")
+    (more / "empty.txt").write_text("")
+    report = add_to_index([more], index, embedder=Words(), metadata={"below/birds.txt": {"year": 1999}})
+    assert (report.documents, report.parsed, report.replaced, report.removed) == (3, 2, 1, 0)
+    assert sources(index) == ["below/birds.txt", "cats.txt", "dogs.html"]
+    opened = Index.open(index, Words())
+    assert opened.manifest.settings == WHOLE
+    assert [one.source for one in opened.manifest.skipped] == ["empty.txt"]
+    (hit,) = opened.search(["cats hunt"], 1)[0]
+    assert opened.document(hit.chunk.document).plain.strip() == "cats hunt all night"
+    assert [row.get("year") for row in opened.metadata()] == [1999, 2021, 2022.5]
+
+
+def test_what_was_not_added_needs_neither_its_file_nor_a_model_nor_a_cache(index, tmp_path):
+    shutil.rmtree(tmp_path / "pages")
+    shutil.rmtree(tmp_path / "cache")
+    report = remove_from_index(["cats.txt"], index, embedder=Absent())
+    assert (report.documents, report.embedded_now, report.reused, report.removed) == (1, 0, 1, 1)
+    opened = Index.open(index, Words())
+    (hit,) = opened.search(["bark all night"], 5)[0]
+    assert (hit.chunk.content.strip(), opened.source_of(hit.chunk.document)) == ("They bark all night.", "dogs.html")
+
+
+def test_sources_are_removed_by_folder_and_pattern_and_an_unknown_one_is_named(index, tmp_path):
+    more = tmp_path / "more"
+    (more / "a").mkdir(parents=True)
+    for name in ("a/one.txt", "a/two.txt", "b.txt"):
+        (more / name).write_text(f"text of {name}")
+    add_to_index([more], index, embedder=Words())
+    remove_from_index(["a/", "*.html"], index, embedder=Words())
+    assert sources(index) == ["b.txt", "cats.txt"]
+    with pytest.raises(IndexFolderError, match=r"no source of the index is called dogs\.html"):
+        remove_from_index(["b.txt", "dogs.html"], index, embedder=Words())
+    with pytest.raises(IndexFolderError, match="nothing would be left in the index"):
+        remove_from_index(["*"], index, embedder=Words())
+    assert sources(index) == ["b.txt", "cats.txt"]
+
+
+def test_another_embedder_cannot_add(index, tmp_path):
+    (tmp_path / "new.txt").write_text("new")
+    other = Words()
+    other.identity = "words-2"
+    with pytest.raises(IndexFolderError, match="was made with embedder words"):
+        add_to_index([tmp_path / "new.txt"], index, embedder=other)
+    with pytest.raises(IndexFolderError, match="does not exist"):
+        add_to_index([tmp_path / "new.txt"], tmp_path / "none", embedder=Words())
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", {"kind": "flat", "codes": "sq8"}])
+def test_an_index_that_was_added_to_is_the_one_that_would_have_been_built(tmp_path, kind):
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    settings = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000), vectors=kind, titled=False)
+    for name in ("a", "b", "c"):
+        (pages / f"{name}.txt").write_text(f"the text of {name} has some twenty words so that it needs windows " * 3)
+    build_index([pages / "a.txt", pages / "c.txt"], tmp_path / "grown", settings, embedder=Words())
+    add_to_index([pages / "b.txt"], tmp_path / "grown", embedder=Words())
+    build_index([pages], tmp_path / "built", settings, embedder=Words())
+    contents = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("grown", "built")]
+    assert contents[0] == contents[1]
+
+
+def test_texts_are_the_chunks_below_their_header_and_metadata_has_the_documents_fields(index):
+    opened = Index.open(index, Words())
+    assert [text.split("\n")[0] for text in opened.texts()] == ["cats.txt", "Big dogs"]
+    assert all(text.endswith(chunk.content) for text, chunk in zip(opened.texts(), opened.chunks, strict=True))
+    cats, dogs = opened.metadata()
+    assert cats == {"document": opened.chunks[0].document, "source": "cats.txt", "title": "cats.txt", "format": "plain",
+                    "page": None, "year": 2021, "calm": True}
+    assert (dogs["title"], dogs["year"], "calm" in dogs) == ("Big dogs", 2022.5, False)
+    assert opened.manifest.fields == {"calm": "boolean", "year": "number"}
+
+
+def test_other_metadata_or_headers_are_another_content_and_nothing_is_embedded_for_metadata(index, tmp_path):
+    before = content_of_index(read_manifest(index))
+    report = build_index([tmp_path / "pages"], index, WHOLE, embedder=Words())
+    assert (report.parsed, report.embedded_now, read_manifest(index).fields) == (0, 0, {})
+    plain = content_of_index(read_manifest(index))
+    build_index([tmp_path / "pages"], index, WHOLE.model_copy(update={"titled": False}), embedder=Words())
+    bare = content_of_index(read_manifest(index))
+    build_index([tmp_path / "pages"], index, WHOLE.model_copy(update={"vectors": Hnsw()}), embedder=Words())
+    assert len({before, plain, bare, content_of_index(read_manifest(index))}) == 4
+
+
+def test_documents_that_are_given_keep_their_ids_and_only_a_changed_one_is_embedded_again(tmp_path):
+    def given(*texts):
+        return [Document(f"d{place}", f"corpus/{place}", f"Title {place}", text, text)
+                for place, text in enumerate(texts)]
+
+    def build(documents):
+        return index_documents(documents, tmp_path / "index", WHOLE, embedder=Words(),
+                               metadata={"corpus/1": {"split": "test"}})
+
+    first = build(given("the first text", "the second text"))
+    assert (first.documents, first.parsed, first.embedded_now) == (2, 2, 2)
+    second = build(iter(given("the first text", "now it is another")))
+    assert (second.parsed, second.embedded_now, second.reused, second.replaced) == (1, 1, 1, 1)
+    opened = Index.open(tmp_path / "index", Words())
+    assert [chunk.document for chunk in opened.chunks] == ["d0", "d1"]
+    assert [row.get("split") for row in opened.metadata()] == [None, "test"]
+    with pytest.raises(DocumentError, match="corpus/0: another document has this source or id"):
+        build([*given("a"), *given("b")])
+
+
+@pytest.mark.parametrize(("name", "kind"), [("flat", Flat()), ("hnsw", Hnsw())])
+def test_an_index_of_the_version_before_is_searched_and_carried_on(tmp_path, name, kind):
+    """Made by `build_index` of ragbed 0.1.0 with the embedder of test_index.py, of the three files below."""
+    folder = Path(shutil.copytree(OLD / name, tmp_path / "index"))
+    opened = Index.open(folder, Words())
+    assert (opened.manifest.version, opened.manifest.kind) == (1, kind)
+    assert [opened.source_of(hit.chunk.document) for hit in opened.search(["morning village"], 2)[0]] == [
+        "dogs.html", "cats.txt"]
+    assert [text.split("\n")[0] for text in opened.texts()] == ["cats.txt", "Dogs"]
+    assert [row["title"] for row in opened.metadata()] == ["cats.txt", "Dogs"]
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "birds.txt").write_text("birds sing")
+    report = add_to_index([pages], folder, embedder=Words())
+    assert (report.documents, report.parsed, report.embedded_now, report.reused) == (3, 1, 1, 4)
+    assert (read_manifest(folder).version, sources(folder)) == (2, ["birds.txt", "cats.txt", "dogs.html"])
+    assert [one.source for one in read_manifest(folder).skipped] == ["empty.txt"]
+
+
+@pytest.mark.parametrize(("name", "content", "says"), [
+    ("m.jsonl", '{"source": "a.txt", "x": [1]}', "line 1: x is neither text, a number, true nor false"),
+    ("m.jsonl", '{"source": "a.txt", "x": NaN}', "line 1: x is neither"),
+    ("m.jsonl", '{"source": "a.txt"}\n{"source": "a.txt"}', "line 2: source a.txt is there twice"),
+    ("m.jsonl", '{"x": 1}', "line 1: no `source`"),
+    ("m.jsonl", '[1]', "line 1: is no JSON object"),
+    ("m.jsonl", '{"source": "a.txt", "page": 1}', "a field may not be called 'page'"),
+    ("m.jsonl", '{"source": "a.txt", "x": 1}\n{"source": "b.txt", "x": "one"}',
+     "x of b.txt is a text, elsewhere a number"),
+    ("m.csv", "source,x\na.txt", "row 2: has other columns"),
+    ("m.csv", "source,x,x\na.txt,1,2", "a column is there twice"),
+    ("m.csv", 'source,x\n"a.txt,1', "is no CSV"),
+    ("none.csv", None, "cannot be read"),
+])
+def test_metadata_that_does_not_fit_is_one_line(tmp_path, name, content, says):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(DocumentError) as caught:
+        read_metadata(tmp_path / name)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_values_of_a_csv_column_are_of_one_type(tmp_path):
+    (tmp_path / "m.csv").write_text('source,year,code,open,note\na.txt,2021,007,true,"one, two"\nb.txt,-1.5,12,,\n')
+    assert read_metadata(tmp_path / "m.csv") == {
+        "a.txt": {"year": 2021, "code": "007", "open": True, "note": "one, two"}, "b.txt": {"year": -1.5, "code": "12"}}
+
+
+def test_the_command_adds_removes_checks_and_estimates(ragbed, tmp_path):
+    pages, out = tmp_path / "pages", tmp_path / "i"
+    pages.mkdir()
+    for name in ("one", "two"):
+        (pages / f"{name}.txt").write_text(f"The text of {name}.")
+    (tmp_path / "m.jsonl").write_text('{"source": "one.txt", "year": 2020}\n')
+    status, _, err = ragbed("index", pages, "--out", out, "--dry-run")
+    assert (status, out.exists()) == (0, False)
+    assert err.startswith("about 2 windows of 2 documents (2 to parse, ")
+    made = json.loads(ragbed("index", pages / "one.txt", "--out", out, "--metadata", tmp_path / "m.jsonl", "--json")[1])
+    assert (made["documents"], made["embedded"], made["estimate"]["windows"]) == (1, 0, 1)
+    added = json.loads(ragbed("index", pages / "two.txt", "--out", out, "--add", "--json")[1])
+    assert (added["documents"], added["replaced"]) == (2, 0)
+    assert "2 documents, 2 chunks; every byte is as it was written" in ragbed("index", "--out", out, "--check")[1]
+    assert "1 documents, 1 removed" in ragbed("index", "two.txt", "--out", out, "--remove")[1]
+    assert "had metadata; it is not remembered" in ragbed("index", pages, "--out", out)[2]
+    (tmp_path / "m.jsonl").write_text('{"source": "three.txt", "year": 2020}\n')
+    for asked, says in (
+            (["--out", out], "name the files"), ([pages, "--out", out, "--add", "--remove"], "do not go together"),
+            ([pages, "--out", out, "--add", "--size", "200"], "--size does not go with --add"),
+            ([pages, "--out", out, "--check"], "--check takes an index"),
+            (["x", "--out", out, "--remove", "--dry-run"], "--remove does not go with --dry-run"),
+            (["x.txt", "--out", out, "--remove"], "no source of the index is called x.txt"),
+            ([pages, "--out", out, "--metadata", tmp_path / "m.jsonl"], "source three.txt is not indexed")):
+        ragbed.refuses("index", *asked, says=[says])
+    data = bytearray((out / "chunks.parquet").read_bytes())
+    data[100] ^= 1
+    (out / "chunks.parquet").write_bytes(data)
+    os.utime(out / "chunks.parquet", (0, 0))
+    ragbed.refuses("index", "--out", out, "--check", says=["chunks.parquet is damaged"])
