@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from random import Random
 
-from documents.chunkers import Crest, Fixed
+from documents.chunkers import Crest, Sections
 from documents.types import Chunk, Format
 from experiments.cells import Cell, has_index
 from experiments.evidence.gold import distinct
@@ -93,7 +93,7 @@ def _size(retriever: RetrieverFactor) -> int:
     chunker = retriever.build.chunker
     if isinstance(chunker, Crest):
         return (chunker.smallest + chunker.largest) // 2
-    return chunker.size if isinstance(chunker, Fixed) else chunker.target
+    return chunker.target if isinstance(chunker, Sections) else chunker.size
 
 
 def _filled(size: int, id: str) -> Chunk:
