@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from retrieval.embedder import Matrix
 
 _DECIMALS = 6  # of a cosine: what differs by less is a tie, which the number of threads must not decide
-_BLOCK = 256  # queries compared at once: their cosines with every window are in memory together
 
 
 def content_of(embedder: str, chunks: Iterable[str]) -> str:
@@ -146,11 +145,14 @@ class Scope:
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
         """For each unit vector at most `k` rows of the scope with the cosine of their nearest window, best first."""
-        if not self.rows or k < 1:
+        import numpy as np
+
+        rows = np.arange(len(self.rows)) if among is None else np.flatnonzero(among)
+        if not len(rows) or k < 1:
             return [[] for _ in queries]
-        vectors, starts = self._windows
-        return [found for first in range(0, len(queries), _BLOCK)
-                for found in _best(queries[first:first + _BLOCK], vectors, starts, k, among)]
+        vectors, starts = self._windows if among is None else self.pool.windows(np.asarray(self.rows)[rows])
+        return [[(int(rows[place]), cosine) for place, cosine in _best(query, vectors, starts, k)]
+                for query in queries]  # one by one: the product of two matrices may differ in the last digits, and ties
 
     @cached_property
     def _windows(self) -> tuple[Matrix, NDArray[np.intp]]:
@@ -159,13 +161,9 @@ class Scope:
         return self.pool.windows(np.asarray(self.rows))
 
 
-def _best(queries: Matrix, vectors: Matrix, starts: NDArray[np.intp], k: int,
-          among: NDArray[np.bool_] | None) -> Iterator[list[tuple[int, float]]]:
+def _best(query: Matrix, vectors: Matrix, starts: NDArray[np.intp], k: int) -> Iterator[tuple[int, float]]:
     import numpy as np
 
-    # One by one: the product of a matrix and that of a vector may differ in the last digits, and so do their ties.
-    for query in queries:
-        best = np.maximum.reduceat(vectors @ query, starts).round(_DECIMALS)
-        rows = np.arange(len(best)) if among is None else np.flatnonzero(among)
-        order = rows[np.argsort(-best[rows], kind="stable")[:k]].tolist()
-        yield [(row, float(best[row])) for row in order]
+    best = np.maximum.reduceat(vectors @ query, starts).round(_DECIMALS)
+    order = np.argsort(-best, kind="stable")[:k].tolist()
+    return zip(order, best[order].tolist(), strict=True)
