@@ -70,7 +70,7 @@ def choose(wanted: Wanted, found: Mapping[str, Sequence[Hit]], guard: Guard, sco
         pass
     while queues and len(passing.chunks) < wanted.total:
         queues = [queue for queue in queues if len(passing.chunks) == wanted.total or passing.take(queue)]
-    rejected = tuple(replace(one, found=by[one.chunk]) for one in passing.rejected)
+    rejected = tuple(replace(one, found=by[one.chunk.id]) for one in passing.rejected)
     chunks = tuple(passing.chunks)
     return Chosen(chunks, min(wanted.fill, len(chunks)), {chunk.id: by[chunk.id] for chunk in chunks},
                   (*wanted.coarse, *rejected))
@@ -102,7 +102,7 @@ class _Passing:
 
     def _why_not(self, chunk: Chunk) -> Rejected | None:
         if not self._shown.lacks(chunk):
-            return Rejected(chunk.id, chunk.document, "repeated")
+            return Rejected(chunk, "repeated")
         return self._guard.check(chunk) or self._scores.above_gold(self._wanted, chunk)
 
 

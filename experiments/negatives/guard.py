@@ -11,6 +11,7 @@ from experiments.negatives.likeness import Likeness, likeness, shingles
 from experiments.negatives.settings import Thresholds
 from experiments.negatives.types import Rejected, Wanted
 from experiments.question import Question
+from retrieval.mining.names import numbers_of
 
 _LONG = 5
 """Distinct words from which on an answer is told by most of its words, not only by all in a row."""
@@ -21,7 +22,7 @@ class Guard:
 
     def __init__(self, wanted: Wanted, thresholds: Thresholds) -> None:
         self._answers = _stated(wanted.question)
-        self._gold = [(chunk.id, shingles(_body(chunk))) for chunk in wanted.gold]
+        self._gold = [(chunk.id, numbers_of(_body(chunk)), shingles(_body(chunk))) for chunk in wanted.gold]
         self._thresholds = thresholds
 
     def check(self, chunk: Chunk) -> Rejected | None:
@@ -31,24 +32,25 @@ class Guard:
     def _tells(self, chunk: Chunk) -> Rejected | None:
         for answer in self._answers:
             if _stands(chunk.content, answer):
-                return Rejected(chunk.id, chunk.document, "answer", {"answer": answer})
+                return Rejected(chunk, "answer", {"answer": answer})
             words = _words(answer)
             if len(words) >= _LONG:
                 share = len(words & _words(chunk.content)) / len(words)
                 if share >= self._thresholds.answer_words:
-                    return Rejected(chunk.id, chunk.document, "answer_words",
-                                    {"answer": answer, "share": round(share, 3)})
+                    return Rejected(chunk, "answer_words", {"answer": answer, "share": round(share, 3)})
         return None
 
     def _alike(self, chunk: Chunk) -> Rejected | None:
-        if not self._gold:
+        """A chunk that reads like the gold and states other figures says something else, and is as hard as can be."""
+        stated = numbers_of(_body(chunk))
+        same = [(id, theirs) for id, numbers, theirs in self._gold if stated <= numbers or numbers <= stated]
+        if not same:
             return None
         ours = shingles(_body(chunk))
-        found = [(likeness(ours, theirs), id) for id, theirs in self._gold]
-        near, id = max(found, key=lambda one: max(one[0]))
+        near, id = max(((likeness(ours, theirs), id) for id, theirs in same), key=lambda one: max(one[0]))
         if not self._too_near(near):
             return None
-        return Rejected(chunk.id, chunk.document, "near_duplicate",
+        return Rejected(chunk, "near_duplicate",
                         {"gold": id, "same": round(near.same, 3), "part": round(near.part, 3)})
 
     def _too_near(self, near: Likeness) -> bool:
@@ -59,7 +61,7 @@ def above_gold(chunk: Chunk, score: float, gold: Sequence[float]) -> Rejected | 
     """The decision on a candidate that a reranker scored, beside its scores of the gold chunks."""
     if not gold or score <= max(gold):
         return None
-    return Rejected(chunk.id, chunk.document, "reranker", {"score": round(score, 4), "gold": round(max(gold), 4)})
+    return Rejected(chunk, "reranker", {"score": round(score, 4), "gold": round(max(gold), 4)})
 
 
 def _stated(question: Question) -> tuple[str, ...]:

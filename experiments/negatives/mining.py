@@ -18,9 +18,9 @@ from experiments.negatives.given import with_negatives
 from experiments.negatives.hardness import mined
 from experiments.negatives.rounds import Rounds
 from experiments.negatives.settings import MiningSettings
-from experiments.negatives.types import Chosen, Rejected, Wanted
+from experiments.negatives.types import Chosen, Wanted
 from experiments.negatives.wanted import Candidates, wanted_of
-from experiments.question import Benchmark, Question
+from experiments.question import Benchmark, FoundBy, Question
 from retrieval.building.progress import Progress
 from retrieval.folder import replaced
 from retrieval.mining import Miner, Nearness, Rows, miner_names, open_miner
@@ -28,10 +28,16 @@ from retrieval.types import Aids
 
 
 @dataclass(frozen=True, slots=True)
-class _Decision(Rejected):
-    """A rejected candidate, and whose it was."""
+class _Decision:
+    """A rejected candidate as it is kept."""
 
-    question: str = ""
+    question: str
+    reason: str
+    figures: Mapping[str, str | float]
+    found: tuple[FoundBy, ...]
+    chunk: str
+    document: str
+    content: str
 
 
 _DECISION = TypeAdapter(_Decision)
@@ -114,6 +120,7 @@ def _write(benchmark: Benchmark, manifest: MinedManifest, wanted: Iterable[Wante
 
 def _decisions(wanted: Iterable[Wanted], chosen: Iterable[Chosen]) -> Iterator[str]:
     for one, found in zip(wanted, chosen, strict=True):
-        for rejected in found.rejected:
-            yield _DECISION.dump_json(_Decision(rejected.chunk, rejected.document, rejected.reason, rejected.figures,
-                                                rejected.found, question=one.question.id)).decode()
+        for each in found.rejected:
+            yield _DECISION.dump_json(_Decision(
+                one.question.id, each.reason, each.figures, each.found, each.chunk.id, each.chunk.document,
+                each.chunk.content)).decode()

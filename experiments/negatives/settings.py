@@ -14,8 +14,9 @@ class Thresholds(BaseModel):
 
     Attributes:
         answer_words: of the distinct words of an answer of five words or more that the candidate holds.
-        same: Jaccard's index of the five-character shingles of the candidate and of a gold chunk.
-        part: of the shingles of the smaller of the two that the other holds.
+        same: Jaccard's index of the five-character shingles of the candidate and of a gold chunk, where one of the two
+            states all figures that the other does.
+        part: of the shingles of the smaller of the two that the other holds, likewise.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

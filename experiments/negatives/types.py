@@ -13,7 +13,7 @@ Reason = Literal["answer", "answer_words", "near_duplicate", "reranker", "repeat
 REASONS: Mapping[Reason, str] = {
     "answer": "an accepted answer, or the text of the right option, stands in it",
     "answer_words": "it holds most words of a long answer",
-    "near_duplicate": "it is almost a gold chunk, or a part of one, or holds one",
+    "near_duplicate": "it is almost a gold chunk, or a part of one, or holds one, with no other figures",
     "reranker": "the reranker scores it above every gold chunk",
     "repeated": "its text, or a part of it, is among the question's chunks already",
     "gold_page": "it is of a gold page, where gold is known by page",
@@ -28,8 +28,7 @@ class Rejected:
         figures: what the reason rests on, such as the answer that was found, or both scores.
     """
 
-    chunk: str
-    document: str
+    chunk: Chunk
     reason: Reason
     figures: Mapping[str, str | float] = field(default_factory=dict)
     found: tuple[FoundBy, ...] = ()

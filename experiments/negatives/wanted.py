@@ -70,4 +70,4 @@ def _coarse(gold: Sequence[Gold], left_out: Sequence[Chunk], source_of: SourceOf
     for row, chunk in enumerate(left_out):
         reason = _COARSE.get(levels[row] or "")
         if reason:
-            yield Rejected(chunk.id, chunk.document, reason)
+            yield Rejected(chunk, reason)

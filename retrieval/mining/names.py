@@ -15,6 +15,7 @@ _FIRST_WORDS = (
     "one two three four five there then also not no yes between among under over into all other")
 _BEGINNERS = frozenset(_FIRST_WORDS.split())
 _HANGUL = re.compile(r"[가-힣][가-힣0-9A-Za-z]*")
+_ANY = re.compile(rf"{_SPAN.pattern}|{_HANGUL.pattern}")
 _ENDINGS = (
     "은 는 이 가 을 를 의 에 도 와 과 로 만 으로 에서 에게 부터 까지 보다 처럼 이나 에는 에도 와의 과의 으로서 으로써 "
     "에서는 이라는 라는 이란 란 이며 이고 인 들 들은 들이 들을 들의")
@@ -31,6 +32,14 @@ def names_of(text: str) -> frozenset[str]:
     spans = {_folded(match[0]) for match in _SPAN.finditer(text)}
     korean = {_stem(match[0]) for match in _HANGUL.finditer(text)}
     return frozenset(name for name in spans | korean if len(name) >= _SHORTEST)
+
+
+@lru_cache(maxsize=65_536)
+def subject_of(text: str) -> str | None:
+    """The name that the text begins with, or that comes first in it: what a passage under a title is about."""
+    text = unicodedata.normalize("NFKC", text)
+    found = (_stem(match[0]) if _HANGUL.match(match[0]) else _folded(match[0]) for match in _ANY.finditer(text))
+    return next((name for name in found if len(name) >= _SHORTEST), None)
 
 
 @lru_cache(maxsize=65_536)

@@ -14,6 +14,10 @@ class Rows:
 
     collection: Collection
 
+    def rows_of(self, ids: Iterable[str]) -> list[int]:
+        """The row of each of the chunks, all of which the collection holds."""
+        return [self._by_id[id] for id in ids]
+
     def of_ids(self, ids: Iterable[str]) -> set[int]:
         """The rows of those of the chunks that the collection holds."""
         return {self._by_id[id] for id in ids if id in self._by_id}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import log
 
-from retrieval.mining.names import names_of, numbers_of
+from retrieval.mining.names import names_of, numbers_of, subject_of
 from retrieval.mining.rows import Rows
 from retrieval.mining.types import Asked
 from retrieval.types import Hit
@@ -17,7 +17,7 @@ _FEW = 50
 
 
 class SameName:
-    """Chunks that hold a name of the query or of `around`, and a number that neither of these holds.
+    """Chunks that hold a name of the query, or what a chunk of `around` is about, and a number that none of these has.
 
     A chunk that holds all the query's own numbers, where it has any, speaks of the same year or amount, and is none.
     The score is the sum of log(1 + chunks / chunks with that name) over the shared names.
@@ -33,7 +33,8 @@ class SameName:
     def _mined(self, one: Asked, k: int) -> list[Hit]:
         count = len(self._rows.collection.chunks)
         scores: dict[int, float] = defaultdict(float)
-        for name in sorted(names_of(one.query).union(*(names_of(chunk.content) for chunk in one.around))):
+        subjects = {name for chunk in one.around if (name := subject_of(chunk.content))}
+        for name in sorted(names_of(one.query) | subjects):
             holders = self._holders.get(name, ())
             if 0 < len(holders) <= max(_FEW, _COMMON * count):
                 for row in holders:
