@@ -1,0 +1,1 @@
+"""TREC runs: rankings of documents in files that any evaluation program reads."""
