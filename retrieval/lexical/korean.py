@@ -43,6 +43,8 @@ class Korean:
         stopwords: morphemes that are left out.
     """
 
+    many = 200
+
     def __init__(self, words: Words, stopwords: frozenset[str]) -> None:
         if importlib.util.find_spec("kiwipiepy") is None:
             raise MissingExtra("kiwipiepy", "korean")

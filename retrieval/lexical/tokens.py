@@ -6,7 +6,13 @@ from typing import Protocol
 
 
 class Tokenizer(Protocol):
-    """Makes tokens of texts. Equal text always has equal tokens. Thread-safe."""
+    """Makes tokens of texts. Equal text always has equal tokens. Thread-safe.
+
+    Attributes:
+        many: texts from which postings are kept on disk: those of fewer are built in the time of opening them.
+    """
+
+    many: int
 
     @property
     def identity(self) -> str:

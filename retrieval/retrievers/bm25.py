@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from retrieval.lexical.postings import Scores
 
 _SAMPLE = 64  # chunks by whose characters the language is found
-_LARGE = 1_000  # chunks from which postings are kept on disk: fewer are built in the time of opening a file or two
 
 
 class Bm25(Kind):
@@ -47,7 +46,8 @@ class Bm25(Kind):
         tokenizer: `words` are runs of letters and digits; `kiwi` finds the morphemes of Korean, and has `words` for
             all else; `bigrams` cuts Hangul into pairs of characters, and needs no package; `auto` is `kiwi` for Korean
             and else `words`. All of them cut Chinese, Japanese, Thai, Lao, Burmese and Khmer into pairs of characters.
-        k1: how much a word counts that is said again. Defaults are Lucene's.
+        method: `robertson` gives nothing for a token that half of the chunks hold.
+        k1: the higher, the more a word counts that is said again. The defaults are Lucene's.
         b: from 0, length does not count, to 1, it counts in full.
         delta: of BM25L and BM25+ alone.
     """
@@ -73,7 +73,8 @@ class Bm25(Kind):
     def identity(self) -> str:
         analyser = () if self.tokenizer in ("words", "bigrams") else ("kiwipiepy", "kiwipiepy_model")
         versions = version_of("bm25s", "PyStemmer", *analyser)
-        return f"bm25 {digest(self.model_dump_json(), str(RULES), versions)}"
+        settings = self.model_dump_json(include=set(Bm25.model_fields))
+        return f"bm25 {digest(settings, str(RULES), versions)}"
 
     def tokenizer_for(self, collection: Collection) -> Tokenizer:
         """What cuts that collection's chunks, and queries.
@@ -113,7 +114,7 @@ class Bm25Retriever:
 
     @cached_property
     def _postings(self) -> Postings:
-        if len(self.collection.chunks) < _LARGE:
+        if len(self.collection.chunks) < self.tokenizer.many:
             return self._built()
         key = digest(self.collection.wording, self.tokenizer.identity, repr(self._weights), version_of("bm25s"))
         return kept(key, self._built)

@@ -1,0 +1,193 @@
+"""What BM25 over an index's chunks takes beside bm25s called directly.
+
+    python bench/bm25.py --data FOLDER [--chunks N] [--queries 300] [--rounds 15] [--k 10] [--json]
+
+FOLDER holds SciFact in the folder `scifact`; without `--data`, the variable RAGBED_DATA names it. Every round asks all
+queries of each contestant in turn, tokenised anew; the ratio is the median of each round's, so that a machine that is
+slow for a while slows both sides. bm25s gets the same pattern of words, stop words and stemmer, and gives rows and
+scores; ragbed gives hits with their chunks, from a list in memory or from the Parquet file of an index. Both run on
+one thread. With `--chunks`, further abstracts are made of sentences drawn from the real ones, seeded.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+import bm25s
+import Stemmer
+
+from documents.types import Chunk, Document
+from experiments.benchmarks import Beir
+from retrieval.building.tables import ChunkWriter
+from retrieval.retrievers import Bm25
+from retrieval.tables import ChunkTable
+from retrieval.types import Aids
+
+Search = Callable[[Sequence[str]], Sequence[Sequence[Any]]]
+SETTINGS = Bm25(language="english")
+PATTERN = r"[^\W_]+"
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Chunks as a collection, as far as BM25 asks for it."""
+
+    chunks: Sequence[Chunk]
+    wording: str
+    among: None = None
+
+    def texts(self) -> Iterator[str]:
+        return (chunk.content for chunk in self.chunks)
+
+
+def main() -> None:
+    options = _options()
+    with tempfile.TemporaryDirectory() as made:
+        os.environ["RAGBED_CACHE"] = made
+        report = _measured(options, Path(made))
+    print(json.dumps(report, indent=2) if options.json else _shown(report))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data")
+    parser.add_argument("--chunks", type=int, default=0)
+    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--k", type=int, default=10)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    options.data = options.data or os.environ.get("RAGBED_DATA")
+    if not options.data:
+        sys.exit("name the folder of the raw data with --data or RAGBED_DATA")
+    return options
+
+
+def _measured(options: argparse.Namespace, made: Path) -> dict[str, Any]:
+    benchmark = Beir(path=str(Path(options.data) / "scifact")).load()
+    queries = [question.text for question in benchmark.questions[:options.queries]]
+    chunks = [*benchmark.shared, *_made(benchmark.shared, options.chunks - len(benchmark.shared))]
+    build: dict[str, float] = {}
+    contestants = {"bm25s": _direct(chunks, options.k, build), "ragbed, in memory": _ours(
+        Chunks(chunks, "list"), options.k, build, "ragbed"), "ragbed, of a file": _ours(
+        Chunks(_table(chunks, made), "list"), options.k, build, "ragbed, kept before")}
+    found = {name: search(queries) for name, search in contestants.items()}
+    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    single: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(options.rounds):
+        for name, search in contestants.items():
+            taken[name].append(_seconds(lambda search=search: search(queries)))
+            single[name].append(_seconds(lambda search=search: [search([query]) for query in queries]))
+    return {"machine": _machine(), "chunks": len(chunks), "queries": len(queries), "k": options.k,
+            "rounds": options.rounds, "build, s": {name: round(seconds, 2) for name, seconds in build.items()},
+            "together": _figures(taken, len(queries)), "one by one": _figures(single, len(queries)),
+            "found by both": {name: _shared(one, found["bm25s"], chunks) for name, one in found.items()},
+            "peak memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_000}
+
+
+def _made(chunks: Sequence[Chunk], count: int) -> Iterator[Chunk]:
+    drawn = random.Random(1)
+    sentences = [sentence for chunk in chunks for sentence in chunk.content.split(". ")] if count > 0 else []
+    for number in range(count):
+        text = ". ".join(drawn.choices(sentences, k=9))
+        yield Chunk.of(Document(f"made-{number}", "made", "made", "", text), "plain", 0, len(text))
+
+
+def _direct(chunks: Sequence[Chunk], k: int, build: dict[str, float]) -> Search:
+    stemmer = Stemmer.Stemmer("english")
+
+    def tokens(texts: Sequence[str]) -> Any:
+        return bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, token_pattern=PATTERN, show_progress=False)
+
+    before = time.perf_counter()
+    scorer = bm25s.BM25(k1=SETTINGS.k1, b=SETTINGS.b, method=SETTINGS.method)
+    scorer.index(tokens([chunk.content for chunk in chunks]), show_progress=False)
+    build["bm25s"] = time.perf_counter() - before
+    return lambda queries: scorer.retrieve(tokens(queries), k=k, show_progress=False).documents.tolist()
+
+
+def _ours(collection: Any, k: int, build: dict[str, float], name: str) -> Search:
+    before = time.perf_counter()
+    retriever = SETTINGS.open(collection, Aids())
+    retriever.search(["opened"], 1)
+    build[name] = time.perf_counter() - before
+    return lambda queries: retriever.search(queries, k)
+
+
+def _table(chunks: Sequence[Chunk], folder: Path) -> ChunkTable:
+    writer = ChunkWriter(folder / "chunks.parquet")
+    for chunk in chunks:
+        writer.chunk(chunk, 1)
+    writer.close()
+    return ChunkTable(folder / "chunks.parquet")
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    before = time.perf_counter()
+    work()
+    return time.perf_counter() - before
+
+
+def _figures(taken: dict[str, list[float]], queries: int) -> dict[str, Any]:
+    """Queries a second, and as a ratio to bm25s's: medians over the rounds, and the range of the ratio."""
+    figures = {}
+    for name, seconds in taken.items():
+        ratios = [base / one for base, one in zip(taken["bm25s"], seconds, strict=True)]
+        figures[name] = {"queries a second": round(queries / statistics.median(seconds)),
+                         "ratio": round(statistics.median(ratios), 3),
+                         "range": [round(min(ratios), 3), round(max(ratios), 3)]}
+    return figures
+
+
+def _shared(found: Sequence[Sequence[Any]], direct: Sequence[Sequence[int]], chunks: Sequence[Chunk]) -> float:
+    """The mean share of bm25s's rows that are among what was found."""
+    rows = {chunk.id: row for row, chunk in enumerate(chunks)}
+    shares = [len(set(theirs) & {one if isinstance(one, int) else rows[one.chunk.id] for one in ours}) / len(theirs)
+              for ours, theirs in zip(found, direct, strict=True)]
+    return round(statistics.mean(shares), 4)
+
+
+def _machine() -> dict[str, Any]:
+    cpu = Path("/proc/cpuinfo")
+    lines = (line.partition(":") for line in cpu.read_text().splitlines()) if cpu.exists() else ()
+    known = {name.strip(): value.strip() for name, _, value in lines}
+    flags = {"sse4_2", "avx", "avx2", "avx512f", "asimd"} & set(
+        f"{known.get('flags', '')} {known.get('Features', '')}".split())
+    return {"system": f"{platform.system()} {platform.machine()}", "processor": known.get("model name", ""),
+            "flags": sorted(flags), "cores": os.cpu_count(), "threads": 1, "python": platform.python_version(),
+            "packages": {name: version(name) for name in ("bm25s", "PyStemmer", "numpy", "pyarrow")}}
+
+
+def _shown(report: dict[str, Any]) -> str:
+    machine = report["machine"]
+    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
+    lines = [f"{machine['system']}, {machine['processor']} ({' '.join(machine['flags'])}), "
+             f"{machine['threads']} thread, Python {machine['python']}; {packages}",
+             f"{report['chunks']} chunks, {report['queries']} queries, the {report['k']} best, {report['rounds']} "
+             f"rounds; peak memory {report['peak memory, MB']} MB",
+             "built: " + ", ".join(f"{name} {seconds} s" for name, seconds in report["build, s"].items()), "",
+             f"{'':20}{'queries/s':>11}{'ratio':>8}{'(range)':>17}{'one by one':>12}{'ratio':>8}{'found by both':>15}"]
+    for name, one in report["together"].items():
+        alone, spread = report["one by one"][name], "({}-{})".format(*one["range"])
+        lines.append(f"{name:20}{one['queries a second']:>11}{one['ratio']:>8}{spread:>17}"
+                     f"{alone['queries a second']:>12}{alone['ratio']:>8}{report['found by both'][name]:>15}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""BM25: scores computed by hand, what is found and what is not, and in which order."""
+from math import log
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from documents.types import Chunk, Document
+from retrieval.retrievers import Bm25, RetrieverSettings
+from retrieval.types import Aids
+
+
+class Few:
+    """Texts as a collection, as far as BM25 asks for it."""
+
+    wording = "few"
+
+    def __init__(self, *texts, among=None):
+        self.chunks = [Chunk.of(Document(str(row), "s", "t", "", text), "plain", 0, len(text))
+                       for row, text in enumerate(texts)]
+        self.among = None if among is None else np.array(among)
+
+    def texts(self):
+        return (chunk.content for chunk in self.chunks)
+
+
+def found(texts, query, k=10, among=None, **settings):
+    """Row and score of what a query finds."""
+    (hits,) = Bm25(**settings).open(Few(*texts, among=among), Aids()).search([query], k)
+    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    assert {hit.found_by for hit in hits} <= {"bm25"}
+    return [(int(hit.chunk.document), pytest.approx(hit.score, abs=1e-5)) for hit in hits]
+
+
+def rows(*args, **settings):
+    return [row for row, _ in found(*args, **settings)]
+
+
+TEXTS = ("reef coral reef", "coral", "harbour lighthouse harbour pier")  # 3, 1 and 4 words; 8 / 3 on average
+
+
+def test_the_score_is_lucenes():
+    # reef: in 1 of 3 chunks, twice in the first; coral: in 2 of 3, once each. k1 is 1.2 and b is 0.75.
+    reef, coral = log(1 + 2.5 / 1.5), log(1 + 1.5 / 2.5)
+    first, second = 1.2 * (0.25 + 0.75 * 3 / (8 / 3)), 1.2 * (0.25 + 0.75 * 1 / (8 / 3))
+    assert found(TEXTS, "Coral reefs") == [(0, reef * 2 / (2 + first) + coral / (1 + first)),
+                                           (1, coral / (1 + second))]
+
+
+def test_a_word_asked_for_twice_counts_twice():
+    ((_, once), *_), ((_, twice), *_) = found(TEXTS, "pier"), found(TEXTS, "pier pier")
+    assert twice == 2 * once.expected
+
+
+def test_k1_and_b_are_the_formulas():
+    # Without either, a word that is there gives its weight, however often it stands there and however long the chunk.
+    assert found(TEXTS, "reef", k1=0, b=0) == [(0, log(1 + 2.5 / 1.5))]
+
+
+@pytest.mark.parametrize(("method", "score"), [
+    ("lucene", log(1 + 2.5 / 1.5) * 2 / (2 + 1.3125)),
+    ("robertson", log(2.5 / 1.5) * 2 / (2 + 1.3125)),
+    ("atire", log(3) * 2 * 2.2 / (2 + 1.3125)),
+    ("bm25l", log(4 / 1.5) * 2.2 * (2 / 1.09375 + 0.5) / (1.2 + 2 / 1.09375 + 0.5)),
+    ("bm25+", log(4) * (2 * 2.2 / (2 + 1.3125) + 0.5))])
+def test_every_method_finds_only_what_holds_a_word(method, score):
+    assert found(TEXTS, "reef", method=method) == [(0, score)]
+
+
+def test_ties_go_to_the_earlier_chunk():
+    texts = ["pier", "reef", "pier", "pier", "reef", "pier"]
+    assert rows(texts, "pier") == [0, 2, 3, 5]
+    assert rows(texts, "pier", k=3) == [0, 2, 3]
+    assert rows(texts, "pier", k=1) == [0]
+
+
+def test_only_chunks_of_the_mask_are_found_and_weigh_as_before():
+    assert found(TEXTS, "coral", among=[False, True, True]) == found(TEXTS, "coral")[:1]
+    assert rows(TEXTS, "coral", among=[True, False, True]) == [0]
+    assert rows(TEXTS, "coral", among=[False] * 3) == []
+    assert rows(TEXTS, "coral", among=[False, False, True], method="bm25+") == []
+    assert rows(["pier"] * 9 + ["pier reef"], "pier reef", k=2, among=[False] * 8 + [True] * 2) == [9, 8]
+
+
+@pytest.mark.parametrize("query", ["", " \n", "volcano", "the", "?!", "\0", "\ud800"])
+def test_a_query_without_a_known_word_finds_nothing(query):
+    assert found(TEXTS, query) == []
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "...", "the"]])
+def test_chunks_without_a_word_are_searched_in_vain(texts):
+    assert found(texts, "reef") == []
+
+
+def test_many_queries_are_answered_in_their_order_and_none_is_no_query():
+    retriever = Bm25().open(Few(*TEXTS), Aids())
+    found = retriever.search(["pier", "", "coral", "pier"], 1)
+    assert [[hit.chunk.content for hit in hits] for hits in found] == [[TEXTS[2]], [], ["coral"], [TEXTS[2]]]
+    assert retriever.search([], 5) == []
+    assert retriever.search(["pier"], 0) == [[]]
+
+
+def test_words_are_stemmed_unless_it_is_said_otherwise():
+    texts = ["The generals were running", "a general election"]
+    assert rows(texts, "run") == [0]
+    assert rows(texts, "run", stemming=False) == []
+    assert rows(texts, "general") == [1, 0]
+    assert rows(texts, "general", stemming=False) == [1]
+
+
+def test_a_language_brings_its_stemmer_and_its_stop_words():
+    texts = ["Die Häuser am Hafen", "Das Haus", "Le port"]
+    assert rows(texts, "Häusern", language="german") == [1, 0]
+    assert rows(texts, "die das", language="german") == []
+    assert rows(texts, "die", language="french") == [0]
+
+
+def test_stop_words_are_ones_own_or_none():
+    texts = ["to be or not to be", "The reef"]
+    assert rows(texts, "to be or not to be") == []
+    assert rows(texts, "to be or not to be", stopwords=False) == [0]
+    assert rows(texts, "reef", stopwords=("Reef",)) == []
+    assert rows(texts, "the reef", stopwords=("reef",)) == [1]
+
+
+def test_hostile_text_is_searched_like_any_other():
+    texts = ["x" * 1_000_000, "a\0reef\ud800", "\u0301" * 100_000 + " pier", "1," * 100_000, "가" * 300]
+    for query, row in (("reef", 1), ("pier", 2), ("x" * 255, 0)):
+        assert rows(texts, query, language="english") == [row]
+
+
+def test_settings_are_closed_and_read_from_a_name():
+    read = TypeAdapter(RetrieverSettings).validate_python
+    assert read("bm25") == read({"kind": "bm25"}) == Bm25()
+    for wrong in ({"k1": -1}, {"b": 2}, {"method": "tfidf"}, {"language": "klingon"}, {"k1": float("inf")}, {"x": 1}):
+        with pytest.raises(ValidationError):
+            read({"kind": "bm25", **wrong})
+
+
+def test_identities_differ_where_settings_do():
+    kinds = [Bm25(), Bm25(k1=1.5), Bm25(language="german"), Bm25(tokenizer="words"), Bm25(stopwords=("reef",))]
+    assert len({kind.identity() for kind in kinds}) == len(kinds)
+    assert Bm25().identity() == Bm25(method="lucene").identity()
+
+
+def test_nothing_is_embedded():
+    assert not Bm25().embeds

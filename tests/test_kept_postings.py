@@ -1,0 +1,135 @@
+"""Postings of large collections are built once and kept, whole, for every process that shares the cache."""
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from documents.errors import SettingsError
+from documents.types import Chunk, Document
+from retrieval.filters import narrowed
+from retrieval.lexical import kept as store
+from retrieval.lexical.words import Words
+from retrieval.retrievers import Bm25
+from retrieval.types import Aids
+
+MANY = Words.many
+
+
+class Reefs:
+    """As many chunks as are kept, each with a word of its own."""
+
+    among = None
+
+    def __init__(self, wording="reefs", count=MANY):
+        self.wording, self.content, self.read = wording, wording, 0
+        self.chunks = [Chunk.of(Document(str(row), f"{row % 2}.txt", "t", "", text), "plain", 0, len(text))
+                       for row, text in enumerate(f"reef number{row}" for row in range(count))]
+
+    def texts(self):
+        self.read += 1
+        return (chunk.content for chunk in self.chunks)
+
+    def metadata(self):
+        return ({"source": f"{row % 2}.txt"} for row in range(len(self.chunks)))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path))
+    return tmp_path / "bm25"
+
+
+def found(collection, query="number7", **settings):
+    (hits,) = Bm25(language="english", **settings).open(collection, Aids()).search([query], 3)
+    return [(hit.chunk.document, hit.score) for hit in hits]
+
+
+def test_texts_are_read_once_for_all_that_search_them_alike(cache):
+    first, again = Reefs(), Reefs()
+    assert [row for row, _ in found(first)] == ["7"]
+    assert found(again) == found(first)
+    assert (first.read, again.read) == (1, 0)
+    assert found(again, stemming=False)
+    assert found(again, k1=2.0)
+    assert again.read == 2
+    assert len(list(cache.iterdir())) == 3
+
+
+def test_few_chunks_leave_nothing_on_disk(cache):
+    assert found(Reefs(count=MANY - 1))
+    assert not cache.exists()
+
+
+def test_a_filter_searches_by_the_same_postings():
+    whole = Reefs()
+    assert found(whole)
+    odd = narrowed(whole, ["source = 1.txt"])
+    assert [row for row, _ in found(odd)] == ["7"]
+    assert [row for row, _ in found(odd, "reef")] == ["1", "3", "5"]
+    assert found(odd, "number8") == []
+    assert whole.read == 1
+
+
+@pytest.mark.parametrize("method", ["lucene", "bm25+"])
+def test_what_is_kept_gives_the_scores_of_what_was_built(method):
+    whole = Reefs()
+    built = Bm25(language="english", method=method).open(Reefs(count=MANY), Aids())._built()
+    tokens = ["reef", "number7", "number500"]
+    assert found(whole, "reefs number7 number500", method=method) == [
+        (str(row), score) for row, score in built.best(tokens, 3)]
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone", "sums", "nonsense"])
+def test_damaged_postings_are_built_anew(cache, damage):
+    before = found(Reefs())
+    (folder,) = cache.iterdir()
+    data, sums = folder / "data.csc.index.npy", folder / "sums.json"
+    content = bytearray(data.read_bytes())
+    content[-1] ^= 1
+    {"cut": lambda: data.write_bytes(content[:-100]), "changed": lambda: data.write_bytes(content),
+     "gone": data.unlink, "sums": sums.unlink, "nonsense": lambda: sums.write_text("[1]")}[damage]()
+    again = Reefs()
+    assert found(again) == before
+    assert again.read == 1
+    assert set(json.loads(sums.read_text())) == {path.name for path in folder.iterdir()} - {"sums.json"}
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "file"))
+    with pytest.raises(SettingsError, match="RAGBED_CACHE") as refused:
+        found(Reefs())
+    assert "\n" not in str(refused.value)
+
+
+def test_two_processes_build_the_same_once(tmp_path, cache):
+    script = ("import sys, time; sys.path.insert(0, 'tests')\n"
+              "from test_kept_postings import Reefs, found\n"
+              "class Slow(Reefs):\n"
+              "    def texts(self):\n"
+              "        time.sleep(0.3)\n"
+              "        return super().texts()\n"
+              "slow = Slow(); print(found(slow), slow.read)\n")
+    root = Path(__file__).parent.parent
+    both = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=root,
+                             env={**os.environ, "PYTHONPATH": str(root)}) for _ in range(2)]
+    said = sorted(process.communicate(timeout=60)[0].strip().rpartition(" ") for process in both)
+    assert [read for *_, read in said] == ["0", "1"]
+    assert said[0][0] == said[1][0] == str(found(Reefs()))
+    assert [folder.name for folder in cache.iterdir() if folder.name.startswith(".")] == []
+
+
+def test_a_builder_that_was_killed_is_taken_over(cache):
+    key = "a" * 32
+    fresh = cache / f".{key}.new-half"
+    fresh.mkdir(parents=True)
+    (fresh / "data.csc.index.npy").write_bytes(b"half")
+    os.utime(fresh / "data.csc.index.npy", (time.time() - 7_200,) * 2)
+    os.utime(fresh, (time.time() - 7_200,) * 2)
+    kept = store.kept(key, Bm25(language="english").open(Reefs(), Aids())._built)
+    assert kept.best(["reef"], 1)[0][0] == 0
+    assert [path.name for path in cache.iterdir()] == [key]

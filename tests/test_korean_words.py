@@ -1,0 +1,102 @@
+"""Korean: particles and endings are cut off, compounds found by their parts, other scripts cut as elsewhere."""
+import importlib.util
+import sys
+import unicodedata
+
+import pytest
+
+from documents.errors import MissingExtra
+from documents.types import Chunk, Document
+from retrieval.lexical.choice import tokenizer_of
+from retrieval.lexical.korean import Korean
+from retrieval.lexical.words import Words
+from retrieval.retrievers import Bm25
+from retrieval.types import Aids
+
+if importlib.util.find_spec("kiwipiepy") is None:
+    pytest.skip("kiwipiepy is not installed; run: pip install 'ragbed[korean]'", allow_module_level=True)
+
+KIWI = tokenizer_of("kiwi", "english", True, True)
+
+
+class Few:
+    among, wording = None, "few"
+
+    def __init__(self, *texts):
+        self.chunks = [Chunk.of(Document(str(row), "s", "t", "", text), "plain", 0, len(text))
+                       for row, text in enumerate(texts)]
+
+    def texts(self):
+        return (chunk.content for chunk in self.chunks)
+
+
+def tokens(text):
+    (found,) = KIWI.tokens([text])
+    return found
+
+
+def rows(texts, query, **settings):
+    (hits,) = Bm25(**settings).open(Few(*texts), Aids()).search([query], 10)
+    return [int(hit.chunk.document) for hit in hits]
+
+
+def test_particles_are_no_part_of_a_word():
+    assert tokens("서울은") == tokens("서울에서") == tokens("서울의") == ["서울"]
+    texts = ["서울에서 만난 사람들", "부산은 항구 도시이다"]
+    assert rows(texts, "서울은") == [0]
+    assert rows(texts, "부산에서") == [1]
+    assert rows(texts, "서울은", tokenizer="words") == []
+
+
+def test_verbs_stand_in_their_dictionary_form():
+    assert tokens("물을 마셨습니다") == tokens("마시는 물")[::-1] == ["물", "마시다"]
+
+
+def test_a_compound_is_found_by_its_parts_and_counts_more_as_a_whole():
+    assert tokens("시중은행") == ["시중", "은행", "시중은행"]
+    assert rows(["은행은 강가에 있다. 시중에 돈이 돈다", "시중은행은 셋이다", "학교"], "시중은행") == [1, 0]
+
+
+def test_english_words_and_numbers_in_korean_are_found():
+    text = "e커머스 B2B 거래는 2025년까지 1,000억원이 된다. Gartner는 COVID-19의 영향을 reports에서 다룬다"
+    assert {"e", "커머스", "b2b", "2025", "1000", "gartner", "covid", "19", "report"} <= set(tokens(text))
+    texts = [text, "Gartners annual report", "서울"]
+    assert sorted(rows(texts, "Gartner report")) == [0, 1]
+    assert rows(texts, "커머스 report") == [0, 1]
+    assert rows(texts, "서울 Gartner", language="korean")[0] in (2, 1)
+
+
+def test_spelling_of_the_letters_does_not_count():
+    assert tokens(unicodedata.normalize("NFD", "한국은행의 금리")) == tokens("한국은행의 금리")
+    assert tokens("ＡＩ 시장") == tokens("AI 시장") == ["ai", "시장"]
+    assert "서울" in tokens("#서울은")
+
+
+@pytest.mark.parametrize("text", ["", " ", "그리고 너는 있었다", "?!"])
+def test_words_that_say_nothing_leave_nothing(text):
+    assert tokens(text) == []
+
+
+def test_hostile_text_is_read_around():
+    assert "서울" in tokens("\0\ud800서울은\udfff" + "x" * 1_000_000)
+
+
+def test_what_was_analysed_is_remembered_and_batches_change_nothing():
+    texts = [f"서울의 인구는 {number}만 명이다" for number in range(150)] * 2
+    fresh = Korean(Words("english", True, frozenset()), frozenset())
+    together = list(fresh.tokens(texts))
+    assert together[:150] == together[150:] == [next(fresh.tokens([text])) for text in texts[:150]]
+
+
+def test_the_language_is_found_by_the_chunks():
+    assert Bm25().tokenizer_for(Few("서울은 대한민국의 수도이다")) is KIWI
+    assert Bm25().tokenizer_for(Few("Seoul is the capital")) is tokenizer_of("words", "english", True, True)
+    assert Bm25(language="korean").tokenizer_for(Few("Seoul")) is KIWI
+    assert Bm25(tokenizer="words").tokenizer_for(Few("서울")) is tokenizer_of("words", "english", True, True)
+
+
+def test_the_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kiwipiepy", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"kiwipiepy is not installed; run: pip install 'ragbed\[korean\]'"):
+        Korean(Words("english", True, frozenset()), frozenset())

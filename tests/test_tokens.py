@@ -1,0 +1,92 @@
+"""What the words of a text are. Whoever changes one of these tokens raises `RULES` in retrieval/lexical/words.py."""
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.lexical.choice import tokenizer_of
+from retrieval.lexical.normal import normal
+from retrieval.lexical.scripts import is_korean
+from retrieval.lexical.words import RULES, Words
+
+WORDS = tokenizer_of("words", "english", False, False)
+NUMBERED = 1  # the rules that the tokens below are of
+
+
+def tokens(text, tokenizer=WORDS):
+    (found,) = tokenizer.tokens([text])
+    return found
+
+
+def test_the_rules_have_the_number_under_which_their_tokens_are_kept():
+    assert RULES == NUMBERED
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Vitamin C in T-cells", ["vitamin", "c", "in", "t", "cells"]),
+    ("foo_bar(x) COVID-19", ["foo", "bar", "x", "covid", "19"]),
+    ("the reef's end, the reefs' end, don’t", ["the", "reef", "end", "the", "reefs", "end", "don", "t"]),
+    ("$1,000 or 1,234,567.89; 3.5% of 7.", ["1000", "or", "1234567.89", "3.5", "of", "7"]),
+    ("1,2,3 and 1,0001 and v1.2.3 on 2024.01.05", ["1", "2", "3", "and", "1", "0001", "and", "v1", "2", "3", "on",
+                                                  "2024", "01", "05"]),
+    ("5mg of 2.5mg", ["5mg", "of", "2.5", "mg"]),
+    ("...... ____ — • \0", []),
+    ("", [])])
+def test_words_and_numbers(text, expected):
+    assert tokens(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("ＦＵＬＬ　２０２５ ﬁnance", ["full", "2025", "finance"]),
+    ("exam\u00adple zero\u200bwidth", ["example", "zerowidth"]),
+    ("cafe\u0301 café CAFÉ", ["café", "café", "café"]),
+    ("Straße STRASSE", ["strasse", "strasse"]),
+    ("हिन्दी शब्द", ["हिन्दी", "शब्द"]),
+    ("中文搜索 and 東", ["中文", "文搜", "搜索", "and", "東"]),
+    ("東京タワーは333m", ["東京", "京タ", "タワ", "ワー", "ーは", "333m"]),
+    ("서울은 2025년", ["서울은", "2025년"]),
+    ("\u1109\u1165\u110b\u116e\u11af", ["서울"]),
+    ("a\ud800b", ["a", "b"])])
+def test_other_scripts_and_spellings(text, expected):
+    assert tokens(text) == expected
+
+
+def test_bigrams_cut_hangul_too():
+    bigrams = tokenizer_of("bigrams", "english", True, True)
+    assert tokens("서울에서 the reefs 강", bigrams) == ["서울", "울에", "에서", "reef", "강"]
+
+
+def test_stemming_and_stop_words_are_the_languages():
+    assert tokens("The running of the reefs", tokenizer_of("words", "english", True, True)) == ["run", "reef"]
+    assert tokens("Die Häuser der Stadt", tokenizer_of("words", "german", True, True)) == ["haus", "stadt"]
+    assert tokens("the reefs", tokenizer_of("words", "finnish", False, True)) == ["the", "reefs"]
+
+
+def test_no_token_is_longer_than_a_few_hundred_characters():
+    for run in ("x", "1", "é", "가", "1,", "e\u0301", "\u0301"):
+        assert all(len(token) <= 5 * 255 for token in tokens(run * 100_000))
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=200))
+def test_plain_text_has_the_same_words_whatever_else_stands_beside_it(text):
+    assert tokens(f"{text}\n é") == [*tokens(text), "é"]
+
+
+@given(st.text(max_size=100))
+def test_tokens_are_the_same_whatever_the_case_and_composition(text):
+    assert tokens(normal(text)) == tokens(text)
+
+
+def test_equal_tokenizers_are_one_and_others_say_so():
+    assert tokenizer_of("words", "english", False, False) is WORDS
+    others = [tokenizer_of("bigrams", "english", False, False), tokenizer_of("words", "german", False, False),
+              tokenizer_of("words", "english", True, False), tokenizer_of("words", "english", False, True)]
+    assert len({WORDS.identity, *(one.identity for one in others)}) == 5
+    assert Words("english", False, frozenset()).identity == WORDS.identity
+
+
+@pytest.mark.parametrize(("texts", "korean"), [
+    ([], False), ([""], False), (["The reef"], False), (["서울은 대한민국의 수도이다"], True),
+    (["\u1109\u1165\u110b\u116e\u11af"], True), (["A report on Seoul (서울). " + "It is in English. " * 20], False),
+    (["CPU GPU 12,345 메모리 " * 3, "B2B e커머스"], True), (["東京タワー"], False)])
+def test_korean_is_known_by_its_letters(texts, korean):
+    assert is_korean(texts) is korean
