@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -58,11 +59,15 @@ class Searcher(Generic[Asked]):
         retriever: None in a replay, which only gives what was kept.
         k: chunks per search where the action names no number.
         kept: where hits are looked for first, and kept; None keeps nothing.
+
+    Attributes:
+        took: of each search that the retriever was asked for, how many queries it had, and how many seconds it took.
     """
 
     def __init__(self, retriever: Finder[Asked] | None, k: int, kept: Kept[Asked] | None = None) -> None:
         self.retriever = retriever
         self.k = k
+        self.took: list[tuple[int, float]] = []
         self._kept = kept
         self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}
         self._found: dict[tuple[Asked, int], list[Hit]] = {}
@@ -119,7 +124,10 @@ class Searcher(Generic[Asked]):
 
     async def _run(self, batch: Sequence[Asked], k: int) -> list[list[Hit]]:
         assert self.retriever is not None
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self.retriever.search, batch, k)
+        begun = time.perf_counter()
+        found = await asyncio.get_running_loop().run_in_executor(self._thread, self.retriever.search, batch, k)
+        self.took.append((len(batch), time.perf_counter() - begun))
+        return found
 
     def close(self) -> None:
         """End the thread."""

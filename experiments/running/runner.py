@@ -63,12 +63,14 @@ class Watch:
         begun: called once, where there is anything to do.
         record: called after each record.
         note: told, before the first call, what looks like a mistake and what cannot be answered.
+        searched: given what was searched, once all of it was, and before it is closed.
     """
 
     stage: Progress
     begun: Callable[[Begun], None]
     record: Callable[[Record], None]
     note: Callable[[str], None] = lambda text: None
+    searched: Callable[[Resources], None] = lambda resources: None
 
 
 async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again: bool = False,
@@ -111,6 +113,7 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
             if jobs:
                 work = _Work(settings, folder, resources, Journal(folder.database, mode), watch, spending)
                 await _sit(jobs, done, work, over)
+            watch.searched(resources)
         with _start_up_kept():
             folder.keep_cells({cell.id for cell in cells})
             folder.finish(summarise(settings, benchmark.scheme, cells, folder, len(resources.exemplars)))
