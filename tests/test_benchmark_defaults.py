@@ -12,7 +12,7 @@ DATA = Path(__file__).parent / "data"
 
 
 @pytest.mark.parametrize("kind", ["hotpotqa", "two_wiki", "musique", "morehopqa", "multihop_rag", "clapnq", "squad2",
-                                  "rgb", "financebench", "beir", "trec"])
+                                  "rgb", "financebench", "korean_rag", "beir", "trec"])
 def test_name_and_folder_are_enough(ragbed, serve, tmp_path, kind):
     server = serve(lambda body: "<Answer>1811 [1]</Answer>")
     config = tmp_path / "run.yaml"

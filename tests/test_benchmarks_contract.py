@@ -64,6 +64,7 @@ RECORDS = {
     "financebench": Records("financebench_open_source.jsonl", (
         "financebench_id", "company", "doc_name", "question_type", "question", "answer", "evidence",
         "evidence/0/doc_name", "evidence/0/evidence_page_num")),
+    "korean_rag": Records("qa.jsonl", ("query", "generation_gt", "retrieval_gt")),
     "beir": Records("corpus.jsonl", ("_id", "text")),
     "trec": Records("corpus.jsonl", ("_id", "text")),
 }
