@@ -1,22 +1,10 @@
-"""Where a model is reached: an address, and the seam through which the client asks for it."""
+"""Endpoint: the seam through which the client asks where a model is reached."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """A server's base URL and the key that it wants.
-
-    Attributes:
-        url: base URL, without user, password or query.
-        key_variable: the environment variable that holds the key; None where no user ever sets it.
-    """
-
-    url: str
-    key: str = field(repr=False)
-    key_variable: str | None = None
+from documents.servers import Address
 
 
 class Endpoint(Protocol):

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agents.address import Address, Endpoint
+from agents.address import Endpoint
 from agents.clock import CallClock
 from agents.concurrency import Place, Places
 from agents.context import Context
-from agents.refusals import clean, hide_in, is_overload, is_transient, refusal
+from agents.refusals import hide_in, is_overload, is_transient, refusal
 from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
-from agents.retries import back_off, retry_after
 from agents.settings import CallLimits
 from documents.errors import CallError, CallTimeout
+from documents.retries import back_off, retry_after
+from documents.servers import Address, clean
 from strategies.types import Generate, Reply
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from agents.address import Address
-from agents.refusals import clean
 from agents.settings import LocalSettings
 from documents.errors import ModelError
+from documents.servers import Address, clean
 
 _ENOUGH = 5.0  # seconds for a child to end by itself
 

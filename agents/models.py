@@ -3,16 +3,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from agents import catalogue
-from agents.address import Address, Endpoint, Remote
+from agents.address import Endpoint, Remote
 from agents.client import ModelClient
 from agents.context import Context
 from agents.hub import HUB, found_on_disk, place
@@ -21,13 +19,12 @@ from agents.replies import Pricer
 from agents.settings import CallLimits, ModelSettings
 from agents.weights import check, sha256_of
 from documents.errors import MissingExtra, ModelError
+from documents.servers import SERVED, Address, served_at
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
-_OPENAI_URL = "https://api.openai.com/v1"
 NO_MODEL = "none"
 """The name of no model, for a strategy that asks none."""
 _SEARCHES = 64  # questions of such a strategy at once: their searches are made together
-_NO_KEY = "none"  # the OpenAI client sends some key always
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +60,9 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
         return Target(spec, spec, spec)
     form, colon, rest = spec.partition(":")
     known = None if calls else known
-    if form in {"http", "https"}:
-        url, _, served = spec.partition("#")
-        key = _key("RAGBED_API_KEY", required=False) or _NO_KEY
-        at = Address(_checked_url(url, "a model's URL"), key, "RAGBED_API_KEY")
-        return Target(spec, _named(served, spec), served, at)
-    if form == "openai" and colon:
-        url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
-        key = _key("OPENAI_API_KEY", required=calls) or _NO_KEY
-        return Target(spec, _named(rest, spec), rest, Address(url, key, "OPENAI_API_KEY"))
+    if form in SERVED and colon:
+        address, served = served_at(spec, calls=calls)
+        return Target(spec, served, served, address)
     if form == "gguf" and colon:
         return _local(spec, Path(_named(rest, spec)).expanduser(), known)
     if spec.startswith(HUB):
@@ -192,30 +183,3 @@ def _named(name: str, spec: str) -> str:
     if not name.strip():
         raise ModelError(f"{spec!r} names no model; the forms are {FORMS}")
     return name
-
-
-def _checked_url(url: str, what: str) -> str:
-    """The base URL. One that carries a password or query is refused, for names are shown and recorded."""
-    try:
-        parts = urlsplit(url)
-        # Reading the port checks it.
-        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        parts, whole = urlsplit(""), False
-    if parts.username or parts.password or parts.query:
-        raise ModelError(f"{what} must not hold a user, password or query; "
-                         "the key goes into RAGBED_API_KEY, or OPENAI_API_KEY for openai:NAME")
-    if not whole:
-        form = "http://host/v1" if what == "OPENAI_BASE_URL" else "http://host/v1#NAME"
-        raise ModelError(f"{what} is written {form} or {form.replace('http', 'https')}")
-    return url.rstrip("/")
-
-
-def _key(variable: str, *, required: bool) -> str:
-    key = os.environ.get(variable, "").strip()
-    if required and not key:
-        raise ModelError(f"no key: set {variable}")
-    # A header cannot carry these, and the error of whoever tries shows the key.
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise ModelError(f"{variable} holds spaces or characters that no key has")
-    return key

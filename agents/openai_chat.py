@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,11 +16,10 @@ import openai
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from agents.address import Address
 from agents.replies import BadReply
 from documents.errors import ModelError
+from documents.servers import OPENAI_HOST, Address, is_loopback
 
-OPENAI_HOST = "api.openai.com"
 MOST_BYTES = 16 << 20  # of one reply; the longest replies of models are some hundred kilobytes
 
 
@@ -130,15 +128,6 @@ def connect(address: Address, served: str, connections: int) -> Chat:
         chat.root_async_client.organization = None
         chat.root_async_client.project = None
     return chat
-
-
-def is_loopback(url: str) -> bool:
-    """Whether the URL's host is this machine, so that no proxy may stand between."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _reason(error: BaseException) -> str:

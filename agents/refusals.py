@@ -5,12 +5,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agents.address import Address
 from agents.replies import BadJson, parse_body
 from documents.errors import CallError, CallTooLong, ModelError, RagbedError
+from documents.servers import Address, clean, hide, is_secret
 
-MESSAGE_LIMIT = 200
-_SHORTEST_KEY = 8  # a shorter one is a placeholder such as `x`, and would be found inside ordinary words
 _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"
                        r"|prompt is too long|input is too long", re.IGNORECASE)
@@ -88,18 +86,6 @@ def server_message(error: Mapping[str, Any], key: str) -> str:
     return clean(message if isinstance(message, str) else "", key)
 
 
-def clean(text: str, key: str = "", limit: int = MESSAGE_LIMIT) -> str:
-    """Hostile text as one printable line: no control characters, no key, at most `limit` characters."""
-    text = hide(text[:20 * limit], key)
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= limit else line[:limit - 1] + "…"
-
-
-def hide(text: str, key: str) -> str:
-    """The text without the key."""
-    return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
-
-
 def hide_in(value: Any, key: str) -> Any:
     """Parsed JSON without the key: a server may echo it, escaped as it likes, into a reply, which is recorded.
 
@@ -107,7 +93,7 @@ def hide_in(value: Any, key: str) -> Any:
         BadJson: nested beyond reason.
     """
     try:
-        return _hidden(value, key) if len(key) >= _SHORTEST_KEY else value
+        return _hidden(value, key) if is_secret(key) else value
     except RecursionError:
         raise BadJson from None
 

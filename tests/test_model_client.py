@@ -19,7 +19,7 @@ SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "requi
 
 @pytest.fixture(autouse=True)
 def _quick_and_keyed(monkeypatch):
-    monkeypatch.setattr("agents.retries._FIRST", 0.01)
+    monkeypatch.setattr("documents.retries._FIRST", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", CANARY)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
@@ -255,7 +255,7 @@ async def test_other_libraries_settings_do_not_turn_calls_elsewhere(serve, monke
 
 
 async def test_only_openai_itself_is_sent_the_newer_name_of_the_limit():
-    from agents.address import Address
+    from documents.servers import Address
     from agents.openai_chat import connect
     for url, name in (("https://api.openai.com/v1", "max_completion_tokens"), ("https://example.org/v1", "max_tokens")):
         chat = connect(Address(url, CANARY), "gpt-5-mini", 1)

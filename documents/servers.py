@@ -1,0 +1,109 @@
+"""Servers that speak OpenAI's protocol: where a name says that they are, and which key goes there and nowhere else."""
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from documents.errors import ModelError
+
+OPENAI_HOST = "api.openai.com"
+SERVED = ("openai", "http", "https")
+"""What stands before the colon in the name of a model that is served elsewhere."""
+
+_OPENAI_URL = f"https://{OPENAI_HOST}/v1"
+_NO_KEY = "none"  # the OpenAI client sends some key always
+_MESSAGE = 200  # characters of what a server says
+_SHORTEST_KEY = 8  # a shorter one is a placeholder such as `x`, and would be found inside ordinary words
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server's base URL and the key that it wants.
+
+    Attributes:
+        url: base URL, without user, password or query.
+        key_variable: the environment variable that holds the key; None where no user ever sets it.
+    """
+
+    url: str
+    key: str = field(repr=False)
+    key_variable: str | None = None
+
+
+def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:
+    """The address and the served name of `openai:NAME` or `http(s)://host/v1#NAME`.
+
+    Args:
+        calls: False where none is made, so that the key may be missing.
+
+    Raises:
+        ModelError: another form, no name, a URL that holds secrets, a missing key or one that cannot be sent.
+    """
+    if spec.startswith("openai:"):
+        url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
+        key = _key("OPENAI_API_KEY", required=calls) or _NO_KEY
+        return Address(url, key, "OPENAI_API_KEY"), _named(spec.partition(":")[2], spec)
+    url, _, name = spec.partition("#")
+    key = _key("RAGBED_API_KEY", required=False) or _NO_KEY
+    return Address(_checked_url(url, "a model's URL"), key, "RAGBED_API_KEY"), _named(name, spec)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the URL's host is this machine, so that no proxy may stand between."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def clean(text: str, key: str = "", limit: int = _MESSAGE) -> str:
+    """Hostile text as one printable line: no control characters, no key, at most `limit` characters."""
+    text = hide(text[:20 * limit], key)
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= limit else line[:limit - 1] + "…"
+
+
+def hide(text: str, key: str) -> str:
+    """The text without the key."""
+    return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key is one, and no placeholder."""
+    return len(key) >= _SHORTEST_KEY
+
+
+def _named(name: str, spec: str) -> str:
+    if not name.strip():
+        raise ModelError(f"{spec!r} names no model; the forms are openai:NAME and http://host/v1#NAME")
+    return name
+
+
+def _checked_url(url: str, what: str) -> str:
+    """The base URL. One that carries a password or query is refused, for names are shown and recorded."""
+    try:
+        parts = urlsplit(url)
+        # Reading the port checks it.
+        whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        parts, whole = urlsplit(""), False
+    if parts.username or parts.password or parts.query:
+        raise ModelError(f"{what} must not hold a user, password or query; "
+                         "the key goes into RAGBED_API_KEY, or OPENAI_API_KEY for openai:NAME")
+    if not whole:
+        form = "http://host/v1" if what == "OPENAI_BASE_URL" else "http://host/v1#NAME"
+        raise ModelError(f"{what} is written {form} or {form.replace('http', 'https')}")
+    return url.rstrip("/")
+
+
+def _key(variable: str, *, required: bool) -> str:
+    key = os.environ.get(variable, "").strip()
+    if required and not key:
+        raise ModelError(f"no key: set {variable}")
+    # A header cannot carry these, and the error of whoever tries shows the key.
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise ModelError(f"{variable} holds spaces or characters that no key has")
+    return key
