@@ -19,6 +19,8 @@ def with_effect(change: Perturbation, condition: Condition, gathering: str, benc
         return Perturbation(separators_off=change.separators_off)  # nothing is shown, but citations are not asked for
     if not any(question.gold for question in benchmark.questions):
         change = replace(change, drop_gold=False, gold_at=0)
+    if condition != "retrieved" or benchmark.corpus is not None:
+        change = replace(change, among=0, sort=change.sort if change.negatives else "")
     if condition == "evidence" and not change.negatives:
         change = replace(change, gold_at=0)  # all that stands there is gold
     most = _most(change, condition, benchmark)
@@ -34,7 +36,7 @@ def shown_of(show: Show, sub_answers: SubAnswers, benchmark: Benchmark) -> Show:
 
 def drawn(change: Perturbation, reasoned: str, gathered: str) -> bool:
     """Whether a seed may change anything: a perturbation draws, or a strategy that is none of ours, which may."""
-    return change.shuffle or change.negatives > 0 or may_draw(reasoned) or may_draw(gathered)
+    return change.shuffle or change.negatives > 0 or change.among > 0 or may_draw(reasoned) or may_draw(gathered)
 
 
 def may_draw(strategy: str) -> bool:

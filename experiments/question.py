@@ -141,6 +141,11 @@ class Question:
         """Every chunk that the question brings; one that stands in two places comes twice."""
         return chain(self.given, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
 
+    def sorts(self, chunk: str) -> tuple[str, ...]:
+        """The sorts of negative that the chunk of that id is: its hardness, and the miners that found it."""
+        mined = self.mined.get(chunk)
+        return () if mined is None else (mined.bucket, *mined.kinds)
+
     def without_chunks(self) -> Question:
         """The question as it is stored: its chunks are where they were shown."""
         length = sum(len(chunk.content) for chunk in self.whole) if self.whole else self.length

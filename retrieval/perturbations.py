@@ -12,8 +12,9 @@ from documents.errors import SettingsError
 from documents.types import Chunk
 
 _PLAIN = ("shuffle", "separators_off", "drop_gold", "table")
-_COUNTED = ("negatives", "gold_at")
-_PART = re.compile(r"([a-z_]+)(?:@([1-9]\d{0,5}))?")
+_COUNTED = ("negatives", "gold_at", "among")
+_SORTED = ("negatives", "among")
+_PART = re.compile(r"([a-z_]+)(?:@([1-9]\d{0,5})(?::([a-z][a-z0-9_]*))?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,9 @@ class Perturbation:
         table: the table that the documents were made from stands in their place.
         drop_gold: gold chunks are left out, so that the question counts as unanswerable.
         negatives: so many chunks that are not gold are added, after those that stand there.
+        among: what is searched is the gold and so many negatives, whatever else the question brings.
+        sort: which negatives: those of that hardness (`easy`, `medium`, `hard`), or those that a miner of that name
+            found; empty for any, in the benchmark's order.
         shuffle: the order is drawn anew for each question.
         gold_at: the gold chunks stand together, the first of them at this position, counted from 1.
         separators_off: chunks are shown without numbers, joined by a blank line; there are no citations then.
@@ -35,11 +39,14 @@ class Perturbation:
     shuffle: bool = False
     gold_at: int = 0
     separators_off: bool = False
+    among: int = 0
+    sort: str = ""
 
     @classmethod
     @lru_cache(maxsize=256)
     def parse(cls, name: str) -> Perturbation:
-        """From a name such as `shuffle`, `negatives@5` or `shuffle+separators_off`; `none` does nothing.
+        """From a name such as `shuffle`, `negatives@5`, `negatives@5:hard` or `shuffle+separators_off`; `none` does
+        nothing.
 
         Raises:
             SettingsError: there is no such perturbation, or two of its parts exclude each other.
@@ -47,13 +54,17 @@ class Perturbation:
         fields: dict[str, Any] = {}
         for part in name.split("+") if name != "none" else ():
             match = _PART.fullmatch(part)
-            word, number = match.groups() if match else ("", None)
-            if word in fields or word not in (_COUNTED if number else _PLAIN):
+            word, number, sort = match.groups() if match else ("", None, None)
+            if word in fields or word not in (_SORTED if sort else _COUNTED if number else _PLAIN):
                 raise SettingsError(f"unknown perturbation {name!r}; there are none, {', '.join(_PLAIN)}, "
-                                    f"{', '.join(f'{one}@N' for one in _COUNTED)}, and several joined by +")
-            fields[word] = int(number) if number else True
+                                    f"{', '.join(f'{one}@N' for one in _COUNTED)}, of {' and '.join(_SORTED)} also "
+                                    "@N:HARDNESS and @N:MINER, and several joined by +")
+            fields |= {word: int(number) if number else True} | ({"sort": sort} if sort else {})
         if fields.get("drop_gold") and fields.get("gold_at"):
             raise SettingsError(f"perturbation {name!r}: gold that is dropped has no position")
+        if fields.get("negatives") and fields.get("among"):
+            raise SettingsError(f"perturbation {name!r}: negatives are either searched (among) or added to what is "
+                                "found (negatives); give one of the two")
         if fields.get("table") and (fields.get("drop_gold") or fields.get("gold_at")):
             raise SettingsError(f"perturbation {name!r}: beside the table there is no gold chunk to drop or to place")
         return cls(**fields)
@@ -65,7 +76,8 @@ class Perturbation:
 
     def __str__(self) -> str:
         parts = [name for name in _PLAIN if getattr(self, name)]
-        parts += [f"{name}@{getattr(self, name)}" for name in _COUNTED if getattr(self, name)]
+        parts += [f"{name}@{getattr(self, name)}{f':{self.sort}' if self.sort and name in _SORTED else ''}"
+                  for name in _COUNTED if getattr(self, name)]
         return "+".join(parts) or "none"
 
 

@@ -16,7 +16,7 @@ from retrieval.mining.drawn import drawn
 from retrieval.perturbations import Perturbation, arranged
 from strategies.types import Passage
 
-PLACING = ("no_table", "negatives", "gold_at")  # kinds of the notes on what could not be placed
+PLACING = ("no_table", "negatives", "among", "gold_at")  # kinds of the notes on what could not be placed
 _SAID_ANYWHERE = frozenset({"yes", "no", "true", "false", "noanswer"})
 
 
@@ -55,15 +55,26 @@ class Perturber:
             chunks = () if question.table is None else (question.table,)
             notes += [] if chunks else ["no_table"]
         golden = self._golden(gold, chunks)
-        negatives = self._negatives(change, question, chunks, gold, seed, more) if change.negatives else ()
-        if len(negatives) < change.negatives:
-            notes.append(f"negatives:{len(negatives)} of {change.negatives}")
+        negatives = self._negatives(change, question, chunks, gold, seed, more) if change.negatives else []
+        notes += _short("negatives", len(negatives), change.negatives)
         order = random.Random(f"{seed}:{question.id}:order")
         after = arranged(chunks, change, golden, negatives, order)
         first = next((at for at, chunk in enumerate(after, start=1) if chunk.id in golden), change.gold_at)
         if first < change.gold_at:
             notes.append(f"gold_at:{first} of {change.gold_at}")
         return Changed(after, tuple(notes))
+
+    def searched(self, change: Perturbation, question: Question, own: Sequence[Chunk], seed: int) -> Changed:
+        """What is searched under `among`: the gold of the question's chunks, unless it is dropped, and negatives.
+
+        Args:
+            own: the chunks that the question is searched over without it.
+        """
+        golden = self._golden(question.gold, own)
+        gold = [chunk for chunk in own if chunk.id in golden]
+        negatives = self._negatives(change, question, gold, question.gold, seed, own)
+        kept = [] if change.drop_gold else gold
+        return Changed((*kept, *negatives), tuple(_short("among", len(negatives), change.among)))
 
     def _golden(self, gold: Sequence[Gold], chunks: Sequence[Chunk]) -> set[str]:
         """Ids of the chunks that are gold at any level."""
@@ -79,12 +90,18 @@ class Perturber:
             if shown.lacks(chunk) and not self._golden(every, [chunk]):
                 shown.add(chunk)
                 chosen.append(chunk)
-                if len(chosen) == change.negatives:
+                if len(chosen) == (change.negatives or change.among):
                     break
         return chosen
 
     def _candidates(self, change: Perturbation, question: Question, seed: int,
                     more: Sequence[Chunk]) -> Iterator[Chunk]:
+        if change.sort:
+            yield from (chunk for chunk in (*question.given, *question.negatives)
+                        if change.sort in question.sorts(chunk.id))
+            return
+        if question.mined:  # nearest first: what a question was filled up with, then further ones
+            yield from (chunk for chunk in question.given if chunk.id in question.mined)
         yield from question.negatives
         if not change.table:  # the table says what they say
             yield from question.given
@@ -102,6 +119,11 @@ class Perturber:
         found = {chunk.id: chunk for question in self._benchmark.questions
                  for chunk in (*question.given, *question.pool, *question.negatives)}
         return list((found | {chunk.id: chunk for chunk in self._benchmark.shared}).values())
+
+
+def _short(word: str, found: int, wanted: int) -> list[str]:
+    """The note on negatives that could not be had."""
+    return [f"{word}:{found} of {wanted}"] if found < wanted else []
 
 
 def telling(question: Question) -> tuple[str, ...]:

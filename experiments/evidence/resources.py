@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from agents.client import ModelClient
 from agents.search import Searcher, SearchFunction, instant
@@ -19,6 +20,7 @@ from experiments.question import Benchmark, Gold, Question
 from experiments.runs.manifest import questions_hash
 from retrieval.conditions import Placed
 from retrieval.index import Index
+from retrieval.perturbations import Perturbation
 from retrieval.pool import Pool, Within
 from retrieval.types import Aids
 from strategies.types import Exemplar, Search
@@ -40,13 +42,26 @@ class Pooled:
     scopes: Scopes
     embeds: bool = True
 
-    def within(self, question: Question) -> SearchFunction:
+    def within(self, question: Question, among: Among | None) -> SearchFunction:
         """The searches of a question."""
-        return self.searcher.within(scope_of(question, self.everything))
+        return self.searcher.within(scope_of(question, self.everything, among))
 
 
-def scope_of(question: Question, everything: bool) -> str:
+class Among(NamedTuple):
+    """Negatives that take the place of what a question is searched over, beside its gold.
+
+    Attributes:
+        seed: of those that are drawn.
+    """
+
+    change: Perturbation
+    seed: int
+
+
+def scope_of(question: Question, everything: bool, among: Among | None = None) -> str:
     """The name of the chunks that a question searches."""
+    if among is not None:
+        return f"{among.change}:{among.seed}:{question.id}"
     if everything:
         return "all"
     return f"own:{question.id}" if question.own else "shared"
@@ -86,7 +101,7 @@ class Resources:
         self.recording = Recording(self.indexes, self.source_of)
         self._placing = Placing(benchmark, self.recording, self.source_of, self.indexed_gold)
         self._seed = seed
-        self._perturber = Perturber(benchmark, self.source_of)
+        self.perturber = Perturber(benchmark, self.source_of)
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
 
     def source_of(self, document: str) -> str:
@@ -149,11 +164,25 @@ class Resources:
                 return Shown(_missed(error))
             return Shown(instant(Placed(placed.chunks, cell.condition)), list(placed.notes))
         key = (cell.finder, cell.format)
-        found = self.searchers[key] if key in self.searchers else self.pools[str(cell.finder)].within(question)
-        return self._perturbed(cell, question, found) if cell.change.moves else Shown(found)
+        if key in self.searchers:
+            return self._perturbed(cell, question, self.searchers[key]) if cell.change.moves else \
+                Shown(self.searchers[key])
+        among = self.among(cell)
+        found = self.pools[str(cell.finder)].within(question, among)
+        notes = self.perturber.searched(among.change, question, self.own(question), among.seed).notes if among else ()
+        return self._perturbed(cell, question, found, notes) if cell.change.moves else Shown(found)
 
-    def _perturbed(self, cell: Cell, question: Question, found: SearchFunction) -> Shown:
-        notes: list[str] = []
+    def own(self, question: Question) -> Sequence[Chunk]:
+        """The chunks that a question is searched over, unless it is among those of all."""
+        return question.own or self.benchmark.shared
+
+    def among(self, cell: Cell) -> Among | None:
+        """Which negatives the cell searches; None where it searches what the questions bring."""
+        change = Perturbation(among=cell.change.among, sort=cell.change.sort, drop_gold=cell.change.drop_gold)
+        return Among(change, self._seed if cell.seed is None else cell.seed) if change.among else None
+
+    def _perturbed(self, cell: Cell, question: Question, found: SearchFunction, before: Sequence[str] = ()) -> Shown:
+        notes = list(before)
 
         async def search(action: Search) -> Sequence[Chunk]:
             changed = self._changed(cell, question, await found(action))
@@ -167,7 +196,7 @@ class Resources:
         seed = self._seed if cell.seed is None else cell.seed
 
         def changed(more: Sequence[Chunk]) -> Changed:
-            return self._perturber.changed(cell.change, question, chunks, self.gold(cell, question), seed, more)
+            return self.perturber.changed(cell.change, question, chunks, self.gold(cell, question), seed, more)
 
         if cell.format is None or not cell.change.negatives:
             return changed(())

@@ -35,7 +35,22 @@ def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Be
     nothing = benchmark.corpus is None and not benchmark.gives_chunks
     if nothing and any(cell.retriever is not None and cell.format is None for cell in cells):
         raise SettingsError(f"retriever: {benchmark.name} has no corpus to index; {_INDEX}")
+    _check_negatives(cells, benchmark)
     _check_labelled(shown, cells, benchmark)
+
+
+def _check_negatives(cells: Sequence[Cell], benchmark: Benchmark) -> None:
+    """Negatives of a sort have to be there, and only chunks that questions bring can be searched among."""
+    sorts = sorted({sort for question in benchmark.questions for id in question.mined for sort in question.sorts(id)})
+    for cell in cells:
+        if cell.change.sort and cell.change.sort not in sorts:
+            there = f"there are: {', '.join(sorts)}" if sorts else \
+                f"{benchmark.name} says of no negative how it was mined; see `ragbed negatives`"
+            raise SettingsError(f"perturbations: {cell.perturbation}: no negative is of the sort {cell.change.sort}; "
+                                f"{there}")
+        if cell.change.among and cell.format is not None:
+            raise SettingsError(f"perturbations: {cell.perturbation}: an index is searched as it is; use negatives@N, "
+                                "or leave the retriever's index out")
 
 
 def _check_labelled(shown: Collection[str], cells: Sequence[Cell], benchmark: Benchmark) -> None:

@@ -1,7 +1,7 @@
 """Opening what the cells of a run search: indexes, and pools of the chunks that questions bring."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from agents.search import Searcher
@@ -9,7 +9,7 @@ from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.cells import Cell
 from experiments.evidence.recording import Scopes, embedder_pin, how_pin, index_pin
-from experiments.evidence.resources import Pooled, Resources, scope_of
+from experiments.evidence.resources import Among, Pooled, Resources, scope_of
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
 from experiments.settings.finders import Finder, finder_named
@@ -21,7 +21,7 @@ from retrieval.index import Index, content_of_index
 from retrieval.manifest import read_manifest
 from retrieval.pool import Pool, Within
 from retrieval.scoped import How, Scoped, Whole
-from retrieval.sentence import SentenceEmbedder
+from retrieval.embedders.opening import open_embedder
 from retrieval.settings import IndexSettings
 
 
@@ -31,8 +31,12 @@ def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Form
     return retriever.index or built
 
 
-def open_searching(cell: Cell, settings: RunSettings, resources: Resources, progress: Progress) -> None:
+def open_searching(cell: Cell, cells: Sequence[Cell], settings: RunSettings, resources: Resources,
+                   progress: Progress) -> None:
     """Open what the cell searches, if it searches anything and nobody opened it yet.
+
+    Args:
+        cells: all that may search the same.
 
     Raises:
         UserError: an index, a model or a package is not to be had.
@@ -41,7 +45,8 @@ def open_searching(cell: Cell, settings: RunSettings, resources: Resources, prog
         return
     finder = finder_named(settings, cell.finder)
     if cell.format is None:
-        _open_pool(finder, resources)
+        _open_pool(finder, {resources.among(one) for one in cells if one.finder == cell.finder and one.searched},
+                   resources)
     else:
         _open_searcher((cell.finder, cell.format), finder.retriever, settings, resources, progress)
 
@@ -97,17 +102,17 @@ def _content_there(retriever: RetrieverFactor) -> str | None:
         return None
 
 
-def _open_pool(finder: Finder, resources: Resources) -> None:
+def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resources) -> None:
     """The pool that the retriever searches; two retrievers over the same chunks share one."""
     retriever, recording = finder.retriever, resources.recording
     if retriever.name in resources.pools:
         return
     everything = retriever.over == "all"
-    brought, how = scopes_of(resources.benchmark, finder), how_of(retriever, resources)
+    brought, how = scopes_of(resources, finder, among), how_of(retriever, resources)
     if recording.pins is not None:
         pool, scopes = None, Scopes(recording.pins.get(embedder_pin(retriever.name), ""), brought)
     else:
-        embedder = CachedEmbedder(SentenceEmbedder.named(retriever.build.embedder))
+        embedder = CachedEmbedder(open_embedder(retriever.build.embedder))
         scopes, made = Scopes(embedder.identity, brought), Pool(brought, embedder, resources.benchmark.documents)
         same = (one.pool for one in resources.pools.values()
                 if one.everything == everything and one.pool is not None and one.pool.content == made.content)
@@ -117,14 +122,21 @@ def _open_pool(finder: Finder, resources: Resources) -> None:
     resources.pools[retriever.name] = Pooled(pool, searcher, everything, scopes, retriever.embeds)
 
 
-def scopes_of(benchmark: Benchmark, finder: Finder) -> dict[str, Sequence[Chunk]]:
-    """The chunks that questions bring, by the scope that they are searched in."""
-    everything = finder.retriever.over == "all"
+def scopes_of(resources: Resources, finder: Finder, among: Collection[Among | None]) -> dict[str, Sequence[Chunk]]:
+    """The chunks that questions bring, by the scope that they are searched in.
+
+    Args:
+        among: the negatives that any cell searches in the place of what questions bring.
+    """
+    benchmark, everything = resources.benchmark, finder.retriever.over == "all"
     if everything:
         scopes = {"all": [*(chunk for question in benchmark.questions for chunk in question.own), *benchmark.shared]}
     else:
         own = {scope_of(one, everything): list(one.own) for one in benchmark.questions if one.own}
         scopes = {"shared": list(benchmark.shared), **own}
+    for one in (one for one in among if one is not None):
+        scopes |= {scope_of(question, everything, one): list(resources.perturber.searched(
+            one.change, question, resources.own(question), one.seed).chunks) for question in benchmark.questions}
     if not finder.cut:
         return dict(scopes)
     pieces: dict[str, list[Chunk]] = {}  # a document may stand in the scopes of several questions

@@ -1,0 +1,68 @@
+"""Negatives of a sort, and negatives that are searched: `negatives@N:hard`, `among@N`."""
+from __future__ import annotations
+
+from documents.types import Chunk, Document
+from experiments.evidence.perturbing import Perturber
+from experiments.question import Benchmark, FoundBy, Gold, Mined, Question
+from retrieval.perturbations import Perturbation
+
+
+def chunk(name):
+    return Chunk(name, f"doc-{name}", "plain", 0, 10, f"text of {name}")
+
+
+GOLD, OTHER = chunk("gold"), chunk("other")
+NEGATIVES = {name: chunk(name) for name in ("n1", "n2", "n3", "n4")}
+
+
+def mined(miner, hardness, bucket):
+    return Mined((FoundBy(miner, 1, 1.0),), hardness, bucket)
+
+
+QUESTION = Question(
+    "q", "Which is gold?", ("gold",), True, gold=(Gold("doc-gold", "gold"),), given=(GOLD, NEGATIVES["n1"], OTHER),
+    negatives=(NEGATIVES["n2"], NEGATIVES["n3"], NEGATIVES["n4"]),
+    mined={"n1": mined("dense", 0.9, "hard"), "n2": mined("bm25", 0.5, "medium"), "n3": mined("bm25", 0.2, "easy"),
+           "n4": mined("dense", 0.8, "hard")})
+BENCHMARK = Benchmark("b", (QUESTION,), {f"doc-{name}": Document(f"doc-{name}", name, "", "", "")
+                                         for name in ("gold", "other", *NEGATIVES)})
+PERTURBER = Perturber(BENCHMARK, lambda id: id)
+
+
+def after(name, chunks=(GOLD,)):
+    changed = PERTURBER.changed(Perturbation.parse(name), QUESTION, chunks, QUESTION.gold, 0)
+    return [one.id for one in changed.chunks], list(changed.notes)
+
+
+def among(name):
+    changed = PERTURBER.searched(Perturbation.parse(name), QUESTION, QUESTION.given, 0)
+    return [one.id for one in changed.chunks], list(changed.notes)
+
+
+def test_mined_negatives_come_with_those_first_that_filled_the_question():
+    assert after("negatives@3") == (["gold", "n1", "n2", "n3"], [])
+
+
+def test_negatives_are_of_a_hardness_or_of_a_miner():
+    assert after("negatives@2:hard") == (["gold", "n1", "n4"], [])
+    assert after("negatives@1:easy") == (["gold", "n3"], [])
+    assert after("negatives@2:bm25") == (["gold", "n2", "n3"], [])
+
+
+def test_where_there_are_too_few_of_a_sort_none_of_another_fill_up_and_a_note_says_so():
+    assert after("negatives@3:hard") == (["gold", "n1", "n4"], ["negatives:2 of 3"])
+
+
+def test_what_is_searched_is_the_gold_and_as_many_negatives():
+    assert among("among@2") == (["gold", "n1", "n2"], [])
+    assert among("among@2:hard") == (["gold", "n1", "n4"], [])
+    assert among("among@5:easy") == (["gold", "n3"], ["among:1 of 5"])
+
+
+def test_without_gold_only_negatives_are_searched():
+    assert among("drop_gold+among@2") == (["n1", "n2"], [])
+
+
+def test_names_read_back():
+    for name in ("negatives@5:hard", "among@3", "among@3:bm25", "shuffle+negatives@2:same_name"):
+        assert str(Perturbation.parse(name)) == name
