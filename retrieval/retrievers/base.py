@@ -1,17 +1,35 @@
 """Kind: the settings of one kind of retriever, which open it over a collection."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import model_validator
 
 from retrieval.kinds import Named
 from retrieval.types import Aids, Collection, Retriever
+
+MOST = 32
+"""Retrievers that one may be made of, whatever their order: each level may double them."""
 
 
 class Kind(Named):
     """Settings of a retriever.
 
-    One that is made of others annotates them with `"RetrieverSettings"`, the union of all kinds.
+    One that is made of others annotates them with `"RetrieverSettings"`, the union of all kinds, and calls them `of`.
     """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, value: Any) -> Any:
+        waiting, found = [value], 0
+        while waiting:
+            one = waiting.pop()
+            found += 1
+            if found > MOST:
+                raise ValueError(f"it is made of more than {MOST} retrievers: leave some out")
+            of = one.get("of") if isinstance(one, dict) else getattr(one, "of", None)
+            waiting.extend(of if isinstance(of, list | tuple) else [of] if of is not None else [])
+        return value
 
     @property
     def embeds(self) -> bool:

@@ -1,0 +1,128 @@
+"""Retrievers made of retrievers: how deep, how they are told apart, and that they find the same again."""
+import re
+from zlib import crc32
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from documents.types import Chunk, Document, digest
+from retrieval.cache import CachedEmbedder
+from retrieval.conditional import normal
+from retrieval.filters import narrowed
+from retrieval.pool import Pool
+from retrieval.retrievers import RetrieverSettings
+from retrieval.retrievers.base import MOST
+from retrieval.types import Aids
+
+READ = TypeAdapter(RetrieverSettings)
+PAGES = {"reefs": "# Reefs\n\nCrabs live on the northern reef.\n\nThe reef of the north grows slowly.\n",
+         "bells": "# Bells\n\nBells that are cast in winter ring lower.\n\nA bell of bronze rings for a minute.\n",
+         "lamps": "# Lamps\n\nThe lamp was lit in 1871 by a keeper.\n\nNorthern lamps burn oil.\n"}
+DOCUMENTS = {name: Document(name, f"{name}.txt", name, "", text) for name, text in PAGES.items()}
+CHUNKS = [Chunk.of(document, "plain", document.plain.index(line), document.plain.index(line) + len(line))
+          for document in DOCUMENTS.values() for line in document.plain.splitlines() if line and line[0] != "#"]
+
+
+class Words:
+    """Counts words in hashed places."""
+
+    name, identity, dimension, window = "words", "words-1", 256, 100
+
+    def windows(self, texts, header=""):
+        return [[(0, len(text))] for text in texts]
+
+    def embed_queries(self, texts):
+        vectors = np.full((len(texts), self.dimension), 1e-3, np.float32)
+        for row, text in enumerate(texts):
+            for word in re.findall(r"\w+", text.lower()):
+                vectors[row, crc32(word.encode()) % self.dimension] += 1
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    embed_passages = embed_queries
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory):
+    embedder = CachedEmbedder(Words(), tmp_path_factory.mktemp("vectors"))
+    return Pool({"all": CHUNKS}, embedder, DOCUMENTS).scope("all")
+
+
+def found(collection, settings, query="Which crabs live in the north?", k=3):
+    return READ.validate_python(settings).open(collection, Aids()).search([query], k)[0]
+
+
+ALL = {"kind": "expanded", "largest": 60, "of": {"kind": "mmr", "balance": 0.7, "of": "fused"}}
+
+
+def test_every_kind_may_stand_in_every_other(collection):
+    settings = {"kind": "fused", "of": [ALL, "fused", {"kind": "mmr", "of": "bm25", "relevance": "score"}]}
+    first = found(collection, settings)
+    assert first[0].chunk.document == "reefs"
+    assert first == found(collection, settings)
+    assert all(hit.found_by.startswith("fused(") for hit in first)
+
+
+def test_twenty_levels_are_read_and_searched(collection):
+    settings = "dense"
+    for level in range(20):
+        settings = {"kind": ("mmr", "expanded")[level % 2], "of": settings, **({} if level % 2 else {"balance": 1})}
+    assert found(collection, settings)[0].chunk.document == "reefs"
+
+
+def deep(levels):
+    settings = "dense"
+    for _ in range(levels):
+        settings = {"kind": "mmr", "of": settings}
+    return settings
+
+
+def wide(levels):
+    settings = "dense"
+    for _ in range(levels):
+        settings = {"kind": "fused", "of": [settings, {"kind": "mmr", "of": settings}]}
+    return settings
+
+
+def endless():
+    settings = {"kind": "mmr"}
+    settings["of"] = settings
+    return settings
+
+
+@pytest.mark.parametrize("made", [lambda: deep(MOST), lambda: deep(5_000), lambda: wide(40), endless,
+                                  lambda: {"kind": "fused", "of": ["dense"] * MOST}])
+def test_settings_that_hold_too_many_retrievers_are_refused_at_once(made):
+    """The error's text would show all that was given, which is without end."""
+    with pytest.raises(ValidationError) as error:
+        READ.validate_python(made())
+    assert [one["msg"] for one in error.value.errors(include_input=False)] == [
+        "Value error, it is made of more than 32 retrievers: leave some out"]
+
+
+def test_as_many_as_are_allowed_are_read():
+    assert READ.validate_python(deep(MOST - 1)).kind == "mmr"
+
+
+def test_identities_of_the_same_parts_in_another_order_differ():
+    made = [{"kind": "mmr", "of": {"kind": "expanded"}}, {"kind": "expanded", "of": {"kind": "mmr"}},
+            {"kind": "expanded", "of": "mmr", "largest": 10},
+            {"kind": "mmr", "of": {"kind": "expanded", "largest": 10}},
+            {"kind": "fused", "of": ["dense", "bm25"]}, {"kind": "fused", "of": ["bm25", "dense"]}]
+    identities = [READ.validate_python(one).identity() for one in made]
+    assert len(set(identities)) == len(made)
+    assert all(len(identity) <= len("expanded ") + len(digest("")) for identity in identities)
+
+
+def test_only_a_retriever_with_vectors_somewhere_embeds():
+    assert [READ.validate_python(one).embeds for one in (
+        "bm25", {"kind": "expanded", "of": "bm25"}, {"kind": "fused", "of": ["bm25", {"kind": "bm25", "b": 0.5}]},
+        {"kind": "expanded"}, "fused", {"kind": "mmr", "of": "bm25"})] == [False, False, False, True, True, True]
+
+
+@pytest.mark.parametrize("settings", ["dense", "bm25", "fused", "mmr", "expanded", ALL])
+def test_a_filter_reaches_every_retriever(collection, settings):
+    left = narrowed(collection, normal("source != reefs.txt and source != lamps.txt"))
+    hits = found(left, settings, "northern bell", 9)
+    assert {hit.chunk.document for hit in hits} == {"bells"}
+    assert found(narrowed(collection, ("source = none",)), settings, "northern bell") == []
