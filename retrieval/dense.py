@@ -36,7 +36,6 @@ def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matr
     reach = min(2 * k, most)
     while open_queries:
         scores, rows = vectors.search(queries[open_queries], reach, windows)
-        scores = scores.round(DECIMALS)
         for position, query in enumerate(open_queries):
             results[query] = _best(owners, scores[position], rows[position])
         open_queries = [query for position, query in enumerate(open_queries)
@@ -50,10 +49,10 @@ def _best(owners: NDArray[np.intp], scores: Matrix, rows: NDArray[np.int64]) -> 
     best: dict[int, float] = {}
     for score, row in zip(scores.tolist(), rows.tolist(), strict=True):
         if row >= 0:
-            best.setdefault(int(owners[row]), score)
+            best.setdefault(int(owners[row]), round(score, DECIMALS))
     return sorted(best.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _enough(found: list[tuple[int, float]], k: int, last: float) -> bool:
     """Whether nothing beyond the last vector seen can stand among the first `k`."""
-    return len(found) >= k and found[k - 1][1] > last
+    return len(found) >= k and found[k - 1][1] > round(last, DECIMALS)

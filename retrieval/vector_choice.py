@@ -49,4 +49,4 @@ def _room(settings: Auto) -> tuple[int | None, str]:
 
 
 def _told(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"

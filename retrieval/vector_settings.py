@@ -73,7 +73,7 @@ class Hnsw(_Kind):
     kind: Literal["hnsw"] = "hnsw"
     codes: Codes = "float32"
     neighbours: Annotated[int, Field(ge=2, le=256)] = 32
-    ef_build: Count = 200
+    ef_build: Count = 100
     ef_search: Count = 128
     threads: Count = 1
 

@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 BLOCK = 16_384
 """Vectors that are added at a time: 25 MB at 384 dimensions."""
 
-SAMPLE = 64
-"""Vectors of the sample for each list that is learnt from it."""
+SAMPLE = 40
+"""Vectors of the sample for each list that is learnt from it; faiss asks for 39."""
+
+ROUNDS = 10
+"""Of k-means. With 25, as faiss has it, pieces took three times as long and found 0.989 of the ten nearest among 80
+candidates instead of 0.986."""
 
 LEAST = 256
 """Fewer vectors than this cannot be learnt from."""
@@ -68,11 +72,14 @@ class VectorIndex:
         faiss = _faiss()
         choice = choose(settings or Auto(), *vectors.shape)
         index = _empty(choice.settings, vectors.shape[1])
-        faiss.omp_set_num_threads(_cores())
+        # Learning is many short steps, at whose ends threads wait for each other: on busy cores two take six times as
+        # long as one.
+        faiss.omp_set_num_threads(1)
         if not index.is_trained:
             _learn(index, vectors, choice.settings)
         # The graph depends on the order in which the vectors come.
         faiss.omp_set_num_threads(choice.settings.threads if isinstance(choice.settings, Hnsw) else _cores())
+        _reserve(index, len(vectors))
         for start in range(0, len(vectors), BLOCK):
             index.add(_block(vectors[start:start + BLOCK]))
             if advance is not None:
@@ -173,8 +180,11 @@ def _empty(settings: Decided, dimension: int) -> Any:
         return _taught(faiss.IndexIVFFlat(centres, dimension, lists, metric) if settings.codes == "float32" else
                        faiss.IndexIVFScalarQuantizer(centres, dimension, lists, _quantised(settings.codes), metric))
     index = _taught(faiss.IndexIVFPQ(centres, dimension, lists, settings.pieces, 8, metric))
+    index.pq.cp.niter = ROUNDS
     index.pq.cp.min_points_per_centroid = 1
-    return index if settings.refine is None else faiss.IndexRefine(index, _compared(settings.refine, dimension))
+    if settings.refine == "float32":
+        return faiss.IndexRefineFlat(index)
+    return faiss.IndexRefine(index, _compared(settings.refine, dimension)) if settings.refine else index
 
 
 def _compared(codes: Codes, dimension: int) -> Any:
@@ -182,6 +192,15 @@ def _compared(codes: Codes, dimension: int) -> Any:
     if codes == "float32":
         return faiss.IndexFlatIP(dimension)
     return faiss.IndexScalarQuantizer(dimension, _quantised(codes), faiss.METRIC_INNER_PRODUCT)
+
+
+def _reserve(index: Any, count: int) -> None:
+    """Room for that many vectors at once: what grows by doubling takes three times its size while it grows."""
+    faiss = _faiss()
+    stored = faiss.downcast_index(index.storage) if hasattr(index, "storage") else index
+    if hasattr(stored, "codes"):
+        stored.codes.resize(count * stored.code_size)
+        stored.codes.resize(0)
 
 
 def _quantised(codes: Codes) -> int:
@@ -194,6 +213,7 @@ def _taught(lists: Any) -> Any:
     """The lists, to be learnt by k-means on the sphere."""
     lists.cp.spherical = True
     lists.cp.seed = SEED
+    lists.cp.niter = ROUNDS
     lists.cp.min_points_per_centroid = 1  # faiss warns on stderr below
     lists.cp.max_points_per_centroid = SAMPLE
     return lists
@@ -206,7 +226,7 @@ def _learn(index: Any, vectors: Matrix, settings: Decided) -> None:
     if not len(vectors):
         return
     lists = settings.lists or 0 if isinstance(settings, Ivf | IvfPq) else 0
-    number = min(SAMPLE * max(lists, LEAST), len(vectors))
+    number = min(max(SAMPLE * lists, LEAST * LEAST), len(vectors))
     rows = np.sort(np.random.default_rng(SEED).choice(len(vectors), number, replace=False))
     # Again and again, where there are fewer than the 256 from which pieces can be learnt.
     index.train(np.resize(_block(vectors[rows]), (max(number, LEAST), vectors.shape[1])))

@@ -1,84 +1,168 @@
-"""Flat and graph search: what is found, and that the choice between them is stated."""
-from __future__ import annotations
-
-from pathlib import Path
-from typing import TYPE_CHECKING
-
+"""Every kind of vector index: what it finds, under a mask too, out of its file, and twice the same."""
 import numpy as np
 import pytest
 
-from documents.errors import IndexFolderError
-from retrieval import vectors
+from documents.errors import IndexFolderError, ModelError
 from retrieval.dense import nearest_chunks
+from retrieval.vector_settings import Flat, Hnsw, Ivf, IvfPq
 from retrieval.vectors import VectorIndex
 
-if TYPE_CHECKING:
-    from retrieval.embedder import Matrix
+DIMENSION = 32
+
+# The least share of the ten nearest that each finds among 4,000 vectors in 60 clusters.
+KINDS = [(Flat(), 1.0), (Flat(codes="float16"), 0.99), (Flat(codes="sq8"), 0.95),
+         (Hnsw(ef_build=40, ef_search=40), 0.97), (Hnsw(codes="sq8", ef_build=40, ef_search=40), 0.94),
+         (Ivf(), 0.97), (Ivf(codes="sq8"), 0.95), (IvfPq(pieces=4), 0.9), (IvfPq(pieces=4, refine="float32"), 0.9),
+         (IvfPq(pieces=8, refine=None), 0.4)]
+NAMES = [f"{one.kind}-{getattr(one, 'codes', None) or getattr(one, 'refine', '')}" for one, _ in KINDS]
 
 
-def unit(rows: int, seed: int = 0, dimension: int = 32) -> Matrix:
-    drawn = np.random.default_rng(seed).standard_normal((rows, dimension)).astype(np.float32)
-    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+def clustered(rows, seed):
+    centres = np.random.default_rng(0).standard_normal((60, DIMENSION))
+    rng = np.random.default_rng(seed)
+    drawn = centres[rng.integers(0, 60, rows)] + 0.7 * rng.standard_normal((rows, DIMENSION))
+    return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_flat_scores_are_inner_products_best_first() -> None:
+STORED, QUERIES = clustered(4_000, 1), clustered(50, 2)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Each kind, built once, and its file."""
+    made = {}
+
+    def build(settings):
+        if settings not in made:
+            index = VectorIndex.build(STORED, settings)
+            index.write(path := tmp_path_factory.mktemp("vectors") / "index")
+            made[settings] = index, path
+        return made[settings]
+    return build
+
+
+def truth(among=None, k=10):
+    products = QUERIES @ STORED.T
+    if among is not None:
+        products[:, ~among] = -2
+    return np.argsort(-products, axis=1, kind="stable")[:, :k]
+
+
+def shared(found, expected):
+    return np.mean([len(set(one) & set(other)) / len(other)
+                    for one, other in zip(found.tolist(), expected.tolist(), strict=True)])
+
+
+@pytest.mark.parametrize(("settings", "least"), KINDS, ids=NAMES)
+def test_a_kind_finds_nearly_what_comparing_all_finds(built, settings, least):
+    index, _ = built(settings)
+    scores, rows = index.search(QUERIES, 10)
+    assert (len(index), index.dimension) == (4_000, DIMENSION)
+    assert shared(rows, truth()) >= least
+    assert (np.diff(scores, axis=1) <= 0).all()
+    if settings.kind != "ivf_pq" or settings.refine:
+        np.testing.assert_allclose(scores, np.einsum("qd,qkd->qk", QUERIES, STORED[rows]), atol=0.02)
+
+
+@pytest.mark.parametrize(("settings", "least"), KINDS, ids=NAMES)
+@pytest.mark.parametrize("share", [0.7, 0.2, 0.01])
+def test_a_mask_decides_before_the_search(built, settings, least, share):
+    index, _ = built(settings)
+    among = np.random.default_rng(3).random(4_000) < share
+    rows = index.search(QUERIES, 10, among)[1]
+    assert among[rows].all()
+    assert shared(rows, truth(among)) >= least
+
+
+@pytest.mark.parametrize(("settings", "least"), KINDS, ids=NAMES)
+def test_a_mask_of_one_cluster_is_found_from_far_away(built, settings, least):
+    index, _ = built(settings)
+    among = STORED @ STORED[0] > 0.6
+    assert 20 < among.sum() < 300
+    rows = index.search(QUERIES, 10, among)[1]
+    assert among[rows].all()
+    assert shared(rows, truth(among)) >= min(least, 0.9)
+
+
+@pytest.mark.parametrize("settings", [one for one, _ in KINDS], ids=NAMES)
+def test_a_mapped_file_gives_the_same_results(built, settings):
+    index, path = built(settings)
+    mapped = VectorIndex.read(path, index.settings)
+    among = np.arange(4_000) % 3 > 0
+    for mask in (None, among):
+        for one, other in zip(index.search(QUERIES, 10, mask), mapped.search(QUERIES, 10, mask), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert path.stat().st_size == pytest.approx(index.settings.size(4_000, DIMENSION), rel=0.03)
+
+
+@pytest.mark.parametrize("settings", [one for one, _ in KINDS], ids=NAMES)
+def test_building_twice_gives_the_same_bytes(built, settings, tmp_path):
+    np.save(tmp_path / "stored.npy", STORED)
+    mapped = np.load(tmp_path / "stored.npy", mmap_mode="r")
+    VectorIndex.build(mapped, settings).write(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == built(settings)[1].read_bytes()
+
+
+@pytest.mark.parametrize("settings", [one for one, _ in KINDS], ids=NAMES)
+def test_every_vector_is_found_where_all_are_asked_for(built, settings):
+    index, _ = built(settings)
+    rows = index.search(QUERIES[:1], 4_010)[1][0]
+    assert sorted(rows[:4_000]) == list(range(4_000))
+    assert (rows[4_000:] == -1).all()
+
+
+@pytest.mark.parametrize("settings", [one for one, _ in KINDS], ids=NAMES)
+@pytest.mark.parametrize("count", [0, 1, 20])
+def test_few_vectors_are_indexed_too(settings, count, tmp_path, capfd):
+    index = VectorIndex.build(STORED[:count], settings)
+    index.write(tmp_path / "few")
+    rows = VectorIndex.read(tmp_path / "few", index.settings).search(QUERIES[:2], 25)[1]
+    assert [sorted(row[row >= 0]) for row in rows] == [list(range(count))] * 2
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("settings", [one for one, _ in KINDS], ids=NAMES)
+def test_a_query_that_is_no_number_finds_nothing(built, settings):
+    index, _ = built(settings)
+    queries = QUERIES[:2].copy()
+    queries[0, 0] = np.nan
+    rows = index.search(queries, 3)[1]
+    assert (rows[0] == -1).all()
+    assert (rows[1] >= 0).all()
+    assert nearest_chunks(index, np.arange(4_000), queries, 3)[0] == []
+
+
+def test_no_query_no_k_and_an_empty_mask_find_nothing(built):
+    index, _ = built(Flat())
+    assert index.search(QUERIES[:0], 3)[1].shape == (0, 3)
+    assert index.search(QUERIES, 0)[1].shape == (50, 0)
+    assert (index.search(QUERIES, 3, np.zeros(4_000, bool))[1] == -1).all()
+
+
+def test_a_vector_that_is_no_number_is_refused():
+    with pytest.raises(ModelError, match="not finite"):
+        VectorIndex.build(np.array([[1, np.nan]], np.float32), Flat())
+
+
+def test_building_tells_how_many_vectors_were_added(monkeypatch):
+    monkeypatch.setattr("retrieval.vectors.BLOCK", 2_500)
+    told = []
+    index = VectorIndex.build(STORED, Flat(), told.append)
+    assert (told, len(index)) == ([2_500, 1_500], 4_000)
+
+
+def test_scores_are_inner_products_best_first():
     index = VectorIndex.build(np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32))
     scores, rows = index.search(np.array([[1, 0]], np.float32), 3)
     np.testing.assert_allclose(scores, [[1, 0.6, 0]], atol=1e-6)
     assert rows.tolist() == [[0, 2, 1]]
 
 
-def test_the_graph_finds_nearly_what_comparing_all_finds(tmp_path: Path) -> None:
-    stored, queries = unit(5_000), unit(100, seed=1)
-    graph = VectorIndex.build(stored, "hnsw")
-    graph.write(tmp_path / "graph")
-    graph = VectorIndex.read(tmp_path / "graph", "hnsw")
-    exact = VectorIndex.build(stored, "flat").search(queries, 10)[1]
-    near = graph.search(queries, 10)[1]
-    shared = [len(set(one) & set(other)) / 10 for one, other in zip(exact.tolist(), near.tolist(), strict=True)]
-    assert np.mean(shared) > 0.95
-    assert graph.search(queries[:1], 3_000)[1].min() >= 0
-
-
-def test_building_the_graph_twice_gives_the_same_bytes(tmp_path: Path) -> None:
-    for name in "ab":
-        VectorIndex.build(unit(2_000), "hnsw").write(tmp_path / name)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
-def test_the_number_of_vectors_decides_and_the_choice_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "FLAT_LIMIT", 100)
-    small, large = VectorIndex.build(unit(100)), VectorIndex.build(unit(101))
-    assert (small.kind, large.kind) == ("flat", "hnsw")
-    assert small.describe().startswith("flat: all 100 vectors are compared")
-    assert large.describe().startswith("hnsw: 101 vectors in a graph")
-    assert small.describe().endswith("(exact; chosen up to 100 vectors)")
-    assert large.describe().endswith("(approximate; chosen above 100 vectors)")
-    assert VectorIndex.build(unit(101), "flat").describe() == "flat: all 101 vectors are compared (exact; as set)"
-    assert VectorIndex.build(unit(9), "hnsw").describe().endswith("(approximate; as set)")
-
-
-def test_a_file_that_is_no_index_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_index_or_of_another_kind_is_named(built, tmp_path):
     (tmp_path / "bad").write_bytes(b"no index")
-    with pytest.raises(IndexFolderError, match="bad"):
-        VectorIndex.read(tmp_path / "bad", "flat")
-
-
-def test_a_chunk_counts_once_with_its_best_window_and_k_chunks_are_found() -> None:
-    # Chunk 0 has fifty windows nearer than any other chunk's only one.
-    angles = np.concatenate([np.linspace(0, 0.3, 50), [0.5, 0.9, 0.7]])
-    index = VectorIndex.build(np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32))
-    owners = np.array([0] * 50 + [1, 2, 3])
-    query = np.array([[1, 0]], np.float32)
-    (three,) = nearest_chunks(index, owners, query, 3)
-    assert [row for row, _ in three] == [0, 1, 3]
-    np.testing.assert_allclose([score for _, score in three], np.cos([0, 0.5, 0.7]), atol=1e-6)
-    (all_there_are,) = nearest_chunks(index, owners, query, 100)
-    assert [row for row, _ in all_there_are] == [0, 1, 3, 2]
-    assert nearest_chunks(index, owners, query, 0) == [[]]
-
-
-def test_equal_scores_are_ordered_by_row() -> None:
-    index = VectorIndex.build(np.array([[0, 1], [1, 0], [1, 0], [1, 0]], np.float32))
-    (found,) = nearest_chunks(index, np.arange(4), np.array([[1, 0]], np.float32), 4)
-    assert [row for row, _ in found] == [1, 2, 3, 0]
+    (tmp_path / "cut").write_bytes(built(Flat())[1].read_bytes()[:5_000])
+    for name in ("bad", "cut"):
+        with pytest.raises(IndexFolderError, match=rf"{name} cannot be read by faiss .*: build the index anew$"):
+            VectorIndex.read(tmp_path / name, Flat())
+    with pytest.raises(IndexFolderError, match="no index of kind hnsw: build the index anew"):
+        VectorIndex.read(built(Flat())[1], Hnsw())
