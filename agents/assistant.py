@@ -66,8 +66,6 @@ class Assistant:
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = How(settings.retriever, settings.where, lambda: aids or Aids())
         self.searcher = Searcher(Whole(index, how), settings.k)
-        if settings.reasoning == SEARCH_ONLY:
-            raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
         self._reasoning = reasoning(settings.reasoning)
         self._retrieval = retrieval(settings.retrieval)
         self._live: dict[str, Playback] = {}
@@ -84,6 +82,8 @@ class Assistant:
         Raises:
             UserError: the index or model cannot be opened, or a strategy is unknown.
         """
+        if settings.reasoning == SEARCH_ONLY:
+            raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
         # Files are read here, once, and in a thread: a server's event loop must not wait for them.
         index = await asyncio.to_thread(Index.open, settings.index)
         await asyncio.to_thread(prompts_hash)

@@ -1,0 +1,109 @@
+"""`ragbed evaluate-retrieval`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.commands.options import AsJson
+
+if TYPE_CHECKING:
+    from experiments.settings import RunSettings
+    from experiments.settings.targets import Part
+
+DEFAULTS = ("bm25", "dense", "fused")
+
+Target = Annotated[str | None, typer.Argument(metavar="BENCHMARK", help=(
+    "Any that says what is gold, see `ragbed list benchmarks`; or a YAML file of a run with reasoning: search_only."))]
+Files = Annotated[str | None, typer.Argument(metavar="PATH", help="Its folder or file, or hub:OWNER/NAME.")]
+Retrievers = Annotated[list[str] | None, typer.Option("--retriever", help=(
+    "A kind, see `ragbed list retrievers`, or settings, as in '{kind: reranked, of: fused}'; may be given again. By "
+    "default bm25, dense and fused."))]
+Chunkers = Annotated[list[str] | None, typer.Option("--chunker", help=(
+    "Cut the documents anew: a kind, or settings, as in '{kind: fixed, size: 800}'; given again, each is tried."))]
+Embedders = Annotated[list[str] | None, typer.Option("--embedder", help="A model, or settings; given again, each is "
+                                                                        "tried.")]
+Others = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=(
+    "Any other setting, as in --set benchmark.chunker=sentences; may be given again."))]
+Foreign = Annotated[list[Path] | None, typer.Option("--run", metavar="FILE", help=(
+    "Another program's TREC run, `.gz` or plain, to be scored and tested beside; may be given again."))]
+Qrels = Annotated[Path | None, typer.Option("--qrels", metavar="FILE", help=(
+    "Judgements to score --run by, in the place of a benchmark: nothing is searched then."))]
+
+
+def evaluate_retrieval(
+        benchmark: Target = None, path: Files = None, retriever: Retrievers = None, chunker: Chunkers = None,
+        embedder: Embedders = None,
+        k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many are found for each question.")] = 100,
+        split: Annotated[str | None, typer.Option(help="Of a benchmark that has several, such as test.")] = None,
+        limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")] = None,
+        sample: Annotated[int | None, typer.Option(min=1, help="So many questions, drawn by --seed.")] = None,
+        seed: Annotated[int | None, typer.Option(help="Of --sample.")] = None,
+        runs: Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Write a TREC run for each row.")
+                        ] = None,
+        run: Foreign = None, qrels: Qrels = None, set: Others = None,
+        name: Annotated[str | None, typer.Option(help="Of the run; by default BENCHMARK-retrieval.")] = None,
+        out: Annotated[Path | None, typer.Option(help="Folder of runs; by default `runs`.")] = None,
+        fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
+        json: AsJson = False) -> None:
+    """Evaluate retrieval alone: what retrievers find for a benchmark's questions, without a model.
+
+    It is a run with the reasoning strategy search_only: the same command continues it, and `ragbed compare`, `report`,
+    `show`, `effects`, `verify` and `export` read it. Chunkers, embedders and retrievers are tried in every combination.
+    """
+    from documents.errors import SettingsError
+    from experiments.settings.targets import Part
+    from experiments.terminal.evaluate_retrieval import evaluate_retrieval, score_runs
+
+    if qrels is not None:
+        if benchmark is not None or not run:
+            raise SettingsError("--qrels scores TREC runs without searching; give --run FILE, and no BENCHMARK")
+        score_runs(qrels, run, json)
+        return
+    if benchmark is None:
+        raise SettingsError("name a benchmark and its files, as in `ragbed evaluate-retrieval beir FOLDER`, or score "
+                            "TREC runs with --qrels and --run")
+    given: dict[str, Any] = {"retriever": retriever, "chunkers": chunker, "embedders": embedder, "set": set,
+                             "name": name, "out": out}
+    settings = _settings(benchmark, path, {key: value for key, value in given.items() if value}, k, split,
+                         Part(limit, sample, seed))
+    evaluate_retrieval(settings, run or (), runs, fresh, json)
+
+
+def _settings(target: str, path: str | None, given: dict[str, Any], k: int, split: str | None,
+              part: Part) -> RunSettings:
+    """The run of a file, or of a benchmark by its kind."""
+    from documents.errors import SettingsError
+    from experiments.benchmarks import BENCHMARKS
+    from experiments.benchmarks.files import local
+    from experiments.settings.targets import runs_of_target
+
+    if target in BENCHMARKS and not local(target).is_file():
+        given = {"name": f"{target}-retrieval{part.name}", **given, "reasoning": ["search_only"],
+                 "retriever": [_retriever(text, k) for text in given.get("retriever") or DEFAULTS],
+                 **{key: [_value(text, key) for text in given[key]] for key in ("chunkers", "embedders")
+                    if key in given},
+                 "set": [*given.get("set", ()), *([f"benchmark.split={split}"] if split else ())]}
+    elif split:
+        raise SettingsError(f"--split goes with a benchmark's name; {target} says itself what is run")
+    first, *others = runs_of_target(target, path, given, part)
+    if others:
+        raise SettingsError(f"{target} is {len(others) + 1} runs; give one benchmark")
+    if not first.only_searches:
+        raise SettingsError(f"{target} asks a model; set reasoning: search_only, or use `ragbed run`")
+    return first
+
+
+def _retriever(text: str, k: int) -> Any:
+    """The settings of one, which are searched over all that there is."""
+    value = _value(text, "retriever")
+    value = {"kind": value} if isinstance(value, str) else value
+    return {"k": k, "over": "all", **value} if isinstance(value, dict) else value
+
+
+def _value(text: str, key: str) -> Any:
+    """A name, or settings in YAML."""
+    from experiments.settings.file import read_value
+
+    return read_value(text, f"--{key.removesuffix('s')} {text!r}")

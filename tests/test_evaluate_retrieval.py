@@ -1,0 +1,139 @@
+"""`ragbed evaluate-retrieval`: a run without a model, its table, TREC runs out and in, and what it refuses."""
+import json
+from pathlib import Path
+
+import ir_measures
+import pytest
+from ir_measures import AP, RR, R, nDCG
+
+from experiments.question import Gold, Question
+from experiments.settings.file import check_settings
+from experiments.settings.searching import searching_scheme
+
+DATA = Path(__file__).parent / "data"
+BEIR = str(DATA / "beir")
+MEASURES = {nDCG @ 10: "ndcg@10", R @ 10: "recall@10", R @ 100: "recall@100", RR: "mrr", AP: "map"}
+
+
+@pytest.fixture
+def evaluate(ragbed, tmp_path):
+    """The JSON of an evaluation, in a folder of the test's own."""
+    def run(*words):
+        status, out, err = ragbed("evaluate-retrieval", *words, "--out", tmp_path / "runs", "--json")
+        assert status == 0, err
+        return json.loads(out)
+    return run
+
+
+def test_figures_are_those_of_ir_measures_over_the_runs_that_are_written(evaluate, tmp_path):
+    made = evaluate("beir", BEIR, "--retriever", "bm25", "--retriever", "{kind: fused, name: both}", "-k", 4,
+                    "--runs", tmp_path / "trec")
+    assert [Path(file).name for file in made["runs"]] == ["bm25@4.run", "both.run"]
+    qrels = {
+        "1": {"4983": 1, "33370": 1}, "2": {"7912": 1}}
+    for line, file in zip(made["lines"], made["runs"], strict=True):
+        found = ir_measures.calc_aggregate(list(MEASURES), qrels, list(ir_measures.read_trec_run(file)))
+        for measure, name in MEASURES.items():
+            assert line["metrics"][name]["mean"] == pytest.approx(found[measure])
+        assert line["searching"]["chunks"] == 5
+        assert line["searching"]["rate"] > 0
+    assert [one["metric"] for one in made["comparisons"]] == ["ndcg@10"]
+
+
+def test_it_is_a_run_that_other_commands_read_and_that_goes_on(evaluate, ragbed, tmp_path):
+    first = evaluate("beir", BEIR, "--retriever", "bm25", "--retriever", "dense")
+    run = tmp_path / "runs" / "beir-retrieval"
+    assert first["run"] == str(run)
+    for command in ("compare", "verify", "report"):
+        status, _, err = ragbed(command, run)
+        assert status == 0, err
+    assert "searched" in ragbed("show", run, "1")[1]
+    assert ragbed("export", run, tmp_path / "out.csv")[0] == 0
+    again = evaluate("beir", BEIR, "--retriever", "bm25", "--retriever", "dense")
+    assert (again["results"], again["lines"][0]["metrics"]) == (first["results"], first["lines"][0]["metrics"])
+    assert ragbed("cassette", "export", run, "--out", tmp_path / "c.gz")[0] == 0
+    status, _, err = ragbed("run", "--replay", tmp_path / "c.gz", "--out", tmp_path / "replayed")
+    assert status == 0, err
+
+
+def test_another_programs_run_stands_beside_with_the_same_tests(evaluate, tmp_path):
+    other = tmp_path / "theirs.run"
+    other.write_text("1 Q0 5836 1 9 x\n1 Q0 33370 2 8 x\n77 Q0 4983 1 1 x\n")
+    made = evaluate("beir", BEIR, "--retriever", "bm25", "--run", other)
+    assert [line["name"] for line in made["lines"]] == ["search_only", "theirs"]
+    theirs = made["lines"][1]["metrics"]
+    assert (theirs["recall@10"]["mean"], theirs["mrr"]["mean"]) == (0.25, 0.25)
+    (one,) = made["comparisons"]
+    assert (one["first"], one["second"], one["n"]) == ("search_only", "theirs", 2)
+    assert "theirs ranks nothing for 1 of 2 questions, which score 0 there." in made["notes"]
+    assert "1 queries of theirs are no questions here, and left out." in made["notes"]
+
+
+def test_runs_alone_are_scored_by_qrels(ragbed, tmp_path):
+    for name, line in (("a", "1 Q0 4983 1 1 x\n"), ("b", "1 Q0 5836 1 1 x\n2 Q0 7912 1 1 x\n")):
+        (tmp_path / f"{name}.run").write_text(line)
+    status, out, err = ragbed("evaluate-retrieval", "--qrels", DATA / "beir" / "qrels" / "test.tsv", "--run",
+                              tmp_path / "a.run", "--run", tmp_path / "b.run")
+    assert status == 0, err
+    for said in ("test.tsv: what was found", "a → b", "0.500"):
+        assert said in out
+
+
+def test_chunkers_and_retrievers_are_a_matrix(evaluate):
+    made = evaluate("chunking_eval", str(DATA / "chunking_eval"), "--retriever", "bm25", "--retriever", "dense",
+                    "--chunker", "{kind: fixed, size: 60}", "--chunker", "sentences", "-k", 5)
+    assert len(made["lines"]) == 4
+    by_chunks = {(line["searching"]["chunks"], round(line["searching"]["omega"], 6)) for line in made["lines"]}
+    assert len(by_chunks) == 2
+    for line in made["lines"]:
+        assert line["metrics"]["char_precision@5"]["mean"] <= line["searching"]["omega"]
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    ([], ["name a benchmark and its files"]),
+    (["beir"], ["beir: say where its files are"]),
+    (["beir", BEIR, "--retriever", "bm26"], ["bm26", "bm25"]),
+    (["beir", BEIR, "--retriever", "{kind: bm25"], ["--retriever '{kind: bm25'"]),
+    (["beir", BEIR, "--split", "dev"], ["qrels", "no dev.tsv"]),
+    (["--qrels", "q.tsv"], ["--qrels scores TREC runs without searching; give --run FILE, and no BENCHMARK"]),
+    (["beir", BEIR, "--qrels", "q.tsv", "--run", "r"], ["--qrels scores TREC runs without searching"]),
+    (["beir", BEIR, "--run", "nowhere.run"], ["nowhere.run: cannot be read: No such file"]),
+    (["beir", BEIR, "--run", "a/x.run", "--run", "b/x.run.gz"], ["--run: two files are called x"]),
+])
+def test_what_does_not_fit_is_one_line(ragbed, tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
+    ragbed.refuses("evaluate-retrieval", *words, says=says)
+
+
+@pytest.mark.parametrize(("changes", "complaint"), [
+    ({"reasoning": ["search_only", "direct"]}, "give it a run of its own"),
+    ({"reasoning": "search_only", "models": "openai:m"}, "search_only asks no model; leave models out"),
+    ({"reasoning": "search_only", "conditions": ["retrieved", "given"]}, "measures what a search finds"),
+    ({"reasoning": "search_only", "include": [{"models": "openai:m"}]}, "search_only asks no model"),
+    ({"models": "none"}, "none goes with reasoning: search_only alone"),
+])
+def test_searching_and_asking_do_not_mix(ragbed, tmp_path, changes, complaint):
+    given = {"name": "x", "benchmark": {"kind": "hotpotqa", "path": "p"}, **changes}
+    (tmp_path / "run.json").write_text(json.dumps(given))
+    ragbed.refuses("run", tmp_path / "run.json", says=[complaint])
+
+
+def test_a_model_that_is_named_is_asked_though_the_benchmark_only_searches():
+    given = {"name": "x", "benchmark": {"kind": "beir", "path": "p"}}
+    assert check_settings(given, "x").only_searches
+    assert check_settings({**given, "models": "openai:m"}, "x").reasoning == ["direct"]
+    given["benchmark"]["kind"] = "hotpotqa"
+    searched = check_settings({**given, "reasoning": "search_only"}, "x")
+    assert (searched.models, searched.conditions, searched.judge.name) == (["none"], ["retrieved"], "lexical")
+
+
+def test_characters_are_measured_where_gold_is_spans_and_no_chunks():
+    span = Gold("d", format="plain", start=0, end=4)
+    for gold, first in ((span, "char_recall@5"), (Gold("d"), "ndcg@10"),
+                        (Gold("d", "c", "plain", 0, 4), "ndcg@10")):
+        assert searching_scheme([Question("q", "?", (), True, gold=(gold,))], ()).columns[0] == first
+
+
+def test_ask_refuses_a_strategy_that_gives_no_answer(ragbed):
+    ragbed.refuses("ask", "Why?", "--index", "nowhere", "--reasoning", "search_only",
+                   says=["search_only gives no answer"])
