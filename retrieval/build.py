@@ -20,9 +20,9 @@ from retrieval.building.run import BuildReport, Job, run
 from retrieval.building.staging import Staging
 from retrieval.cache import CachedEmbedder
 from retrieval.embedder import Embedder
+from retrieval.embedders.opening import open_embedder
 from retrieval.folder import alone, settled
 from retrieval.metadata import Metadata, check_sources
-from retrieval.sentence import SentenceEmbedder
 from retrieval.settings import IndexSettings
 
 if TYPE_CHECKING:
@@ -180,6 +180,6 @@ def _of_plan(plan: Sequence[Work], job: Job, progress: Progress, estimated: Esti
 
 def _opener(settings: IndexSettings, embedder: Embedder | None) -> Callable[[], Embedder]:
     if embedder is None:
-        return lambda: SentenceEmbedder.named(settings.embedder)
+        return lambda: open_embedder(settings.embedder)
     given = embedder
     return lambda: given

@@ -12,6 +12,7 @@ from documents.types import Chunk, Document, digest
 from retrieval.cache import CachedEmbedder
 from retrieval.dense import nearest_chunks
 from retrieval.embedder import Embedder
+from retrieval.embedders.opening import open_embedder
 from retrieval.folder import settled
 from retrieval.manifest import (
     CHUNKS,
@@ -24,7 +25,6 @@ from retrieval.manifest import (
     read_manifest,
 )
 from retrieval.retrievers.dense import DenseRetriever
-from retrieval.sentence import SentenceEmbedder
 from retrieval.tables import ChunkTable, DocumentTable
 from retrieval.titles import plain_header
 from retrieval.types import Hit, Value
@@ -118,7 +118,7 @@ class Index:
         """
         with self._lock:
             if self._searching is None:
-                embedder = SentenceEmbedder.named(self.manifest.embedder.name)
+                embedder = open_embedder(self.manifest.embedder.choice or self.manifest.embedder.name)
                 check_embedder(self.manifest, embedder, self.folder)
                 self._searching = CachedEmbedder(embedder)
             return self._searching

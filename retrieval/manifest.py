@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from documents.errors import IndexFolderError
 from retrieval.embedder import Embedder
+from retrieval.embedders import EmbedderSettings
 from retrieval.files import sha256_of, unchanged_sha256
 from retrieval.metadata import FieldType
 from retrieval.settings import IndexSettings
@@ -31,12 +32,19 @@ class Closed(BaseModel):
 
 
 class EmbedderEntry(Closed):
-    """The embedder that made the vectors. `window` is in tokens."""
+    """The embedder that made the vectors.
+
+    Attributes:
+        window: in tokens.
+        choice: the settings that open it, with the prefixes that they stand for; None where it was none of ragbed's, or
+            an older ragbed built the index, and the name alone opens it.
+    """
 
     name: str
     identity: str
     dimension: int
     window: int
+    choice: EmbedderSettings | None = None
 
 
 class SourceEntry(Closed):

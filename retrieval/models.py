@@ -62,26 +62,49 @@ def _hub_name(name: str) -> str:
     return name if "/" in name else f"sentence-transformers/{name}"
 
 
-def _folder(name: str) -> Path | None:
+def find_static(name: str) -> ModelFolder:
+    """The static model of that name, looked for where `find_model` looks: its folder, or the module's within it.
+
+    Raises:
+        ModelError: the model is nowhere.
+    """
+    for place in (*_places(name), _snapshot(name)):
+        for path in (place, place / "0_StaticEmbedding") if place else ():
+            if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():
+                hashes = [remembered_sha256(path / file) for file in (WEIGHTS, "tokenizer.json")]
+                return ModelFolder(name, path, f"{hashes[0][:32]}-{digest(*hashes)[:8]}")
+    raise ModelError(f"static model {name} was not found: make one with `ragbed models distil MODEL --out {name}`, or "
+                     f"run: hf download {name}")
+
+
+def _places(name: str) -> list[Path]:
     models, short = os.environ.get("RAGBED_MODELS"), name.rsplit("/", 1)[-1]
     places = [Path(name).expanduser(), cache_dir() / "models" / short.lower()]  # the latter: `ragbed models pull`
     if models:
         places[1:1] = [Path(models).expanduser() / name, Path(models).expanduser() / short]
-    found = next((place for place in places if (place / "config.json").is_file()), None)
+    return places
+
+
+def _folder(name: str) -> Path | None:
+    found = next((place for place in _places(name) if (place / "config.json").is_file()), None)
     if found and not (found / WEIGHTS).is_file():
         raise ModelError(f"{found} holds no {WEIGHTS}: only models saved as one safetensors file are read")
     return found
 
 
 def _cached(name: str) -> Path | None:
+    path = _snapshot(name)
+    return path if path and (path / WEIGHTS).is_file() and (path / "config.json").is_file() else None
+
+
+def _snapshot(name: str) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
-        path = Path(snapshot_download(_hub_name(name), local_files_only=True))
+        return Path(snapshot_download(_hub_name(name), local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError):
         return None
-    return path if (path / WEIGHTS).is_file() and (path / "config.json").is_file() else None
 
 
 def _packaged(name: str) -> Path | None:
@@ -101,9 +124,9 @@ def _packaged(name: str) -> Path | None:
 
 def _identity(path: Path) -> str:
     weights = {str(file.relative_to(path)): remembered_sha256(file) for file in path.rglob("*.safetensors")}
-    prompts = _settings(path / "config_sentence_transformers.json").get("prompts") or {}
+    prompts = model_settings(path / "config_sentence_transformers.json").get("prompts") or {}
     used = {name: text for name, text in prompts.items() if text}
-    sizes = _settings(path / "sentence_bert_config.json")
+    sizes = model_settings(path / "sentence_bert_config.json")
     tokens = {name: remembered_sha256(path / name) for name in TOKENIZER if (path / name).is_file()}
     rest = [_modules(path), used, weights, sizes.get("max_seq_length"), sizes.get("do_lower_case") or False, tokens]
     return f"{weights[WEIGHTS][:32]}-{digest(json.dumps(rest, sort_keys=True))[:8]}"
@@ -114,8 +137,9 @@ def _modules(path: Path) -> list[Any]:
     file = path / "modules.json"
     modules = json.loads(file.read_bytes()) if file.is_file() else [{"type": "Pooling", "path": "1_Pooling"}]
     return [[str(module.get("type")).rsplit(".", 1)[-1],
-             _settings(path / module["path"] / "config.json") if module.get("path") else {}] for module in modules]
+             model_settings(path / module["path"] / "config.json") if module.get("path") else {}] for module in modules]
 
 
-def _settings(path: Path) -> dict[str, Any]:
+def model_settings(path: Path) -> dict[str, Any]:
+    """The content of one of a model's JSON files; empty where it has none."""
     return dict(json.loads(path.read_bytes())) if path.is_file() else {}

@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from documents.chunkers import ChunkerSettings, Sections
 from documents.types import Format
-from retrieval.models import MINILM
+from retrieval.embedders import EmbedderSettings, Sentence
 from retrieval.vector_settings import Auto, VectorSettings
 
 
@@ -13,7 +13,7 @@ class IndexSettings(BaseModel):
     """What an index is made with; stored in its manifest.
 
     Attributes:
-        embedder: a folder, or the hub's name of a sentence-transformers model.
+        embedder: its settings, or the name that stands for them, such as that of a sentence-transformers model.
         formats: the renderings whose chunks are indexed.
         vectors: how vectors are searched: a kind or its settings; `auto` goes by their number and the memory.
         titled: whether the file's name and the document's title are embedded in front of each chunk (they
@@ -22,7 +22,7 @@ class IndexSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    embedder: str = MINILM
+    embedder: EmbedderSettings = Sentence()
     chunker: ChunkerSettings = Sections(target=800, largest=1_000)
     formats: tuple[Format, ...] = Field(("plain",), min_length=1)
     vectors: VectorSettings = Auto()

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from documents.errors import ModelError
+from retrieval.embedders.opening import open_embedder
+from retrieval.embedders.sentence import SentenceEmbedder
 from retrieval.models import MINILM_SHA256, WEIGHTS, find_model
-from retrieval.sentence import SentenceEmbedder
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def minilm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentenceEmbedde
         patch.setenv("RAGBED_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("RAGBED_MODELS", raising=False)
         patch.setattr(socket.socket, "connect", _refuse)
-        embedder = SentenceEmbedder.named("all-MiniLM-L6-v2")
+        embedder = open_embedder("all-MiniLM-L6-v2")
         embedder.embed_queries(["warm"])
         yield embedder
 
@@ -55,7 +56,7 @@ def test_windows_cover_the_text_and_fit_the_model(minilm: SentenceEmbedder, text
     header = "Annual report 2022\n"
     (spans,) = minilm.windows([text], header)
     assert "".join(text[start:end] for start, end in spans) == text
-    tokens = minilm._model.tokenizer([header + text[start:end] for start, end in spans])["input_ids"]
+    tokens = minilm._engine.model.tokenizer([header + text[start:end] for start, end in spans])["input_ids"]
     assert max(map(len, tokens)) <= minilm.window == 256
 
 
@@ -109,7 +110,7 @@ def test_declared_prompts_are_put_in_front_and_change_the_identity(minilm: Sente
     copy = tmp_path / "prompted"
     shutil.copytree(minilm.folder.path, copy)
     (copy / "config_sentence_transformers.json").write_text('{"prompts": {"query": "query: ", "passage": ""}}')
-    prompted = SentenceEmbedder.named(str(copy))
+    prompted = open_embedder(str(copy))
     assert prompted.identity != minilm.identity
     np.testing.assert_allclose(prompted.embed_queries(["rain"]), minilm.embed_queries(["query: rain"]), atol=1e-5)
     np.testing.assert_allclose(prompted.embed_passages(["rain"]), minilm.embed_passages(["rain"]), atol=1e-5)
@@ -132,7 +133,7 @@ def test_a_damaged_model_is_one_line(tmp_path: Path, minilm: SentenceEmbedder) -
     shutil.copytree(minilm.folder.path, copy)
     (copy / WEIGHTS).write_bytes(b"no weights")
     with pytest.raises(ModelError, match="cannot be loaded"):
-        SentenceEmbedder.named(str(copy)).embed_queries(["rain"])
+        open_embedder(str(copy)).embed_queries(["rain"])
 
 
 def test_torch_and_faiss_work_in_one_process(minilm: SentenceEmbedder) -> None:

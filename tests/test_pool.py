@@ -10,10 +10,10 @@ import pytest
 from documents.types import Chunk
 from experiments.settings.file import read_settings
 from retrieval.cache import CachedEmbedder
+from retrieval.embedders.opening import open_embedder
 from retrieval.pool import Pool, Within
 from retrieval.retrievers import Dense
 from retrieval.scoped import How, Scoped
-from retrieval.sentence import SentenceEmbedder
 
 DATA = Path(__file__).parent / "data"
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef.",
@@ -29,7 +29,7 @@ CHUNKS = [chunk(f"c{at}", text) for at, text in enumerate(TEXTS)]
 
 @pytest.fixture(scope="module")
 def embedder(tmp_path_factory):
-    return CachedEmbedder(SentenceEmbedder.named("all-MiniLM-L6-v2"), tmp_path_factory.mktemp("vectors"))
+    return CachedEmbedder(open_embedder("all-MiniLM-L6-v2"), tmp_path_factory.mktemp("vectors"))
 
 
 def searched(pool, *asked, k):

@@ -9,9 +9,9 @@ from experiments.negatives.settings import MiningSettings
 from experiments.question import Benchmark
 from retrieval.building.progress import Progress
 from retrieval.cache import CachedEmbedder
+from retrieval.embedders.opening import open_embedder
 from retrieval.index import Index
 from retrieval.pool import Pool
-from retrieval.sentence import SentenceEmbedder
 from retrieval.types import Collection
 
 _SCOPE = "all"
@@ -60,7 +60,7 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
     if not chunks:
         raise BenchmarkError(f"{benchmark.name}: its questions bring no chunks to find negatives among; index its "
                              "documents and give --index DIR")
-    pool = Pool({_SCOPE: chunks}, CachedEmbedder(SentenceEmbedder.named(settings.embedder)), benchmark.documents)
+    pool = Pool({_SCOPE: chunks}, CachedEmbedder(open_embedder(settings.embedder)), benchmark.documents)
     pool.embed(progress)
     return Source(benchmark, pool.scope(_SCOPE), None)
 

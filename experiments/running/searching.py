@@ -16,12 +16,12 @@ from experiments.settings.finders import Finder, finder_named
 from experiments.settings.retrievers import RetrieverFactor
 from retrieval.build import Progress, build_index
 from retrieval.cache import CachedEmbedder
+from retrieval.embedders.opening import open_embedder
 from retrieval.folder import settled
 from retrieval.index import Index, content_of_index
 from retrieval.manifest import read_manifest
 from retrieval.pool import Pool, Within
 from retrieval.scoped import How, Scoped, Whole
-from retrieval.embedders.opening import open_embedder
 from retrieval.settings import IndexSettings
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from retrieval.cache import CachedEmbedder
 from retrieval.embedder import Embedder
+from retrieval.embedders.opening import choice_of
 from retrieval.manifest import EmbedderEntry, Manifest, check_embedder
 
 
@@ -56,4 +57,5 @@ class LazyEmbedder:
         if self._manifest is not None:
             return self._manifest.embedder
         used = self.opened
-        return EmbedderEntry(name=used.name, identity=used.identity, dimension=used.dimension, window=used.window)
+        return EmbedderEntry(name=used.name, identity=used.identity, dimension=used.dimension, window=used.window,
+                             choice=choice_of(used.inner))

@@ -1,0 +1,32 @@
+"""The engine of each backend, loaded once in a process."""
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+from retrieval.embedders.engines.base import Backend, Engine
+from retrieval.models import ModelFolder
+
+_LOADING = threading.Lock()
+
+
+def engine_of(folder: ModelFolder, backend: Backend) -> Engine:
+    """The engine of that backend for a model.
+
+    Raises:
+        MissingExtra: a package that the backend needs is not installed.
+        ModelError: the model cannot be loaded, or the backend does not give the vectors that PyTorch gives.
+    """
+    with _LOADING:
+        return _loaded(folder, backend)
+
+
+@cache
+def _loaded(folder: ModelFolder, backend: Backend) -> Engine:
+    if backend == "float32" or backend == "bfloat16":
+        from retrieval.embedders.engines.pytorch import PyTorch
+
+        return PyTorch(folder, backend)
+    from retrieval.embedders.engines.graph import Graph
+
+    return Graph.open(folder, backend)

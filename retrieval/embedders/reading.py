@@ -1,0 +1,91 @@
+"""How an embedder reads texts by its tokenizer: cut into windows, or truncated, and pooled to one vector each."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from documents.chunkers.spans import Span
+from documents.errors import ModelError
+from retrieval.windows import cut
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from retrieval.embedder import Matrix
+
+LEAST_ROOM = 16
+"""Tokens that a prefix and a header must leave for the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The windows of texts for one model.
+
+    Attributes:
+        name: the model's, for messages.
+        tokenizer: one that cuts and pads nothing.
+        window: how many tokens the model reads, its special tokens included.
+        long: what becomes of a text that is longer.
+    """
+
+    name: str
+    tokenizer: Tokenizer
+    window: int
+    long: Literal["windows", "truncated"]
+
+    def windows(self, texts: Sequence[str], header: str) -> list[list[Span]]:
+        """As `Embedder.windows`; truncated, a text is one window, of which the model reads the beginning."""
+        if self.long == "truncated":
+            return [[(0, len(text))] for text in texts]
+        return cut(self.tokenizer, texts, self._room(header))
+
+    def embed(self, texts: Sequence[str], prefix: str, embed: Callable[[Sequence[str]], Matrix],
+              normalise: bool = True) -> Matrix:
+        """Vectors of texts, one that is longer than the window as the mean of its windows' vectors.
+
+        Args:
+            embed: vectors of at least one text that fits the window or, `truncated`, is to be cut to it.
+        """
+        import numpy as np
+
+        spans = self.windows(texts, prefix)
+        vectors = embed([prefix + text[start:end] for text, cuts in zip(texts, spans, strict=True)
+                         for start, end in cuts])
+        if not np.isfinite(vectors).all():
+            raise ModelError(f"{self.name} gives vectors that are no numbers: its weights are damaged, or its backend "
+                             "does not suit it")
+        return pooled(vectors, [len(cuts) for cuts in spans], normalise)
+
+    def _room(self, header: str) -> int:
+        taken = len(self.tokenizer.encode(header, add_special_tokens=True).ids)
+        if taken > self.window - LEAST_ROOM:
+            raise ModelError(f"{self.name} reads {self.window} tokens, of which a header of {len(header)} "
+                             "characters leaves none: use shorter prompts")
+        return self.window - taken
+
+
+def pooled(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Matrix:
+    """For each text the mean of its windows' vectors, float32 of shape (texts, d).
+
+    Args:
+        counts: the windows of each text, at least one.
+        normalise: whether the windows' vectors and their means are brought to unit length.
+    """
+    import numpy as np
+
+    vectors = unit(vectors) if normalise else vectors
+    if len(vectors) == len(counts):
+        return vectors
+    sizes = np.asarray(counts)
+    means: Matrix = (np.add.reduceat(vectors, np.cumsum(sizes) - sizes, axis=0) / sizes[:, None]).astype(np.float32)
+    return unit(means) if normalise else means
+
+
+def unit(vectors: Matrix) -> Matrix:
+    """The vectors at unit length; one of zeros, as of a text without a known word, stays as it is."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: Matrix = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return scaled

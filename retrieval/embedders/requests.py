@@ -1,0 +1,172 @@
+"""Requests to an OpenAI-compatible `/v1/embeddings`: sent, retried, and their replies checked."""
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from documents.errors import ModelError
+from documents.retries import back_off, retry_after
+from documents.servers import Address, clean, is_loopback
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from retrieval.embedder import Matrix
+
+MOST_BYTES = 256 << 20
+"""Of one reply: 2,048 vectors of 4,096 numbers, written out, have a hundred megabytes."""
+
+_TRANSIENT = frozenset({408, 409, 425, 429})
+
+
+class Limits(Protocol):
+    """What a request may take; see `Server`."""
+
+    @property
+    def dimensions(self) -> int | None: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def attempts(self) -> int: ...
+
+
+class Embeddings:
+    """One model of one server. Thread-safe. Redirects are not followed: they would take texts and key elsewhere."""
+
+    def __init__(self, at: Address, served: str, limits: Limits) -> None:
+        self._at, self._served, self._limits = at, served, limits
+        self._dimension: int | None = limits.dimensions
+
+    def dimension(self) -> int:
+        """The length of its vectors, asked for with a word if none came yet."""
+        return self._dimension or self.embed(["dimension"]).shape[1]
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Vectors as the server sends them, float32 of shape (texts, dimension), each beside its text.
+
+        Raises:
+            ModelError: no vectors came within the deadline or the attempts, or not one for each text, or one that is
+                none.
+        """
+        body: dict[str, Any] = {"model": self._served, "input": list(texts), "encoding_format": "float"}
+        if self._limits.dimensions is not None:
+            body["dimensions"] = self._limits.dimensions
+        return self._checked(self._answer(json.dumps(body).encode()), len(texts))
+
+    def _answer(self, body: bytes) -> Any:
+        """The parsed reply to a request, sent until it is answered."""
+        until, attempt = time.monotonic() + self._limits.seconds, 0
+        while True:
+            attempt += 1
+            status, headers, content = self._send(body, until - time.monotonic())
+            if status == 200:
+                try:
+                    return json.loads(content)
+                except (ValueError, RecursionError):
+                    raise self._failure("the reply is not JSON") from None
+            if not (status in _TRANSIENT or status >= 500 or status == 0):
+                raise self._refusal(status, content)
+            asked = retry_after(headers)
+            wait = back_off(attempt) if asked is None else asked
+            if attempt >= self._limits.attempts or time.monotonic() + wait >= until:
+                raise self._refusal(status, content, attempt)
+            time.sleep(wait)
+
+    def _send(self, body: bytes, seconds: float) -> tuple[int, Any, bytes]:
+        """Status, headers and content of one reply; status 0 and a reason where there is none."""
+        import httpx2
+
+        try:
+            with self._client.stream("POST", f"{self._at.url}/embeddings", content=body,
+                                     timeout=max(seconds, 0.1)) as reply:
+                return reply.status_code, reply.headers, self._bounded(reply, time.monotonic() + seconds)
+        except httpx2.HTTPError as error:
+            return 0, {}, f"no whole reply: {type(error).__name__}: {error}".encode()
+
+    def _bounded(self, reply: httpx2.Response, until: float) -> bytes:
+        content = bytearray()
+        if reply.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+            raise self._failure("the reply is compressed, which was not asked for")
+        for block in reply.iter_raw():
+            content += block
+            if len(content) > MOST_BYTES:
+                raise self._failure(f"the reply is larger than {MOST_BYTES >> 20} MB")
+            if time.monotonic() > until:
+                raise self._failure(f"no whole reply within {self._limits.seconds:g} s")
+        return bytes(content)
+
+    def _checked(self, reply: Any, count: int) -> Matrix:
+        """The vectors in the order of their texts, whatever order the reply has."""
+        import numpy as np
+
+        rows = reply.get("data") if isinstance(reply, dict) else None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise self._failure("the reply holds no embeddings")
+        by_place = {row.get("index", place): row.get("embedding") for place, row in enumerate(rows)}
+        if len(rows) != count or sorted(by_place, key=str) != sorted(range(count), key=str):
+            raise self._failure(f"{count} texts were sent, and {len(rows)} embeddings came, or some twice")
+        try:
+            vectors: Matrix = np.asarray([by_place[place] for place in range(count)], np.float32)
+        except (ValueError, TypeError):
+            raise self._failure("an embedding is no list of numbers, or they differ in length") from None
+        if vectors.ndim != 2 or not vectors.shape[1]:
+            raise self._failure("an embedding is no list of numbers")
+        return self._sound(vectors)
+
+    def _sound(self, vectors: Matrix) -> Matrix:
+        import numpy as np
+
+        wanted = self._dimension or vectors.shape[1]
+        if vectors.shape[1] != wanted:
+            raise self._failure(f"an embedding has {vectors.shape[1]} numbers, not {wanted}: set dimensions to what "
+                                "the server gives, or leave it out")
+        if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
+            raise self._failure("an embedding is all zeros, or not all of it is numbers")
+        self._dimension = wanted
+        return vectors
+
+    def _refusal(self, status: int, content: bytes, attempts: int = 1) -> ModelError:
+        said = clean(_message(content), self._at.key)
+        tries = f" after {attempts} attempts" if attempts > 1 else ""
+        if status == 0:
+            return self._failure(said + tries)
+        if status in {401, 403}:
+            return self._failure(f"{self._at.url} refuses the key (HTTP {status}); set {self._at.key_variable} to one "
+                                 f"that it accepts: {said}")
+        if status in {400, 413, 422}:
+            return self._failure(f"HTTP {status}: {said}; where a text is too long for it, set window to the tokens "
+                                 "that it takes")
+        return self._failure(f"HTTP {status}{tries}: {said}")
+
+    def _failure(self, what: str) -> ModelError:
+        return ModelError(f"embedder {self._served} at {self._at.url}: {what}")
+
+    @cached_property
+    def _client(self) -> httpx2.Client:
+        import httpx2
+
+        headers = {"Authorization": f"Bearer {self._at.key}", "Content-Type": "application/json",
+                   "Accept-Encoding": "identity"}
+        try:
+            return httpx2.Client(headers=headers, follow_redirects=False, trust_env=not is_loopback(self._at.url))
+        except (OSError, ValueError, ImportError) as error:
+            # The message may hold the proxy's password.
+            raise self._failure("the proxy or certificates named in the environment cannot be used "
+                                f"({type(error).__name__})") from None
+
+
+def _message(content: bytes) -> str:
+    """What a server says about a failure, in the usual shapes."""
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return content[:2_000].decode("utf-8", "replace")
+    error = said.get("error", said) if isinstance(said, dict) else said
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("detail") or ""
+    return str(error)

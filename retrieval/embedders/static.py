@@ -1,0 +1,115 @@
+"""Static embeddings: one vector a token, looked up and averaged, hundreds of times as fast as a transformer."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from documents.chunkers.spans import Span
+from documents.types import digest
+from retrieval.embedders.base import EmbedderKind
+from retrieval.embedders.reading import Reader
+from retrieval.embedders.table import TokenTable, read_table
+from retrieval.models import ModelFolder, find_static
+
+if TYPE_CHECKING:
+    from retrieval.embedder import Matrix
+
+SLICE = 256
+"""Texts looked up at once."""
+
+
+class Static(EmbedderKind):
+    """A static model as model2vec and sentence-transformers write it, or as `ragbed models distil` makes one.
+
+    Attributes:
+        model: its folder, or the hub's name.
+        window: tokens that are averaged at most; a longer text is several windows.
+        query_prefix: in front of each query.
+        passage_prefix: in front of each passage.
+    """
+
+    kind: Literal["static"] = "static"
+    model: str = Field(min_length=1)
+    window: int = Field(512, ge=32)
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+    def open(self) -> StaticEmbedder:
+        return StaticEmbedder(find_static(self.model), self)
+
+    def shorthand(self) -> str | None:
+        return f"static:{self.model}" if self == Static(model=self.model) else None
+
+
+class StaticEmbedder:
+    """A static model read from a folder. The mean of the tokens' vectors, at unit length; unknown tokens do not count.
+
+    The published rule is that of model2vec's `StaticModel.encode`.
+    """
+
+    def __init__(self, folder: ModelFolder, settings: Static) -> None:
+        self.folder = folder
+        self.settings = settings
+
+    @property
+    def name(self) -> str:
+        return self.settings.shorthand() or f"static:{self.settings.model}"
+
+    @cached_property
+    def identity(self) -> str:
+        told = [self.settings.long, str(self.window), self.settings.query_prefix, self.settings.passage_prefix]
+        return f"static-{self.folder.identity}-{digest(*told)[:8]}"
+
+    @property
+    def dimension(self) -> int:
+        return int(self._table.vectors.shape[1])
+
+    @property
+    def window(self) -> int:
+        return self.settings.window
+
+    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
+        return self._reader.windows(texts, self.settings.passage_prefix + header)
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return self._embed(texts, self.settings.query_prefix)
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        return self._embed(texts, self.settings.passage_prefix)
+
+    def _embed(self, texts: Sequence[str], prefix: str) -> Matrix:
+        import numpy as np
+
+        if not texts:
+            return np.zeros((0, self.dimension), np.float32)
+        return self._reader.embed(texts, prefix, self._means)
+
+    def _means(self, pieces: Sequence[str]) -> Matrix:
+        import numpy as np
+
+        return np.concatenate([self._mean(pieces[first:first + SLICE]) for first in range(0, len(pieces), SLICE)])
+
+    def _mean(self, pieces: Sequence[str]) -> Matrix:
+        """Means of the tokens' vectors; zeros where no token is known."""
+        import numpy as np
+
+        tokens = self._table.tokenizer.encode_batch_fast(list(pieces), add_special_tokens=False)
+        known = [[token for token in one.ids[:self.window] if token != self._table.unknown] for one in tokens]
+        means = np.zeros((len(pieces), self.dimension), np.float32)
+        filled = [row for row, ids in enumerate(known) if ids]
+        if filled:
+            sizes = np.asarray([len(known[row]) for row in filled])
+            vectors = self._table.vectors[np.concatenate([known[row] for row in filled])]
+            means[filled] = np.add.reduceat(vectors, np.cumsum(sizes) - sizes, axis=0) / sizes[:, None]
+        return means
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(self.name, self._table.tokenizer, self.window, self.settings.long)
+
+    @cached_property
+    def _table(self) -> TokenTable:
+        return read_table(self.folder)

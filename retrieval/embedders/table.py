@@ -1,0 +1,78 @@
+"""The files of a static model: a vector for each token of a tokenizer."""
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from documents.errors import ModelError
+from retrieval.models import WEIGHTS, ModelFolder
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from retrieval.embedder import Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTable:
+    """A vector for each token.
+
+    Attributes:
+        vectors: float32 of shape (tokens, d).
+        tokenizer: one that cuts and pads nothing.
+        unknown: the token that stands for what the vocabulary does not hold; None where every text has tokens.
+    """
+
+    vectors: Matrix
+    tokenizer: Tokenizer
+    unknown: int | None
+
+
+def read_table(folder: ModelFolder) -> TokenTable:
+    """The table of a model as model2vec (`embeddings`, also with fewer vectors than tokens and with weights) or as
+    sentence-transformers' StaticEmbedding (`embedding.weight`) writes it.
+
+    Raises:
+        ModelError: the files are damaged, or hold another kind of model.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    try:
+        arrays = load_file(folder.path / WEIGHTS)
+        text = (folder.path / "tokenizer.json").read_text(encoding="utf-8")
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"static model {folder.name} in {folder.path} cannot be loaded: {error}") from error
+    vectors = _vectors(arrays)
+    if vectors is None:
+        raise ModelError(f"{folder.name} in {folder.path} is no static model: name it without static:")
+    tokenizer = Tokenizer.from_str(text)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if len(vectors) < tokenizer.get_vocab_size():
+        raise ModelError(f"{folder.name} in {folder.path} has {len(vectors)} vectors for "
+                         f"{tokenizer.get_vocab_size()} tokens: its files are not of one model")
+    return TokenTable(vectors, tokenizer, _unknown(tokenizer, text))
+
+
+def _vectors(arrays: dict[str, Any]) -> Matrix | None:
+    import numpy as np
+
+    if "embedding.weight" in arrays:
+        return np.ascontiguousarray(arrays["embedding.weight"], np.float32)
+    if "embeddings" not in arrays:
+        return None
+    vectors = np.asarray(arrays["embeddings"], np.float32)
+    vectors = vectors[arrays["mapping"]] if "mapping" in arrays else vectors
+    return vectors * np.asarray(arrays["weights"], np.float32)[:, None] if "weights" in arrays else vectors
+
+
+def _unknown(tokenizer: Tokenizer, saved: str) -> int | None:
+    model = json.loads(saved)["model"]
+    if isinstance(model.get("unk_token"), str):
+        found: int | None = tokenizer.token_to_id(model["unk_token"])
+        return found
+    unknown: int | None = model.get("unk_id")
+    return unknown
