@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from documents.chunkers.spans import Span
 from documents.errors import SettingsError
@@ -101,12 +101,16 @@ def _silent(done: int) -> None:
 class VectorStore:
     """Vectors by key in one SQLite file. Writes are committed whole, and readers never wait for writers.
 
+    Args:
+        numbers: how they are stored, as numpy writes it.
+
     Raises:
         SettingsError: the folder cannot be written, or the file is damaged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, numbers: Literal["<f4", "<f2"] = "<f4") -> None:
         self.path = path
+        self._numbers = numbers
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -118,16 +122,16 @@ class VectorStore:
             self._prepare()
 
     def read(self, keys: Sequence[str]) -> dict[str, Matrix]:
-        """The vectors that are there, each of shape (dimension,)."""
+        """The vectors that are there, each of shape (numbers,), whatever the shape of what was written."""
         import numpy as np
 
         query = "SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
         with self._damage_named():
             rows = self._database.execute(query, [json.dumps(list(keys))]).fetchall()
-        return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
+        return {key: np.frombuffer(blob, self._numbers) for key, blob in rows}
 
     def write(self, vectors: dict[str, Matrix]) -> None:
-        rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
+        rows = [(key, vector.astype(self._numbers).tobytes()) for key, vector in vectors.items()]
         with self._damage_named(), self._database:
             self._database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
 

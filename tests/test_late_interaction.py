@@ -4,6 +4,8 @@ import pytest
 import tiny_models
 
 from documents.errors import ModelError
+from documents.types import digest
+from retrieval.cache import VectorStore
 from retrieval.models import find_model
 from retrieval.rerankers import LateInteraction
 from retrieval.rerankers.late_interaction import MaxSim, maxsim
@@ -72,6 +74,20 @@ def test_what_is_kept_is_bounded_and_does_not_change_a_score(folder):
     assert none.scores([QUERY], [texts])[0] == pytest.approx(first[0], abs=1e-6)
     assert small._vectors._bytes <= 1_000 < whole._vectors._bytes
     assert none._vectors._bytes == 0
+
+
+def test_what_is_kept_on_disk_is_read_by_the_next_process_and_changes_no_score(folder, tmp_path):
+    def opened():
+        return vectors(folder, store=VectorStore(tmp_path / "tokens.sqlite", "<f2"))
+
+    swapped = {digest("ada"): opened().passages(["zebra eats grass"])[0]}
+    VectorStore(tmp_path / "tokens.sqlite", "<f2").write(swapped)
+    texts = [*TEXTS, "ada " * 40, "", "zebra eats grass"]
+    first = MaxSim(opened()).scores([QUERY], [texts])
+    assert MaxSim(opened()).scores([QUERY], [[*texts, "ada"]]) == [[*first[0], first[0][-1]]]  # as it was kept
+    assert first == MaxSim(vectors(folder)).scores([QUERY], [texts])
+    plain, kept = LateInteraction(model=str(folder)), LateInteraction(model=str(folder), keep=True)
+    assert plain.identity() == kept.identity()
 
 
 def test_a_model_made_for_it_is_read_as_it_was_saved(tmp_path):

@@ -35,14 +35,17 @@ class LateInteraction(Reranker):
     Attributes:
         model: a folder, or the hub's name, found as embedders are.
         precision: of the model's computation.
+        keep: whether the token vectors of passages are kept in the user's cache, so that the next process need not
+            compute them: some 0.2 MB an abstract, which nothing deletes. It changes no score.
     """
 
     kind: Literal["late_interaction"] = "late_interaction"
     model: str = MINILM
     precision: Precision = "float32"
+    keep: bool = False
 
     def open(self, aids: Aids) -> MaxSim:
-        return MaxSim(token_vectors(find_model(self.model, WHAT), self.precision))
+        return MaxSim(token_vectors(find_model(self.model, WHAT), self.precision, self.keep))
 
     def identity(self) -> str:
         return f"late_interaction {digest(self.precision, find_model(self.model, WHAT).identity)}"

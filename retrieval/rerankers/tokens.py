@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+from documents.paths import cache_dir
 from documents.types import digest
+from retrieval.cache import VectorStore
 from retrieval.models import ModelFolder
 from retrieval.rerankers.loading import Precision, loading, options, tokenizer_of
 from retrieval.windows import cut
@@ -26,9 +28,14 @@ _MULTI = {"MultiVectorEncoder", "ColBERT"}
 
 
 @cache
-def token_vectors(folder: ModelFolder, precision: Precision) -> TokenVectors:
-    """The token vectors of a model: one for all retrievers that use it, so that they share what is kept."""
-    return TokenVectors(folder, precision)
+def token_vectors(folder: ModelFolder, precision: Precision, on_disk: bool = False) -> TokenVectors:
+    """The token vectors of a model: one for all retrievers that use it, so that they share what is kept.
+
+    Args:
+        on_disk: whether those of passages are kept in the user's cache too.
+    """
+    file = cache_dir() / "tokens" / f"{digest(folder.identity, precision)}.sqlite"
+    return TokenVectors(folder, precision, store=VectorStore(file, "<f2") if on_disk else None)
 
 
 class TokenVectors:
@@ -38,8 +45,9 @@ class TokenVectors:
     they were just computed, so that a score does not depend on what is kept. Thread-safe.
     """
 
-    def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = KEPT) -> None:
-        self._folder, self._precision, self._room = folder, precision, kept
+    def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = KEPT,
+                 store: VectorStore | None = None) -> None:
+        self._folder, self._precision, self._room, self._store = folder, precision, kept, store
         self._kept: OrderedDict[str, Matrix] = OrderedDict()
         self._bytes = 0
         self._lock = threading.RLock()
@@ -54,9 +62,8 @@ class TokenVectors:
         """For each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows."""
         with self._lock:
             keys = [digest(text) for text in texts]
-            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._kept}
-            found = dict(zip(missing, self._embedded(list(missing.values())), strict=True))
-            found |= {key: self._kept[key] for key in keys if key not in found}
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+            found |= self._made({key: text for key, text in zip(keys, texts, strict=True) if key not in found})
             for key in keys:
                 self._keep(key, found[key])
         return [found[key] for key in keys]
@@ -68,6 +75,17 @@ class TokenVectors:
         self._kept.move_to_end(key)
         while self._bytes > self._room:
             self._bytes -= self._kept.popitem(last=False)[1].nbytes
+
+    def _made(self, texts: dict[str, str]) -> dict[str, Matrix]:
+        """The vectors of texts by their keys, from the disk as far as they are there."""
+        store = self._store
+        width = self._model.get_embedding_dimension() or 0 if store and texts else 0
+        found = {key: flat.reshape(-1, width) for key, flat in store.read(list(texts)).items()} if store else {}
+        missing = [key for key in texts if key not in found]
+        made = dict(zip(missing, self._embedded([texts[key] for key in missing]), strict=True))
+        if store and made:
+            store.write(made)
+        return found | made
 
     def _embedded(self, texts: Sequence[str]) -> list[Matrix]:
         import numpy as np
