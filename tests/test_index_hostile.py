@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_read_is_named_and_the_rest_is_indexed(pages):
 
 
 def test_a_full_disk_is_one_line_the_old_index_stays_and_the_same_build_goes_on(pages):
-    resource = pytest.importorskip("resource")
+    pytest.importorskip("resource")
     build(pages)
     rng = np.random.default_rng(0)
     for number in range(20):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from documents.types import Chunk
 from retrieval.building.lazy import LazyEmbedder
@@ -25,6 +25,22 @@ BLOCK = 2_048
 """Windows embedded together: of similar length within a block, since the embedder sorts them."""
 
 RAW = "vectors.f32"
+
+
+class RawVectors:
+    """The rows of a file of float32. Each slice is a copy: pages of a file that stays mapped count as memory in use."""
+
+    def __init__(self, path: Path, shape: tuple[int, int]) -> None:
+        self.shape = shape
+        self._path = path
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Matrix:
+        import numpy as np
+
+        return np.array(np.memmap(self._path, np.float32, "r", shape=self.shape)[rows])
 
 
 class Writer:
@@ -106,15 +122,9 @@ class Writer:
 
     @contextmanager
     def vectors(self) -> Iterator[Matrix]:
-        """All vectors, float32 of shape (windows, dimension), mapped from their file, which is gone afterwards."""
-        import numpy as np
-
+        """All vectors, float32 of shape (windows, dimension), read from their file, which is gone afterwards."""
         path = self._folder / RAW
-        mapped = np.memmap(path, np.float32, "r", shape=(self.windows, self._embedder.dimension))
-        try:
-            yield mapped
-        finally:
-            del mapped
+        yield cast("Matrix", RawVectors(path, (self.windows, self._embedder.dimension)))
         path.unlink()
 
     def _note(self, piece: Piece) -> None:
