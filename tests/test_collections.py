@@ -155,3 +155,10 @@ def test_published_scifact_loads(data):
     assert (len(benchmark.questions), len(benchmark.shared)) == (300, 5183)
     assert sum(len(question.gold) for question in benchmark.questions) == 339
     assert {gold.document for question in benchmark.questions for gold in question.gold} <= set(benchmark.documents)
+
+
+@pytest.mark.parametrize(("path", "split", "tables"), [
+    ("data/SciFact/", "test", ("beir_scifact",)), ("hub:mteb/scifact", "test", ("beir_scifact",)),
+    ("scifact", "train", ()), ("data/nfcorpus", "test", ())])
+def test_published_figures_stand_beside_the_split_that_they_are_of(path, split, tables):
+    assert Beir(path=path, split=split).scheme_of(()).published == tables

@@ -12,8 +12,8 @@ from experiments.question import Question
 from experiments.record import Result
 from strategies.types import Usage
 
-ROWS = {"crest_3": 10, "crest_4": 10, "crest_5": 5, "crest_6": 20, "mrceval_2": 28, "mdbench_1": 7, "mdbench_2": 5,
-        "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 4, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5, "mrke_7": 5,
+ROWS = {"beir_scifact": 2, "crest_3": 10, "crest_4": 10, "crest_5": 5, "crest_6": 20, "mrceval_2": 28, "mdbench_1": 7,
+        "mdbench_2": 5, "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 4, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5, "mrke_7": 5,
         "mrke_8": 5}
 
 
@@ -22,6 +22,7 @@ CELL = {"id": "a", "reasoning": "direct", "rules": "grounded", "condition": "giv
 # What of a run stands beside each table, and what of another that measures something else.
 CHAINS, SHOWN = {"reasoning": "chain_of_thought"}, {"show": "sub_questions"}
 BESIDE = {
+    "beir_scifact": ({"condition": "retrieved"}, {"condition": "given"}),
     "crest_3": (CHAINS, {"reasoning": "direct"}), "crest_4": (CHAINS, {"condition": "retrieved"}),
     "crest_5": (CHAINS, {"perturbation": "drop_gold"}), "crest_6": ({"reasoning": "least_to_most"}, {"exemplars": 1}),
     "mrceval_2": ({}, {"condition": "closed-book"}), "mdbench_1": ({}, {"perturbation": "shuffle"}),
@@ -192,7 +193,7 @@ def test_columns_name_metrics_that_exist():
 
 
 def test_an_unknown_table_is_refused_with_the_known_ones():
-    with pytest.raises(SettingsError, match="unknown published table 'crest_9'; there are: crest_3, crest_4"):
+    with pytest.raises(SettingsError, match="unknown published table 'crest_9'; there are: beir_scifact, crest_3, "):
         published("crest_9")
 
 

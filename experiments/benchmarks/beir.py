@@ -14,14 +14,19 @@ of each made up:
 """
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Literal
 
 from experiments.benchmarks.about import About
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
 from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark
-from experiments.scheme import RANKED
+from experiments.question import Benchmark, Question
+from experiments.scheme import RANKED, Scheme
+
+_PUBLISHED = {"scifact": ("beir_scifact",)}  # by the name of the collection's folder
 
 
 class Beir(Selection):
@@ -43,6 +48,11 @@ class Beir(Selection):
     kind: Literal["beir"] = "beir"
     path: str
     split: str = "test"
+
+    def scheme_of(self, questions: Collection[Question]) -> Scheme:
+        """With the published figures of the collection, where its test split is asked and they are known."""
+        tables = _PUBLISHED.get(re.split(r"[/\\]", self.path.rstrip("/\\"))[-1].lower(), ())
+        return replace(self.scheme, published=tables) if tables and self.split == "test" else self.scheme
 
     def load(self) -> Benchmark:
         """The chosen queries, over the whole corpus.
