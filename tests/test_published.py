@@ -13,8 +13,8 @@ from experiments.record import Result
 from strategies.types import Usage
 
 ROWS = {"beir_scifact": 2, "crest_3": 10, "crest_4": 10, "crest_5": 5, "crest_6": 20, "mrceval_2": 28, "mdbench_1": 7,
-        "mdbench_2": 5, "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 4, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5, "mrke_7": 5,
-        "mrke_8": 5}
+        "mdbench_2": 5, "mdbench_3": 2, "detectiveqa_6": 10, "detectiveqa_8": 4, "mrke_3": 5, "mrke_4": 5, "mrke_5": 5,
+        "mrke_7": 5, "mrke_8": 5}
 
 
 CELL = {"id": "a", "reasoning": "direct", "rules": "grounded", "condition": "given", "perturbation": None,
@@ -215,7 +215,7 @@ def test_own_figures_stand_only_beside_what_measures_the_same(table):
     every = question("q", language=("en", "ko"), difficulty_type=("SimpleQA", "ComplexQA"), hops=("2", "3", "4"),
                      version=("edited", "original"), task="Context", subtask="entity")
     scores = {name: 1.0 for name in METRICS if name != "sub_em"} | {f"sub_em@{hop}": 1.0 for hop in (1, 2)}
-    scores |= {"sub_f1@1": 1.0, "lucky": 0.0}
+    scores |= {"sub_f1@1": 1.0, "lucky": 0.0, "ndcg@10": 1.0}
     def figures(changes):
         return own_figures(published(table), CELL | right | changes, [result("q", scores)], {"q": every},
                            "as-published", 0)
