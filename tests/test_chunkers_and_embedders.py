@@ -72,4 +72,6 @@ def test_settings_are_called_by_what_is_not_usual():
     (fixed, sections) = settings_of(chunkers=["fixed", {"kind": "sections", "target": 500}]).chunkers
     assert label(fixed) == "fixed"
     assert label(sections) == "sections (target 500)"
-    assert label("org/model-v2") == "model-v2"
+    (named, cut) = settings_of(embedders=["org/model-v2", {"model": "org/model-v2", "long": "truncated"}]).embedders
+    assert label(named) == "model-v2"
+    assert label(cut) == "model-v2 (long truncated)"

@@ -22,6 +22,7 @@ from documents.chunkers import ChunkerSettings
 from documents.types import Format
 from experiments.settings.retrievers import AnyRetriever
 from retrieval.conditions import Condition
+from retrieval.embedders import EmbedderSettings
 from retrieval.perturbations import Perturbation
 from strategies.catalogue import reasoning, retrieval
 from strategies.types import Rules
@@ -106,7 +107,7 @@ Perturbations = Annotated[list[Annotated[str, AfterValidator(_known_perturbation
 Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
 Cuts = Annotated[list[ChunkerSettings], ListOf(0), Distinct]
-Embeddings = Annotated[list[str], ListOf(0), Distinct]
+Embeddings = Annotated[list[EmbedderSettings], ListOf(0), Distinct]
 Seeds = Annotated[list[int], Many, Distinct]
 Repeats = Annotated[int, Field(ge=1, le=1000)]
 

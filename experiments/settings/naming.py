@@ -1,6 +1,7 @@
 """What tables call settings that have no name of their own."""
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import BaseModel
@@ -9,12 +10,11 @@ from pydantic import BaseModel
 def label(settings: BaseModel | str) -> str:
     """What tables call settings of some kind: the kind, and what is not as usual; a model by the end of its name."""
     if isinstance(settings, str):
-        return settings.rstrip("/").rsplit("/", 1)[-1]
-    fields = {name: value for name, value in settings if name != "kind"
+        return settings
+    fields = {name: value for name, value in settings if name not in ("kind", "model")
               and value != type(settings).model_fields[name].get_default(call_default_factory=True)}
-    named = [str(fields.pop(key)).rstrip("/").rsplit("/", 1)[-1] for key in ("model", "name") if key in fields]
     said = ", ".join(f"{name} {_value(value)}" for name, value in fields.items())
-    first = named[0] if named else str(getattr(settings, "kind", ""))
+    first = re.split(r"[/#]", str(getattr(settings, "model", None) or getattr(settings, "kind", "")).rstrip("/"))[-1]
     return f"{first} ({said})" if said else first
 
 
