@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from documents.errors import ModelError
 from documents.types import digest
 from retrieval.files import remembered_sha256
+from retrieval.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
 from retrieval.models import ModelFolder, find_model
 from retrieval.rerankers.base import Reranker
-from retrieval.rerankers.loading import WHAT, Precision, loading, options, tokenizer_of
 from retrieval.types import Aids
 from retrieval.windows import cut
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from retrieval.embedder import Matrix
 
-BATCH = 16
+_WHAT = "reranking model"
 _WINDOW = 512  # of a model that does not say how much it reads
 
 
@@ -44,10 +44,10 @@ class CrossEncoding(Reranker):
     precision: Precision = "float32"
 
     def open(self, aids: Aids) -> CrossScorer:
-        return cross_scorer(find_model(self.model, WHAT), self.precision)
+        return cross_scorer(find_model(self.model, _WHAT), self.precision)
 
     def identity(self) -> str:
-        folder = find_model(self.model, WHAT)
+        folder = find_model(self.model, _WHAT)
         config = remembered_sha256(folder.path / "config.json")
         return f"cross_encoder {digest(self.precision, folder.identity, config)}"
 
@@ -96,8 +96,10 @@ class CrossScorer:
 
         if not pairs:
             return []
-        scores: Matrix = self._model.predict(list(pairs), batch_size=BATCH, show_progress_bar=False,
-                                             activation_fn=torch.nn.Identity())
+        model = self._model
+        with running(self._precision):
+            scores: Matrix = model.predict(list(pairs), batch_size=BATCH, show_progress_bar=False,
+                                           activation_fn=torch.nn.Identity())
         found: list[float] = scores.tolist()
         return found
 
@@ -115,14 +117,14 @@ class CrossScorer:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        return tokenizer_of(self._model, self._folder.name)
+        return fast_tokenizer(self._model)
 
     @cached_property
     def _model(self) -> CrossEncoder:
-        from sentence_transformers import CrossEncoder
+        with loading(self._folder, _WHAT) as path:
+            from sentence_transformers import CrossEncoder
 
-        with loading(self._folder) as path:
-            model: CrossEncoder = CrossEncoder(path, **options(self._precision))
+            model: CrossEncoder = CrossEncoder(path, **LOCAL)
         if model.num_labels != 1:
             raise ModelError(f"{self._folder.name} tells {model.num_labels} classes apart: a reranker gives one score")
         return model

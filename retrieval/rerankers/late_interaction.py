@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from documents.types import digest
+from retrieval.loading import Precision
 from retrieval.models import MINILM, find_model
 from retrieval.rerankers.base import Reranker
-from retrieval.rerankers.loading import WHAT, Precision
 from retrieval.rerankers.tokens import TokenVectors, token_vectors
 from retrieval.types import Aids
 
 if TYPE_CHECKING:
     from retrieval.embedder import Matrix
 
+_WHAT = "reranking model"
 _GROUP = 128
 """Passages whose token vectors are in memory together, beside those that are kept: 30 MB of 384 numbers."""
 _NOTHING = -1.0  # the score of a passage without a token: no cosine is lower
@@ -45,10 +46,10 @@ class LateInteraction(Reranker):
     keep: bool = False
 
     def open(self, aids: Aids) -> MaxSim:
-        return MaxSim(token_vectors(find_model(self.model, WHAT), self.precision, self.keep))
+        return MaxSim(token_vectors(find_model(self.model, _WHAT), self.precision, self.keep))
 
     def identity(self) -> str:
-        return f"late_interaction {digest(self.precision, find_model(self.model, WHAT).identity)}"
+        return f"late_interaction {digest(self.precision, find_model(self.model, _WHAT).identity)}"
 
 
 class MaxSim:

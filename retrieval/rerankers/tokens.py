@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from documents.paths import cache_dir
 from documents.types import digest
 from retrieval.cache import VectorStore
+from retrieval.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
 from retrieval.models import ModelFolder
-from retrieval.rerankers.loading import Precision, loading, options, tokenizer_of
 from retrieval.windows import cut
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from retrieval.embedder import Matrix
 
-BATCH = 16
 KEPT = 512 << 20
 """Bytes of token vectors of passages that are kept in memory; with 384 numbers a token some 2,700 abstracts."""
 _MULTI = {"MultiVectorEncoder", "ColBERT"}
@@ -55,8 +54,10 @@ class TokenVectors:
     def queries(self, texts: Sequence[str]) -> list[Matrix]:
         """For each query an array of shape (tokens, dimension), float32; what is longer than the window is cut."""
         with self._lock:
-            return list(self._model.encode_query(list(texts), batch_size=BATCH, show_progress_bar=False,
-                                                 convert_to_numpy=True))
+            model = self._model
+            with running(self._precision):
+                return [vectors.astype("<f4") for vectors in model.encode_query(
+                    list(texts), batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)]
 
     def passages(self, texts: Sequence[str]) -> list[Matrix]:
         """For each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows."""
@@ -90,11 +91,14 @@ class TokenVectors:
     def _embedded(self, texts: Sequence[str]) -> list[Matrix]:
         import numpy as np
 
-        spans = cut(self._tokenizer, texts, self._window)
+        if not texts:
+            return []
+        model, spans = self._model, cut(self._tokenizer, texts, self._window)
         pieces = [text[start:end] for text, cuts in zip(texts, spans, strict=True) for start, end in cuts]
-        vectors = iter(self._model.encode_document(pieces, batch_size=BATCH, show_progress_bar=False,
-                                                   convert_to_numpy=True)) if pieces else iter(())
-        return [np.concatenate([next(vectors) for _ in cuts]).astype(np.float16) for cuts in spans]
+        with running(self._precision):
+            vectors = iter(model.encode_document(pieces, batch_size=BATCH, show_progress_bar=False,
+                                                 convert_to_numpy=True))
+        return [np.concatenate([next(vectors) for _ in cuts]).astype("<f2") for cuts in spans]
 
     @cached_property
     def _window(self) -> int:
@@ -106,12 +110,12 @@ class TokenVectors:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        return tokenizer_of(self._model, self._folder.name)
+        return fast_tokenizer(self._model)
 
     @cached_property
     def _model(self) -> MultiVectorEncoder:
-        with loading(self._folder) as path:
-            return _trained(path, self._precision) if _is_multi(self._folder) else _made(path, self._precision)
+        with loading(self._folder, "reranking model") as path:
+            return _trained(path) if _is_multi(self._folder) else _made(path)
 
 
 def _is_multi(folder: ModelFolder) -> bool:
@@ -121,19 +125,19 @@ def _is_multi(folder: ModelFolder) -> bool:
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
 
 
-def _trained(path: str, precision: Precision) -> MultiVectorEncoder:
+def _trained(path: str) -> MultiVectorEncoder:
     from sentence_transformers import MultiVectorEncoder
 
-    return MultiVectorEncoder(path, **options(precision))
+    return MultiVectorEncoder(path, **LOCAL)
 
 
-def _made(path: str, precision: Precision) -> MultiVectorEncoder:
+def _made(path: str) -> MultiVectorEncoder:
     """Of a model with one vector a text: its layers without the pooling, and what is compared left in."""
     from sentence_transformers import MultiVectorEncoder, SentenceTransformer
     from sentence_transformers.base.modules import Normalize
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
-    model = SentenceTransformer(path, **options(precision))
+    model = SentenceTransformer(path, **LOCAL)
     modules = [model[0], MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
     return MultiVectorEncoder(modules=modules, device="cpu",
                               prompts={name: text for name, text in model.prompts.items() if text})
