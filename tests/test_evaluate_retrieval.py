@@ -42,14 +42,15 @@ def test_figures_are_those_of_ir_measures_over_the_runs_that_are_written(evaluat
 
 def test_it_is_a_run_that_other_commands_read_and_that_goes_on(evaluate, ragbed, tmp_path):
     first = evaluate("beir", BEIR, "--retriever", "bm25", "--retriever", "dense")
-    run = tmp_path / "runs" / "beir-retrieval"
-    assert first["run"] == str(run)
+    run = Path(first["run"])
+    assert (run.parent, run.name[:-6]) == (tmp_path / "runs", "beir-retrieval-")
     for command in ("compare", "verify", "report"):
         status, _, err = ragbed(command, run)
         assert status == 0, err
     assert "searched" in ragbed("show", run, "1")[1]
     assert ragbed("export", run, tmp_path / "out.csv")[0] == 0
     again = evaluate("beir", BEIR, "--retriever", "bm25", "--retriever", "dense")
+    assert again["run"] == first["run"] != evaluate("beir", BEIR, "--retriever", "bm25")["run"]
     assert (again["results"], again["lines"][0]["metrics"]) == (first["results"], first["lines"][0]["metrics"])
     assert ragbed("cassette", "export", run, "--out", tmp_path / "c.gz")[0] == 0
     status, _, err = ragbed("run", "--replay", tmp_path / "c.gz", "--out", tmp_path / "replayed")

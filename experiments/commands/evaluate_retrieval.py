@@ -43,7 +43,8 @@ def evaluate_retrieval(
         runs: Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Write a TREC run for each row.")
                         ] = None,
         run: Foreign = None, qrels: Qrels = None, set: Others = None,
-        name: Annotated[str | None, typer.Option(help="Of the run; by default BENCHMARK-retrieval.")] = None,
+        name: Annotated[str | None, typer.Option(help="Of the run; by default FOLDER-retrieval-HASH of what is "
+                                                 "tried.")] = None,
         out: Annotated[Path | None, typer.Option(help="Folder of runs; by default `runs`.")] = None,
         fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
         json: AsJson = False) -> None:
@@ -80,7 +81,7 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int, spli
     from experiments.settings.targets import runs_of_target
 
     if target in BENCHMARKS and not local(target).is_file():
-        given = {"name": f"{target}-retrieval{part.name}", **given, "reasoning": ["search_only"],
+        given = {"name": _name(path or target, part, [given, k, split]), **given, "reasoning": ["search_only"],
                  "retriever": [_retriever(text, k) for text in given.get("retriever") or DEFAULTS],
                  **{key: [_value(text, key) for text in given[key]] for key in ("chunkers", "embedders")
                     if key in given},
@@ -93,6 +94,16 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int, spli
     if not first.only_searches:
         raise SettingsError(f"{target} asks a model; set reasoning: search_only, or use `ragbed run`")
     return first
+
+
+def _name(path: str, part: Part, tried: list[Any]) -> str:
+    """Of the run: equal where the same is tried of the same files, so that the same command continues it."""
+    import re
+
+    from documents.types import digest
+
+    place = re.sub(r"[^A-Za-z0-9._-]+", "-", re.split(r"[/\\]", path.rstrip("/\\"))[-1]).strip("-.") or "questions"
+    return f"{place[:40]}-retrieval{part.name}-{digest(path, repr(tried))[:6]}"
 
 
 def _retriever(text: str, k: int) -> Any:
