@@ -54,7 +54,7 @@ def _folded(span: str) -> str:
     while words and words[0].casefold() in _BEGINNERS:
         words = words[1:]
     name = " ".join(words).casefold()
-    return re.sub(r"['’]s\b|[.'’]+$", "", name)
+    return _stem(re.sub(r"['’]s\b|[.'’]+$", "", name))
 
 
 def _stem(word: str) -> str:

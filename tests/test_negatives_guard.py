@@ -1,0 +1,149 @@
+"""The guard against false negatives: what it leaves out, why, and how choosing goes on past it."""
+from dataclasses import replace
+
+import pytest
+
+from documents.types import Chunk
+from experiments.negatives.choosing import Scores, choose
+from experiments.negatives.guard import Guard
+from experiments.negatives.hardness import mined
+from experiments.negatives.likeness import likeness, shingles
+from experiments.negatives.settings import Thresholds
+from experiments.negatives.types import Wanted
+from experiments.question import Question
+from retrieval.mining import Asked
+from retrieval.types import Hit
+
+GOLD = "The Esk depot by the old harbour handled 1,577 parcels in the year 2021, more than any other."
+
+
+def chunk(id, text):
+    return Chunk(id, f"d-{id}", "plain", 0, len(text), text)
+
+
+def wanted(answers=("1,577 parcels",), fill=0, further=9, gold=(GOLD,), **fields):
+    question = Question("q", "How many parcels did Esk handle in 2021?", answers, answerable=bool(gold), **fields)
+    gold = tuple(chunk(f"gold{at}", text) for at, text in enumerate(gold))
+    return Wanted(question, Asked("q", question.text), gold, False, gold, fill, further)
+
+
+def decided(text, one=None):
+    found = Guard(one or wanted(), Thresholds()).check(chunk("c", text))
+    return found and (found.reason, dict(found.figures))
+
+
+def test_a_candidate_that_holds_an_answer_is_left_out_also_in_other_figures():
+    assert decided("It took 1577 Parcels then.") == ("answer", {"answer": "1,577 parcels"})
+    assert decided("It took 157 parcels then.") is None
+    assert decided("Seven.", wanted(answers=("7",))) is None  # stands anywhere and tells nothing
+
+
+def test_of_a_choice_the_text_of_the_right_option_tells_and_not_its_letter():
+    choice = wanted(answers=("B",), options=(("A", "in Oslo"), ("B", "in Lund")))
+    assert decided("The bell B hangs in Lund today.", choice) == ("answer", {"answer": "in Lund"})
+    assert decided("The bell B hangs in Oslo today.", choice) is None
+
+
+def test_korean_answers_are_found_before_their_particles():
+    korean = wanted(answers=("카카오뱅크",), gold=("카카오뱅크가 상장했다.",))
+    assert decided("올해는 카카오뱅크에서 발표했다.", korean) == ("answer", {"answer": "카카오뱅크"})
+    assert decided("올해는 케이뱅크에서 발표했다.", korean) is None
+
+
+def test_most_words_of_a_long_answer_tell_it():
+    long = wanted(answers=("the depot by the harbour closed after fire damage",))
+    assert decided("After fire damage, the harbour depot was closed.", long) == (
+        "answer_words", {"answer": "the depot by the harbour closed after fire damage", "share": 0.857})
+    assert decided("The depot closed in winter.", long) is None
+
+
+def test_almost_the_gold_or_a_part_of_it_is_left_out_but_not_with_other_figures():
+    reason, figures = decided(GOLD.replace("more than any other", "more than all others").replace("1,577", ""))
+    assert (reason, figures["gold"]) == ("near_duplicate", "gold0")
+    assert figures["same"] > 0.5
+    assert decided("the Esk depot by the old harbour handled")[0] == "near_duplicate"
+    assert decided(GOLD.replace("2021", "2020").replace("1,577", "1,204")) is None
+
+
+def test_likeness_is_of_shingles_of_five_characters():
+    assert sorted(shingles("The Esk!")) == ["esk"]
+    assert sorted(shingles("abcdefg")) == ["abcde", "bcdef", "cdefg"]
+    assert likeness(shingles("abcdefg"), shingles("bcdefgh")) == (0.5, 0.0)  # too short to be a part
+    both = likeness(shingles("harbours in the very far north"), shingles("harbours in the very far north of Norway"))
+    assert both.part == 1.0
+
+
+def test_an_unanswerable_question_has_no_gold_to_be_like_and_its_stated_answer_still_tells():
+    assert decided(GOLD, wanted(answers=(), gold=())) is None
+    assert decided(GOLD, wanted(gold=())) == ("answer", {"answer": "1,577 parcels"})
+
+
+# Choosing.
+
+A, B, C, D, E = (chunk(id, text) for id, text in (
+    ("a", "Lund has a bell."), ("b", "1577 parcels."), ("c", "Oslo froze."), ("d", "Rome is old."),
+    ("e", "Lund has a bell.")))
+
+
+def hits(name, *chunks):
+    return [Hit(one, 1.0 / rank, rank, name) for rank, one in enumerate(chunks, 1)]
+
+
+def chosen(one, found, scorer=None):
+    scores = Scores(scorer)
+    made = choose(one, found, Guard(one, Thresholds()), scores)
+    while scores.score():
+        made = choose(one, found, Guard(one, Thresholds()), scores)
+    return made
+
+
+def ids(chunks):
+    return [one.id for one in chunks]
+
+
+def test_the_first_miner_fills_up_and_then_they_take_turns_past_what_is_rejected():
+    made = chosen(wanted(fill=1, further=2), {"dense": hits("dense", B, A, C), "bm25": hits("bm25", B, D, A)})
+    assert ids(made.chunks) == ["a", "c", "d"]
+    assert made.fill == 1
+    assert [(one.miner, one.rank) for one in made.found["a"]] == [("dense", 2), ("bm25", 3)]
+    (rejected,) = made.rejected
+    assert (rejected.chunk.id, rejected.reason) == ("b", "answer")
+    assert [one.miner for one in rejected.found] == ["dense", "bm25"]
+
+
+def test_no_text_comes_twice():
+    made = chosen(wanted(), {"dense": hits("dense", A, E)})
+    assert ids(made.chunks) == ["a"]
+    assert [(one.chunk.id, one.reason) for one in made.rejected] == [("e", "repeated")]
+
+
+class Ranker:
+    """Scores by the number of letters `l`; the texts that it was given are kept."""
+
+    def __init__(self):
+        self.asked = []
+
+    def scores(self, queries, texts):
+        self.asked += texts
+        return [[float(text.count("l")) for text in own] for own in texts]
+
+
+def test_what_the_reranker_scores_above_all_gold_is_left_out_with_both_scores():
+    ranker = Ranker()
+    one = wanted(further=1, gold=("No bell.", "A bird."))
+    made = chosen(one, {"dense": hits("dense", chunk("l", "Lilly fell ill."), A, D)}, ranker)
+    assert ids(made.chunks) == ["a"]  # two, as in the gold: not above it
+    assert [(one.chunk.id, one.reason, dict(one.figures)) for one in made.rejected] == [
+        ("l", "reranker", {"score": 6.0, "gold": 2.0})]
+    assert len(ranker.asked) == 2  # the candidate that came in place of the first was scored too
+    assert chosen(replace(one, gold=()), {"dense": hits("dense", C)}, ranker).rejected == ()
+
+
+@pytest.mark.parametrize(("cosines", "buckets"), [
+    ((0.9, 0.1, 0.5), ["hard", "easy", "medium"]), ((0.4, 0.4, 0.4), ["hard", "medium", "easy"]),
+    ((0.2, -0.3), ["hard", "medium"]), ((0.7,), ["hard"])])
+def test_hardness_is_the_cosine_and_buckets_are_thirds_of_the_question(cosines, buckets):
+    made = chosen(wanted(), {"dense": hits("dense", *(A, C, D)[:len(cosines)])})
+    how = mined(made, cosines)
+    assert [how[id].bucket for id in ids(made.chunks)] == buckets
+    assert [how[id].hardness for id in ids(made.chunks)] == [max(0.0, cosine) for cosine in cosines]
