@@ -97,8 +97,9 @@ def test_it_is_given_only_what_may_be_found_and_nothing_where_that_is_nothing(wr
 
 def test_it_composes_with_the_others(write):
     write(OURS)
-    fused = READ.validate_python({"kind": "fused", "of": [{"kind": "external", "factory": "mine.py:make"}, {
-        "kind": "external", "factory": "mine.py:make", "options": {"letter": "a"}}]})
+    fused = READ.validate_python({"kind": "fused", "method": "reciprocal_rank", "of": [
+        {"kind": "external", "factory": "mine.py:make"},
+        {"kind": "external", "factory": "mine.py:make", "options": {"letter": "a"}}]})
     assert found(fused)[0] == ("c2", 1 / 61 + 1 / 63, 1, "fused(external[1] 1, external[2] 3)")
 
 

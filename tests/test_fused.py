@@ -24,7 +24,7 @@ class Preset:
 
 
 def settings(**fields):
-    return Fused.model_construct(**{"of": (), **fields})
+    return Fused.model_construct(**{"of": (), "method": "reciprocal_rank", **fields})
 
 
 def fused(*parts, k=10, **fields):
@@ -123,7 +123,7 @@ def test_retrievers_of_one_kind_are_told_apart_by_number():
 
 def test_the_identity_holds_the_settings_and_those_within():
     made = [{}, {"of": ["bm25", "dense"]}, {"constant": 61}, {"weights": [1, 2]}, {"depth": 101},
-            {"method": "weighted"}, {"of": ["dense", "bm25", {"kind": "fused", "depth": 7}]}]
+            {"method": "reciprocal_rank"}, {"of": ["dense", "bm25", {"kind": "fused", "depth": 7}]}]
     identities = [READ.validate_python({"kind": "fused", **fields}).identity() for fields in made]
     assert len(set(identities)) == len(made)
     assert READ.validate_python("fused").identity() == identities[0]

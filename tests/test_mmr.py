@@ -100,7 +100,7 @@ def test_only_the_candidates_compete():
 
 def test_relevance_may_be_the_score_of_what_found_the_chunk():
     """Reciprocal ranks, scaled: 1, then (1/62 - 1/63) / (1/61 - 1/63)."""
-    of = {"kind": "fused", "of": ["dense", {"kind": "mmr", "balance": 1}]}
+    of = {"kind": "fused", "method": "reciprocal_rank", "of": ["dense", {"kind": "mmr", "balance": 1}]}
     assert found(Chunks("a", "c", "d"), of=of, relevance="score", balance=1) == [
         ("a", 1.0, "mmr(fused 1)"), ("c", 0.491935, "mmr(fused 2)"), ("d", 0.0, "mmr(fused 3)")]
 
