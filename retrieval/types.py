@@ -25,7 +25,8 @@ class Hit:
     Attributes:
         score: higher is better; its scale is the retriever's.
         rank: from 1.
-        found_by: the retriever's name, such as `dense`.
+        found_by: the retriever's name, such as `dense`, and of one made of others the ranks that they gave, as in
+            `fused(dense 1, bm25 4)`.
     """
 
     chunk: Chunk

@@ -24,8 +24,8 @@ _NOWHERE = float("inf")
 class Fused(Kind):
     """Several retrievers, each of which is asked for its `depth` best, fused into one order.
 
-    The defaults, of dense and BM25, were chosen on the 809 train claims of SciFact: nDCG@10 is 0.733 with scaled scores,
-    0.710 with reciprocal ranks, 0.697 with BM25 and 0.658 with dense alone.
+    The defaults, of dense and BM25, were chosen on the 809 train claims of SciFact: nDCG@10 is 0.733 with scaled
+    scores, 0.710 with reciprocal ranks, 0.697 with BM25 and 0.658 with dense alone.
 
     Attributes:
         of: at least two, no two alike.
