@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import IndexFolderError, ModelError
-from retrieval.vector_choice import Choice, choose
+from retrieval.vector_choice import FLAT_LIMIT, Choice, choose
 from retrieval.vector_settings import Auto, Codes, Decided, Flat, Hnsw, Ivf, IvfPq, VectorSettings
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ LEAST = 256
 
 SEED = 7
 
-GRAPH_COST = 30
-"""Vectors that are compared one after the other in the time of one step in the graph."""
+GRAPH_COST = 50
+"""Vectors that are compared one after the other in the time that one candidate takes in the graph."""
 
 
 class VectorIndex:
@@ -242,20 +242,25 @@ def _block(rows: Matrix) -> Matrix:
 
 
 def _plan(settings: Decided, index: Any, k: int, allowed: int, chosen: dict[str, Any]) -> tuple[Any, Any]:
-    """What is searched, and with which of faiss's parameters, so that a narrow mask finds as many as none."""
+    """What is searched, and with which of faiss's parameters, so that under a mask as much is found as without.
+
+    Of vectors that are let through all are compared where they are few: a graph of 60,000 that leads to half of them,
+    whole clusters, found 0.78 of the ten nearest in 1.6 ms, comparing them all took 3.9 ms.
+    """
     faiss = _faiss()
-    whole = index.ntotal / allowed
     if isinstance(settings, Flat):
         return index, faiss.SearchParameters(**chosen)
+    whole = index.ntotal / allowed
+    few = bool(chosen) and allowed <= FLAT_LIMIT
     if isinstance(settings, Hnsw):
         # At least 2k, so that the graph is not left before k neighbours were seen.
         candidates = int(max(settings.ef_search, 2 * k) * whole)
-        if allowed <= GRAPH_COST * candidates:
+        if few or allowed <= GRAPH_COST * candidates:
             return faiss.downcast_index(index.storage), faiss.SearchParameters(**chosen)
         return index, faiss.SearchParametersHNSW(efSearch=candidates, **chosen)
-    lists, probes = settings.lists or 1, settings.probes or 1
-    probes = min(math.ceil(max(probes * whole, 4 * k * lists / allowed)), lists)
-    probed = faiss.SearchParametersIVF(nprobe=probes, **chosen)
+    lists = settings.lists or 1
+    probes = lists if few else max((settings.probes or 1) * whole, 4 * k * lists / allowed)
+    probed = faiss.SearchParametersIVF(nprobe=min(math.ceil(probes), lists), **chosen)
     if isinstance(settings, Ivf) or settings.refine is None:
         return index, probed
     again = max(min(settings.candidates, index.ntotal / k), 1)
