@@ -118,7 +118,9 @@ class SentenceEmbedder:
         from tokenizers import Tokenizer
 
         saved = self.folder.path / "tokenizer.json"
-        tokenizer = Tokenizer.from_file(str(saved)) if saved.is_file() else self._engine.tokenizer()
+        if not saved.is_file():
+            return self._engine.tokenizer()
+        tokenizer = Tokenizer.from_file(str(saved))
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return tokenizer

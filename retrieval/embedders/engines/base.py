@@ -24,7 +24,7 @@ class Engine(Protocol):
         ...
 
     def tokenizer(self) -> Tokenizer:
-        """One of its own for the caller, which may set its truncation and padding."""
+        """One that cuts and pads nothing, of its own for each caller."""
         ...
 
     def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
