@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown; with "
                                                      "--remove, names as the index has them.")]
+Chunker = Annotated[str | None, typer.Option(help=(
+    "How documents are cut: sections, sentences, recursive, fixed or crest, or settings in YAML, as in "
+    "'{kind: fixed, size: 800, overlap: 80}'."))]
+EmbedderText = Annotated[str | None, typer.Option(help=(
+    "A sentence-transformers model by name or folder, after openvino: or bfloat16: for that backend; static:FOLDER, "
+    "openai:NAME, http://host/v1#NAME; or settings in YAML."))]
+Vectors = Annotated[str | None, typer.Option(help=(
+    "How vectors are searched: auto, flat, hnsw, ivf or ivf_pq, or settings in YAML; auto goes by their number and the "
+    "memory."))]
 Rendering = Annotated[str | None, typer.Option(help="The rendering that is indexed: `plain` (the default) or `html`.")]
 Fields = Annotated[Path | None, typer.Option(help="Fields of documents for filters: JSON Lines or CSV with `source`.")]
 Add = Annotated[bool, typer.Option("--add", help="Add to the index, or replace in it; the rest stays.")]
@@ -28,15 +37,15 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what it would take,
 
 
 def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out", help="The index folder.")],
-          chunker: Annotated[str | None, typer.Option(help="How documents are cut, such as `sections`.")] = None,
+          chunker: Chunker = None,
           size: Annotated[int | None, typer.Option(min=100, help="Chunk size in characters.")] = None,
           format: Rendering = None,
-          embedder: Annotated[str | None, typer.Option(help="A sentence-transformers model: name or folder.")] = None,
+          embedder: EmbedderText = None, vectors: Vectors = None,
           metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
           dry_run: DryRun = False, json: AsJson = False) -> None:
     """Parse, chunk, embed and index documents; run again after a change, only what changed is done."""
-    asked = Asked(sources or [], out, {"--chunker": chunker, "--size": size, "--format": format,
-                                       "--embedder": embedder}, metadata, add, remove, check, dry_run)
+    settings = {"--chunker": chunker, "--size": size, "--format": format, "--embedder": embedder, "--vectors": vectors}
+    asked = Asked(sources or [], out, settings, metadata, add, remove, check, dry_run)
     asked.check_together()
     if check:
         _check(out, json)
@@ -173,18 +182,26 @@ def _named(asked: Asked) -> dict[str, Any]:
     return {name.removeprefix("--"): value for name, value in asked.settings.items()}
 
 
-def _settings(chunker: str | None, size: int | None, format: str | None, embedder: str | None) -> IndexSettings:
+def _settings(chunker: str | None, size: int | None, format: str | None, embedder: str | None,
+              vectors: str | None) -> IndexSettings:
     from pydantic import ValidationError
 
     from documents.errors import SettingsError
-    from experiments.settings.file import explain
+    from experiments.settings.file import explain, read_value
     from retrieval.settings import IndexSettings
 
     usual = IndexSettings()
-    given: dict[str, Any] = {"formats": (format or "plain",), "embedder": embedder or usual.embedder}
-    if size is not None or chunker not in (None, usual.chunker.kind):
-        kind = chunker or usual.chunker.kind
-        given["chunker"] = {"kind": kind, **({} if size is None else _sizes(kind, size))}
+    given: dict[str, Any] = {name: read_value(text, f"--{name}") if text.startswith("{") else text
+                             for name, text in (("chunker", chunker), ("embedder", embedder), ("vectors", vectors))
+                             if text is not None}
+    given["formats"] = (format or "plain",)
+    cut = given.pop("chunker", usual.chunker.kind)
+    if size is not None and not isinstance(cut, str):
+        raise SettingsError("--size stands in the settings of --chunker already; give it there")
+    if size is not None:
+        given["chunker"] = {"kind": cut, **_sizes(cut, size)}
+    elif cut != usual.chunker.kind:
+        given["chunker"] = cut
     try:
         return IndexSettings(**given)
     except ValidationError as error:

@@ -108,8 +108,8 @@ def _check_numbers(given: Any, taken: Any, key: str) -> None:
     if isinstance(given, dict) and isinstance(taken, dict):
         for name, value in given.items():
             _check_numbers(value, taken.get(name), f"{key}.{name}" if key else name)
-    elif isinstance(taken, list):
-        for one, value in zip(given if isinstance(given, list) else [given], taken, strict=False):
+    elif isinstance(taken, list | tuple):
+        for one, value in zip(given if isinstance(given, list | tuple) else [given], taken, strict=False):
             _check_numbers(one, value, key)
     elif isinstance(given, bool) and isinstance(taken, int | float) and not isinstance(taken, bool):
         raise SettingsError(f"{key}: expected a number, not {str(given).lower()}")
