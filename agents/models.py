@@ -24,7 +24,7 @@ from documents.servers import SERVED, Address, served_at
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
 NO_MODEL = "none"
 """The name of no model, for a strategy that asks none."""
-_SEARCHES = 64  # questions of such a strategy at once: their searches are made together
+_SEARCHES = 512  # questions of such a strategy at once: their searches are made together, and kept together
 
 
 @dataclass(frozen=True, slots=True)

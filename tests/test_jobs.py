@@ -11,7 +11,7 @@ import pytest
 from experiments.benchmarks import DetectiveQa
 from experiments.cells import cells_of
 from experiments.evidence.resources import Resources
-from experiments.running.jobs import Prefix, jobs_of, prefix_of, side_by_side
+from experiments.running.jobs import Prefix, jobs_of, prefix_of, side_by_side, turns_of
 from experiments.settings.file import check_settings
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
@@ -93,3 +93,12 @@ def test_prompts_are_sent_in_that_order_and_the_results_do_not_depend_on_it(run_
     assert [text.count("Ida lit the lamp") for text in shown[:13]] == [1] * 12 + [0]
     _, many = run_of(8)
     assert alone["results"] == many["results"]
+
+
+def test_a_run_that_only_searches_takes_its_cells_one_after_the_other():
+    cells = cells_of(check_settings({"name": "town", "benchmark": NOVELS, **FACTORS}, "town"), BENCHMARK)
+    jobs = list(jobs_of(cells, BENCHMARK.questions))
+    assert turns_of(jobs, by_cell=False) == [jobs]
+    turns = turns_of(jobs, by_cell=True)
+    assert [{job.cell for job in turn} for turn in turns] == [{cell} for cell in cells]
+    assert sorted(map(id, jobs)) == sorted(id(job) for turn in turns for job in turn)

@@ -40,6 +40,19 @@ def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Jo
     return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
 
 
+def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
+    """The jobs in as many turns as are carried out one after the other: one, or one for each cell.
+
+    Cell by cell, one retriever at a time has the machine to itself, so that what each takes can be compared.
+    """
+    if not by_cell:
+        return [list(jobs)]
+    turns: dict[str, list[Job]] = {}
+    for job in jobs:
+        turns.setdefault(job.cell.id, []).append(job)
+    return list(turns.values())
+
+
 def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
     """The jobs, which stand by question, with those together whose prompts begin alike.
 

@@ -23,7 +23,7 @@ from experiments.judging.ask import ask_judge, graded_of
 from experiments.record import Record
 from experiments.running.beforehand import beforehand
 from experiments.running.beginning import prepare_run
-from experiments.running.jobs import Job, Prefix, jobs_of, prefix_of, side_by_side
+from experiments.running.jobs import Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
 from experiments.running.opening import open_resources
 from experiments.running.outset import outset_of
 from experiments.running.play import CellPlayer
@@ -205,8 +205,9 @@ async def _play(jobs: Sequence[Job], work: _Work) -> None:
         return prefix_of(job, work.settings.layout, work.resources)
 
     async def of_model(name: str) -> None:
-        own = side_by_side((job for job in jobs if job.cell.model == name), begins)
-        await in_window(work.spending.affordable(own), work.resources.clients[name].limits.concurrency, work.carry_out)
+        for turn in turns_of([job for job in jobs if job.cell.model == name], work.settings.only_searches):
+            own, places = side_by_side(turn, begins), work.resources.clients[name].limits.concurrency
+            await in_window(work.spending.affordable(own), places, work.carry_out)
 
     models = list(dict.fromkeys(job.cell.model for job in jobs))
     async with work.spending.in_time():
