@@ -5,7 +5,7 @@ import pytest
 
 from documents.types import Chunk
 from experiments.negatives.choosing import Scores, choose
-from experiments.negatives.guard import Guard
+from experiments.negatives.guard import Guard, Rarity
 from experiments.negatives.hardness import mined
 from experiments.negatives.likeness import likeness, shingles
 from experiments.negatives.settings import Thresholds
@@ -27,8 +27,8 @@ def wanted(answers=("1,577 parcels",), fill=0, further=9, gold=(GOLD,), **fields
     return Wanted(question, Asked("q", question.text), gold, False, gold, fill, further)
 
 
-def decided(text, one=None):
-    found = Guard(one or wanted(), Thresholds()).check(chunk("c", text))
+def decided(text, one=None, common=()):
+    found = Guard(one or wanted(), Thresholds(), Rarity(common)).check(chunk("c", text))
     return found and (found.reason, dict(found.figures))
 
 
@@ -48,6 +48,26 @@ def test_korean_answers_are_found_before_their_particles():
     korean = wanted(answers=("카카오뱅크",), gold=("카카오뱅크가 상장했다.",))
     assert decided("올해는 카카오뱅크에서 발표했다.", korean) == ("answer", {"answer": "카카오뱅크"})
     assert decided("올해는 케이뱅크에서 발표했다.", korean) is None
+
+
+def test_a_date_that_leaves_the_year_out_tells_one_that_has_it():
+    dated = wanted(answers=("March 20 2020",))
+    assert decided("It will be out on the March 20th date.", dated)[0] == "answer"
+    assert decided("It was out on March 20, 2019.", dated) is None
+    assert decided("It was out on March 21.", dated) is None
+
+
+def test_accents_do_not_hide_an_answer():
+    assert decided("Chloe Lund spoke.", wanted(answers=("Chloé Lund",)))[0] == "answer"
+
+
+def test_a_rare_word_of_a_name_tells_it_and_a_common_one_or_one_of_the_question_does_not():
+    name = wanted(answers=("Johnny Manziel",))
+    assert decided("Manziel is the first to win it.", name) == ("answer_name", {"word": "manziel"})
+    assert decided("Manziel is the first to win it.", name, ["Manziel won."] * 21) is None
+    assert decided("The Esk depot in Lund.", wanted(answers=("Esk Depot",))) == ("answer", {"answer": "Esk Depot"})
+    assert decided("The Esk harbour.", wanted(answers=("Esk Depot",))) is None
+    assert decided("The first of all.", wanted(answers=("the first man",))) is None
 
 
 def test_most_words_of_a_long_answer_tell_it():
@@ -91,9 +111,9 @@ def hits(name, *chunks):
 
 def chosen(one, found, scorer=None):
     scores = Scores(scorer)
-    made = choose(one, found, Guard(one, Thresholds()), scores)
+    made = choose(one, found, Guard(one, Thresholds(), Rarity(())), scores)
     while scores.score():
-        made = choose(one, found, Guard(one, Thresholds()), scores)
+        made = choose(one, found, Guard(one, Thresholds(), Rarity(())), scores)
     return made
 
 

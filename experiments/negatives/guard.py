@@ -1,7 +1,9 @@
 """The guard against false negatives: candidates that may answer the question, by their text alone."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from documents.types import Chunk
@@ -11,17 +13,38 @@ from experiments.negatives.likeness import Likeness, likeness, shingles
 from experiments.negatives.settings import Thresholds
 from experiments.negatives.types import Rejected, Wanted
 from experiments.question import Question
+from experiments.values import values
 from retrieval.mining.names import numbers_of
 
 _LONG = 5
 """Distinct words from which on an answer is told by most of its words, not only by all in a row."""
+_SHORTEST = 4  # letters of such a word
+_NAME = range(2, 5)
+"""How many words a name has of which one alone may tell it."""
+_FEW, _SHARE = 20, 0.002
+"""A word is rare that stands in at most so many chunks, or in that share of them, whichever is more."""
+
+
+class Rarity:
+    """Which words are rare among the chunks that negatives are found in."""
+
+    def __init__(self, contents: Iterable[str]) -> None:
+        self._holders: Counter[str] = Counter()
+        self._count = 0
+        for content in contents:
+            self._holders.update(_words(content))
+            self._count += 1
+
+    def __contains__(self, word: str) -> bool:
+        return self._holders[word] <= max(_FEW, _SHARE * self._count)
 
 
 class Guard:
     """Decides over candidates of one question."""
 
-    def __init__(self, wanted: Wanted, thresholds: Thresholds) -> None:
+    def __init__(self, wanted: Wanted, thresholds: Thresholds, rarity: Rarity) -> None:
         self._answers = _stated(wanted.question)
+        self._name_words = _name_words(self._answers, wanted.question.text, rarity)
         self._gold = [(chunk.id, numbers_of(_body(chunk)), shingles(_body(chunk))) for chunk in wanted.gold]
         self._thresholds = thresholds
 
@@ -38,7 +61,8 @@ class Guard:
                 share = len(words & _words(chunk.content)) / len(words)
                 if share >= self._thresholds.answer_words:
                     return Rejected(chunk, "answer_words", {"answer": answer, "share": round(share, 3)})
-        return None
+        part = min(self._name_words & _words(chunk.content), default=None) if self._name_words else None
+        return Rejected(chunk, "answer_name", {"word": part}) if part else None
 
     def _alike(self, chunk: Chunk) -> Rejected | None:
         """A chunk that reads like the gold and states other figures says something else, and is as hard as can be."""
@@ -71,26 +95,48 @@ def _stated(question: Question) -> tuple[str, ...]:
     return tuple(answer for answer in stated if normalize_answer(answer) in tell)
 
 
+def _name_words(answers: Iterable[str], question: str, rarity: Rarity) -> frozenset[str]:
+    """The words of answers that are names, by which alone news and later sentences call their bearers: `Manziel` for
+    Johnny Manziel. A word that is not rare, or that the question has itself, tells nothing."""
+    names = (answer for answer in answers
+             if len(answer.split()) in _NAME and all(word[0].isupper() for word in answer.split()))
+    asked = _words(question)
+    return frozenset(word for name in names for word in _words(name) - asked
+                     if len(word) >= _SHORTEST and not any(map(str.isdecimal, word)) and word in rarity)
+
+
 def _body(chunk: Chunk) -> str:
     """What the chunk says itself: a title that all chunks of a document begin with makes none the like of another."""
     return chunk.content.removeprefix(chunk.prefix)
 
 
 def _stands(content: str, answer: str) -> bool:
-    """Whether the answer stands in the text, or, of one with figures, its values: `1,577` where the text has 1577."""
+    """Whether the answer stands in the text, or, of one with figures, its values: `1,577` where the text has 1577, and
+    `March 20` where the answer has the year too."""
     if holds(_normalised(content), _normalised(answer)):
         return True
-    return any(map(str.isdecimal, answer)) and holds(_valued(content), _valued(answer))
+    if not any(map(str.isdecimal, answer)):
+        return False
+    return holds(_valued(content), _valued(answer)) or bool(_days(answer, with_year=True) & _days(content))
 
 
 @lru_cache(maxsize=65_536)
 def _normalised(content: str) -> str:
-    return normalize_answer(content)
+    """The normalised text without accents, which one text writes and another does not."""
+    parts = unicodedata.normalize("NFD", content)
+    return normalize_answer("".join(part for part in parts if unicodedata.category(part) != "Mn"))
 
 
 @lru_cache(maxsize=65_536)
 def _valued(content: str) -> str:
     return with_values(content)
+
+
+@lru_cache(maxsize=65_536)
+def _days(text: str, with_year: bool = False) -> frozenset[tuple[int | None, int | None]]:
+    """Month and day of the text's dates that state a year, or of those that state none."""
+    dates = (value.date for value in values(text) if value.date is not None)
+    return frozenset((month, day) for year, month, day in dates if day and (year is not None) == with_year)
 
 
 @lru_cache(maxsize=65_536)

@@ -15,6 +15,7 @@ from experiments.benchmarks.mined_files import DECISIONS, MinedManifest, benchma
 from experiments.negatives.collection import Source, open_source
 from experiments.negatives.counting import counted, short
 from experiments.negatives.given import with_negatives
+from experiments.negatives.guard import Rarity
 from experiments.negatives.hardness import mined
 from experiments.negatives.rounds import Rounds
 from experiments.negatives.settings import MiningSettings
@@ -59,7 +60,7 @@ def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Pr
     rows, nearness = Rows(source.collection), Nearness(source.collection)
     opened = {name: open_miner(name, rows, settings.seed) for name in dict.fromkeys(settings.miners)}
     wanted = list(wanted_of(benchmark, _candidates(source, rows, nearness), settings))
-    chosen = _rounds(settings, {name: miner for name, (miner, _) in opened.items()}).mined(wanted, progress)
+    chosen = _rounds(settings, source, {name: miner for name, (miner, _) in opened.items()}).mined(wanted, progress)
     cosines = nearness.of([one.question.text for one in wanted],
                           [rows.rows_of(chunk.id for chunk in one.chunks) for one in chosen])
     how = [mined(one, near) for one, near in zip(chosen, cosines, strict=True)]
@@ -82,8 +83,9 @@ def _check_new(out: Path) -> None:
         raise SettingsError(f"{out}: something is there already; give a new folder")
 
 
-def _rounds(settings: MiningSettings, miners: Mapping[str, Miner]) -> Rounds:
-    return Rounds(settings, miners, None if settings.reranker is None else settings.reranker.open(Aids()))
+def _rounds(settings: MiningSettings, source: Source, miners: Mapping[str, Miner]) -> Rounds:
+    scorer = None if settings.reranker is None else settings.reranker.open(Aids())
+    return Rounds(settings, miners, scorer, Rarity(chunk.content for chunk in source.collection.chunks))
 
 
 def _candidates(source: Source, rows: Rows, nearness: Nearness) -> Candidates:

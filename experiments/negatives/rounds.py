@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from experiments.negatives.choosing import Scores, choose
-from experiments.negatives.guard import Guard
+from experiments.negatives.guard import Guard, Rarity
 from experiments.negatives.settings import MiningSettings
 from experiments.negatives.types import Chosen, Wanted
 from retrieval.building.progress import Progress
@@ -25,10 +25,12 @@ class Rounds:
     Args:
         miners: by name, in the order of their turns.
         scorer: the reranker, if any.
+        rarity: of words among the candidates.
     """
 
-    def __init__(self, settings: MiningSettings, miners: Mapping[str, Miner], scorer: Scorer | None) -> None:
-        self._settings, self._miners = settings, miners
+    def __init__(self, settings: MiningSettings, miners: Mapping[str, Miner], scorer: Scorer | None,
+                 rarity: Rarity) -> None:
+        self._settings, self._miners, self._rarity = settings, miners, rarity
         self._scores = Scores(scorer)
 
     def mined(self, wanted: Sequence[Wanted], progress: Progress) -> list[Chosen]:
@@ -44,7 +46,7 @@ class Rounds:
         return chosen
 
     def _group(self, wanted: Sequence[Wanted]) -> list[Chosen]:
-        guards = {one.question.id: Guard(one, self._settings.thresholds) for one in wanted}
+        guards = {one.question.id: Guard(one, self._settings.thresholds, self._rarity) for one in wanted}
         chosen: dict[str, Chosen] = {}
         depth = min(self._settings.depth, max(_FIRST, 2 * max((one.total for one in wanted), default=0)))
         left = list(wanted)

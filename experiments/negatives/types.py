@@ -9,10 +9,12 @@ from documents.types import Chunk
 from experiments.question import FoundBy, Question
 from retrieval.mining import Asked
 
-Reason = Literal["answer", "answer_words", "near_duplicate", "reranker", "repeated", "gold_page", "gold_document"]
+Reason = Literal["answer", "answer_words", "answer_name", "near_duplicate", "reranker", "repeated", "gold_page",
+                 "gold_document"]
 REASONS: Mapping[Reason, str] = {
     "answer": "an accepted answer, or the text of the right option, stands in it",
     "answer_words": "it holds most words of a long answer",
+    "answer_name": "it holds a rare word of a name that is the answer",
     "near_duplicate": "it is almost a gold chunk, or a part of one, or holds one, with no other figures",
     "reranker": "the reranker scores it above every gold chunk",
     "repeated": "its text, or a part of it, is among the question's chunks already",
