@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from retrieval.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
 from retrieval.models import ModelFolder
@@ -39,6 +39,19 @@ class PyTorch:
             vectors: Matrix = self.model.encode(list(pieces), prompt="", batch_size=batch or BATCH,
                                                 show_progress_bar=False)
         return np.asarray(vectors, np.float32)
+
+    def pooled(self, tokens: Sequence[Sequence[int]]) -> Matrix:
+        """Vectors of token sequences of one length, as the model pools them, before they are brought to unit length."""
+        import numpy as np
+        import torch
+
+        ids = torch.tensor(tokens)
+        features: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        with running("float32"), torch.inference_mode():
+            for module in self.model:
+                if type(module).__name__ != "Normalize":
+                    features = module(features)
+        return np.asarray(features["sentence_embedding"], np.float32)
 
 
 def load(folder: ModelFolder) -> SentenceTransformer:
