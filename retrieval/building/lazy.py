@@ -47,11 +47,6 @@ class LazyEmbedder:
         """Texts that the model embedded."""
         return self._embedder.embedded if self._embedder else 0
 
-    @property
-    def reused(self) -> int:
-        """Texts whose vectors were in the cache."""
-        return self._embedder.reused if self._embedder else 0
-
     def entry(self) -> EmbedderEntry:
         """What the manifest says of it."""
         if self._manifest is not None:

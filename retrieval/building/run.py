@@ -28,7 +28,7 @@ class BuildReport:
         parsed: sources read now; the other documents' renderings came from the index before, or from a killed build.
         windows: vectors in the index.
         embedded_now: texts that the model embedded in this build.
-        reused: windows whose vectors were in the cache or in the index before.
+        reused: the other windows: their vectors were in the cache or in the index before, or are those of equal text.
         how: one sentence on how the vectors are searched.
         seconds: by stage.
         replaced: sources of the index before whose content is another now.
@@ -77,7 +77,6 @@ class Filled:
     skipped: list[DocumentError] = field(default_factory=list)
     metadata: dict[str, dict[str, Value]] = field(default_factory=dict)
     fresh: int = 0
-    kept: int = 0
 
 
 def run(job: Job, arriving: Arriving, progress: Progress) -> BuildReport:
@@ -104,7 +103,7 @@ def run(job: Job, arriving: Arriving, progress: Progress) -> BuildReport:
     old = {} if job.before is None else job.before.manifest.sources
     return BuildReport(
         writer.documents, filled.fresh, writer.chunks, writer.windows, job.embedder.embedded,
-        job.embedder.reused + filled.kept, tuple(filled.skipped), index.describe(), clock.seconds,
+        max(writer.windows - job.embedder.embedded, 0), tuple(filled.skipped), index.describe(), clock.seconds,
         sum(name in old and old[name].sha256 != entry.sha256 for name, entry in filled.entries.items()),
         len(set(old) - set(filled.entries)))
 
@@ -146,7 +145,6 @@ def _take(arrival: Arrival, cutter: Cutter, writer: Writer, filled: Filled) -> N
     other = None if arrival.parser == parser_version() else arrival.parser
     filled.entries[document.source] = SourceEntry(document=document.id, sha256=arrival.sha256, parser=other)
     filled.fresh += arrival.fresh
-    filled.kept += 0 if piece.vectors is None else len(piece.vectors)
     if piece.metadata:
         filled.metadata[document.source] = dict(piece.metadata)
 
