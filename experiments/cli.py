@@ -15,6 +15,7 @@ from experiments.commands.attribute import attribute
 from experiments.commands.compare import compare
 from experiments.commands.convert import convert
 from experiments.commands.demo import demo
+from experiments.commands.dose import dose
 from experiments.commands.effects import effects
 from experiments.commands.evaluate_retrieval import evaluate_retrieval
 from experiments.commands.export import export
@@ -44,8 +45,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, evaluate_retrieval, judge, rescore, compare, effects, attribute, convert,
-                negatives, report, show, verify, export, schema):
+for command in (demo, index, search, ask, run, evaluate_retrieval, judge, rescore, compare, effects, dose, attribute,
+                convert, negatives, report, show, verify, export, schema):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_)
 models.command("pull", cls=Command)(pull)

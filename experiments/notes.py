@@ -15,7 +15,8 @@ from strategies.types import Rules, Usage
 LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
            "do not compare with published ones.")
 
-_SHORT = {"negatives": "for {} of {} questions fewer negatives could be had, down to {}",
+_FEWER = "for {} of {} questions fewer negatives could be had, down to {}"
+_SHORT = {"negatives": _FEWER, "among": _FEWER,
           "gold_at": "for {} of {} questions the position is beyond the end, so the gold stands last, down to {}"}
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from experiments.comparing.variants import Averaged, variants_of
 from experiments.dose import dose_of
-from experiments.dose.area import area
+from experiments.dose.area import area, areas
 from experiments.dose.curves import curves_of
 from experiments.statistics import Clusters
 
@@ -16,13 +16,17 @@ def row(id, perturbation, **levels):
             "format": None, "repeat": 0, "seed": None, "metrics": {}, **levels}
 
 
-def answers(*scores):
-    return {f"q{at}": Averaged(True, "answered", {"em": score}) for at, score in enumerate(scores)}
+def answers(*scores, metric="em"):
+    return {f"q{at}": Averaged(True, "answered", {metric: score}) for at, score in enumerate(scores)}
 
 
 def curves(*rows):
-    return [(curve.axis, curve.held, curve.doses, [cell.row["id"] for cell in curve.cells])
-            for curve in curves_of(variants_of(list(rows), {}))]
+    return [(curve.axis, curve.word, curve.levels.get("sort") or curve.levels["number"], curve.doses,
+             [cell.row["id"] for cell in curve.cells]) for curve in curves_of(variants_of(list(rows), {}))]
+
+
+def dose(rows, made, metric="em", **options):
+    return dose_of(rows, made, options.pop("clusters", Clusters({}, "")), metric, "corrected", **options)
 
 
 def test_an_area_is_the_mean_height_over_the_range_of_doses():
@@ -33,52 +37,152 @@ def test_an_area_is_the_mean_height_over_the_range_of_doses():
 
 def test_cells_that_differ_in_the_number_alone_are_a_curve_that_begins_with_none():
     assert curves(row("n5", "negatives@5"), row("n0", None), row("n2", "negatives@2")) == [
-        ("negatives", "negatives", (0, 2, 5), ["n0", "n2", "n5"])]
+        ("negatives", "negatives", "any", (0, 2, 5), ["n0", "n2", "n5"])]
 
 
 def test_each_sort_is_a_curve_of_its_own_and_begins_with_none_too():
-    found = curves(row("n0", None), row("h2", "negatives@2:hard"), row("e2", "negatives@2:easy"))
-    assert found == [("negatives", "negatives:hard", (0, 2), ["n0", "h2"]),
-                     ("negatives", "negatives:easy", (0, 2), ["n0", "e2"]),
-                     ("hardness", "negatives@2", (0, 2), ["e2", "h2"])]
+    found = curves(row("n0", None), row("h2", "negatives@2:hard"), row("e2", "negatives@2:easy"),
+                   row("b2", "negatives@2:bm25"))
+    assert found == [("negatives", "negatives", "hard", (0, 2), ["n0", "h2"]),
+                     ("negatives", "negatives", "easy", (0, 2), ["n0", "e2"]),
+                     ("negatives", "negatives", "bm25", (0, 2), ["n0", "b2"]),
+                     ("hardness", "negatives", "2", (0, 2), ["e2", "h2"])]
+
+
+def test_hardness_goes_from_easy_to_hard_beside_what_has_no_negatives():
+    rows = [row(sort[:1], f"negatives@3:{sort}") for sort in ("hard", "easy", "medium")]
+    (bare,) = [curve for curve in curves_of(variants_of(rows, {})) if curve.axis == "hardness"]
+    assert (bare.doses, [cell.row["id"] for cell in bare.cells], bare.plain) == ((0, 1, 2), ["e", "m", "h"], None)
+    *_, beside = curves_of(variants_of([row("n0", None), *rows], {}))
+    assert (beside.doses, beside.plain.row["id"]) == ((0, 1, 2), "n0")
 
 
 def test_what_is_searched_has_no_dose_of_none():
     found = curves(row("n0", None, condition="retrieved", retriever="bm25"),
                    row("a5", "among@5", condition="retrieved", retriever="bm25"),
                    row("a9", "among@9", condition="retrieved", retriever="bm25"))
-    assert found == [("negatives", "among", (5, 9), ["a5", "a9"])]
+    assert found == [("negatives", "among", "any", (5, 9), ["a5", "a9"])]
 
 
 def test_cells_that_differ_in_more_are_apart():
     assert curves(row("n0", None), row("c5", "negatives@5", reasoning="chain_of_thought")) == []
     assert curves(row("n0", None), row("s5", "shuffle+negatives@5")) == []
     assert curves(row("n0", "shuffle"), row("s5", "shuffle+negatives@5")) == [
-        ("negatives", "negatives", (0, 5), ["n0", "s5"])]
+        ("negatives", "negatives", "any", (0, 5), ["n0", "s5"])]
+
+
+def test_closed_book_is_no_dose_of_anything():
+    assert curves(row("c", None, condition="closed-book", rules="closed-book"), row("n5", "negatives@5")) == []
+
+
+DOSES = {"d0": None, "d4": "negatives@4", "c0": None, "c4": "negatives@4"}
+TWO = [row(name, change, reasoning={"d": "direct", "c": "chain_of_thought"}[name[0]]) for name, change in DOSES.items()]
 
 
 def test_areas_are_of_questions_and_curves_are_compared_by_them():
-    names = ("d0", "d4", "c0", "c4")
-    rows = [row(name, "negatives@4" if name[1] == "4" else None,
-                reasoning="direct" if name[0] == "d" else "chain_of_thought") for name in names]
     made = {"d0": answers(*[1] * 8), "d4": answers(*[0] * 8), "c0": answers(*[1] * 8), "c4": answers(*[1] * 8)}
-    found = dose_of(rows, made, Clusters({}, None), "em", "corrected")
+    found = dose(TWO, made)
     direct, chained = found["curves"]
-    assert direct["areas"]["em"]["mean"] == 0.5
-    assert chained["areas"]["em"]["mean"] == 1.0
-    assert (direct["areas"]["em"]["n"], chained["factors"]["reasoning"]) == (8, "chain_of_thought")
+    assert (direct["areas"]["em"]["mean"], direct["areas"]["em"]["n"]) == (0.5, 8)
+    assert (chained["areas"]["em"]["mean"], chained["factors"]["reasoning"]) == (1.0, "chain_of_thought")
     (pair,) = found["comparisons"]
-    assert (pair["factor"], pair["first"], pair["second"]) == ("reasoning", 0, 1)
+    assert (pair["factor"], pair["first"], pair["second"], pair["n"]) == ("reasoning", 0, 1, 8)
     assert pair["difference"] == pytest.approx(0.5)
-    assert pair["p"] == pytest.approx(2 / 2**8, abs=1e-3)
+    assert pair["p"] == pytest.approx(2 / 2**8)
+
+
+def test_a_change_is_the_last_dose_against_the_first_and_a_slope_is_that_by_negative():
+    made = {"d0": answers(*[1] * 8), "d4": answers(*[0] * 6, 1, 1), "c0": answers(*[1] * 8), "c4": answers(*[1] * 8)}
+    direct, chained = dose(TWO, made)["curves"]
+    assert (direct["change"]["difference"], direct["slope"]["mean"]) == (-0.75, -0.1875)
+    assert direct["slope"]["low"] == pytest.approx(direct["change"]["low"] / 4)
+    assert (direct["change"]["test"], direct["change"]["p"]) == ("McNemar", 2 / 2**6)
+    assert direct["change"]["p_holm"] == 2 * 2 / 2**6
+    assert (chained["change"]["difference"], chained["change"]["p"]) == (0, 1)
+
+
+def test_the_sort_of_negatives_is_a_factor_in_which_curves_differ():
+    rows = [row("n0", None), row("e4", "negatives@4:easy"), row("h4", "negatives@4:hard")]
+    found = dose(rows, {"n0": answers(*[1] * 6), "e4": answers(*[1] * 6), "h4": answers(*[0] * 6)})
+    assert [curve["factors"].get("sort") for curve in found["curves"]] == ["easy", "hard", None]
+    (pair,) = found["comparisons"]
+    assert (pair["factor"], pair["before"], pair["after"]) == ("sort", 1.0, 0.5)
+    over = found["curves"][2]
+    assert (over["areas"]["em"]["mean"], over["slope"], over["plain"]["cell"]) == (0.5, None, "n0")
+
+
+def test_a_factor_without_effect_in_one_of_two_curves_is_none_in_which_they_differ():
+    rows = [row(f"{name}{at}", at and f"negatives@{at}", condition=name, retriever=one, retrieval=one and "once")
+            for name, one in (("evidence", None), ("retrieved", "bm25")) for at in (None, 2)]
+    found = dose(rows, {one["id"]: answers(1, 0, 1) for one in rows})
+    assert [pair["factor"] for pair in found["comparisons"]] == ["condition"]
+
+
+def test_curves_over_other_doses_are_not_compared_and_a_note_says_so():
+    found = dose([*TWO[:3], row("c9", "negatives@9", reasoning="chain_of_thought")],
+                 {name: answers(1, 0) for name in ("d0", "d4", "c0", "c9")})
+    assert (len(found["curves"]), found["comparisons"]) == (2, [])
+    assert "Curves over other doses are not compared with each other." in found["notes"]
+
+
+def test_citation_f1_of_areas_is_made_of_those_by_precision_and_recall():
+    def cited(precision, recall):
+        return {"q": Averaged(True, "answered", {"em": 1, "citation_precision": precision, "citation_recall": recall})}
+
+    (found,) = dose(TWO[:2], {"d0": cited(1.0, 0.5), "d4": cited(0.5, 0.0)})["curves"]
+    assert found["areas"]["citation_f1"]["mean"] == pytest.approx(2 * 0.75 * 0.25 / (0.75 + 0.25))
+    by_it = dose(TWO, {name: cited(1.0, float(name in ("d0", "c0", "c4"))) for name in DOSES}, "citation_f1")
+    assert by_it["comparisons"][0]["before"] == pytest.approx(2 * 0.5 / 1.5)
+    assert by_it["comparisons"][0]["after"] == 1
 
 
 def test_a_question_without_a_score_at_a_dose_has_no_area_and_a_note_says_so():
-    rows = [row("n0", None), row("n4", "negatives@4")]
-    found = dose_of(rows, {"n0": answers(1, 1, 0), "n4": answers(1, None, 0)}, Clusters({}, None), "em", "corrected")
-    assert found["curves"][0]["areas"]["em"]["n"] == 2
-    assert any("leave out questions" in note for note in found["notes"])
+    found = dose(TWO[:2], {"d0": answers(1, 1, 0), "d4": answers(1, None, 0)})
+    assert (found["curves"][0]["areas"]["em"]["n"], found["curves"][0]["left_out"]) == (2, {"em": 1})
+    assert "1 of 1 areas leave out questions that have em at some doses only, up to 1." in found["notes"]
+
+
+def test_a_question_that_a_cell_lacks_is_left_out_whichever_cell_it_is():
+    for first, last in ((3, 2), (2, 3)):
+        found = dose(TWO[:2], {"d0": answers(*[1] * first), "d4": answers(*[1] * last)})
+        assert (found["curves"][0]["areas"]["em"]["n"], found["curves"][0]["left_out"]) == (2, {"em": 1})
+
+
+def test_what_a_metric_does_not_apply_to_is_not_left_out():
+    def asked(right):
+        return {"q": Averaged(True, "answered", {"em": right, "refusal_accuracy": None}),
+                "u": Averaged(False, "refused", {"em": None, "refusal_accuracy": right})}
+
+    (found,) = dose(TWO[:2], {"d0": asked(1), "d4": asked(0)})["curves"]
+    assert ({name: one["mean"] for name, one in found["areas"].items()}, found["left_out"]) == (
+        {"em": 0.5, "refusal_accuracy": 0.5}, {})
+
+
+def test_a_question_that_is_answerable_at_one_dose_alone_has_no_area():
+    (curve,) = curves_of(variants_of(TWO[:2], {
+        "d0": {"q": Averaged(True, "answered", {"unified": 1.0})},
+        "d4": {"q": Averaged(False, "answered", {"unified": 0.0})}}))
+    assert areas(curve).of["q"].scores == {"unified": None}
+
+
+def test_questions_of_one_document_are_drawn_and_swapped_together():
+    made = {"d0": answers(*[1] * 8), "d4": answers(*[0] * 8), "c0": answers(*[1] * 8), "c4": answers(*[1] * 8)}
+    pairs = Clusters({f"q{at}": f"q{at // 2 * 2}" for at in range(8)}, "")
+    (pair,) = dose(TWO, made, clusters=pairs)["comparisons"]
+    assert (pair["n"], pair["clusters"], pair["p"]) == (8, 4, 2 / 2**4)
+
+
+def test_repeats_are_averaged_before_the_area():
+    rows = [one | {"id": f"{one['id']}-{repeat}", "repeat": repeat} for one in TWO[:2] for repeat in (0, 1)]
+    (found,) = dose(rows, {"d0-0": answers(1), "d0-1": answers(1), "d4-0": answers(1), "d4-1": answers(0)})["curves"]
+    assert found["areas"]["em"]["mean"] == 0.75
+
+
+def test_doses_that_were_not_reached_are_counted_and_said():
+    found = dose(TWO[:2], {"d0": answers(1), "d4": answers(1)}, fewer={"d4": 1, "d0": 0})
+    assert [point["fewer"] for point in found["curves"][0]["points"]] == [0, 1]
+    assert any(note.startswith("In 1 of 2 cells some questions have fewer negatives") for note in found["notes"])
 
 
 def test_a_run_without_doses_has_no_curve():
-    assert dose_of([row("n0", None)], {"n0": answers(1)}, Clusters({}, None), "em", "corrected") is None
+    assert dose([row("n0", None)], {"n0": answers(1)}) is None

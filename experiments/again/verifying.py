@@ -22,6 +22,7 @@ from experiments.settings import RunSettings
 from strategies.prompting import prompts_hash
 
 _SHOWN = ("columns", "published")  # of a summary: which figures a table shows, and which published ones beside them
+_ADDED = ("dose",)  # to summaries of this form, which those from before have not
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ def _figures(run: Finished) -> Check:
     again = json.loads(json.dumps(summarise(run.settings, run.scheme, run.cells, run.folder, shown)))
     if run.is_older:
         return _means(run, again)
-    known, made = ({name: value for name, value in one.items() if name not in _SHOWN} for one in (run.summary, again))
+    left = {*_SHOWN, *(name for name in _ADDED if name not in run.summary)}
+    known, made = ({name: value for name, value in one.items() if name not in left} for one in (run.summary, again))
     return Check("figures", f"{_leaves(made)} values of summary.json against the records",
                  tuple(differences(known, made, "", "in summary.json", "from the records")))
 

@@ -1,7 +1,9 @@
 """The area under a curve of doses, question by question: one number for how well a way of answering holds."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from experiments.comparing.variants import Averaged
@@ -20,19 +22,34 @@ def area(doses: Sequence[float], scores: Sequence[float]) -> float:
     return sum(parts) / (doses[-1] - doses[0])
 
 
-def areas(curve: Curve, metrics: Sequence[str]) -> Mapping[str, Row]:
-    """By question, the area under its own scores by each metric; None by one that it has not at every dose.
+@dataclass(frozen=True, slots=True)
+class Areas:
+    """Attributes:
+        of: by question, the area under its own scores by each metric; None by one that it has not at every dose.
+        left_out: by metric, the questions that have it at some dose and no area.
+    """
 
-    A question that a cell lacks, or in which it is answerable in one cell and not in another, has no area.
+    of: Mapping[str, Row]
+    left_out: Mapping[str, int]
+
+
+def areas(curve: Curve) -> Areas:
+    """The areas of all questions that any cell of the curve has.
+
+    A question that a cell lacks, or which is answerable in one cell and not in another, has none. Areas are weighted
+    means of scores, with one set of weights, so that they have the range of the metric, and figures of a set are made
+    of them as of scores: citation F1 is the harmonic mean of the averaged areas by precision and by recall.
     """
     found: dict[str, Row] = {}
-    first = curve.cells[0].answers
-    for question, row in first.items():
+    left_out: Counter[str] = Counter()
+    for question in dict.fromkeys(question for cell in curve.cells for question in cell.answers):
         own = [cell.answers[question] for cell in curve.cells if question in cell.answers]
         whole = len(own) == len(curve.cells) and len({one.answerable for one in own}) == 1
-        scores = {metric: _area(curve, own, metric) if whole else None for metric in metrics}
-        found[question] = Averaged(row.answerable, row.outcome, scores)
-    return found
+        names = dict.fromkeys(name for one in own for name, score in one.scores.items() if score is not None)
+        scores = {name: _area(curve, own, name) if whole else None for name in names}
+        left_out.update(name for name, score in scores.items() if score is None)
+        found[question] = Averaged(own[0].answerable, own[0].outcome, scores)
+    return Areas(found, left_out)
 
 
 def _area(curve: Curve, rows: Sequence[Row], metric: str) -> float | None:

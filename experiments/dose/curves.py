@@ -1,7 +1,7 @@
 """Curves: the cells of a run that differ in the dose of negatives alone."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -9,8 +9,10 @@ from experiments.comparing.variants import Variant
 from retrieval.perturbations import Perturbation
 
 Axis = Literal["negatives", "hardness"]
+Levels = Mapping[str, str | None]
 HARDNESS = ("easy", "medium", "hard")
 _CHANGE = "perturbation"
+_ANY = "any"  # the sort of negatives of no sort in particular
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +22,28 @@ class Curve:
     Attributes:
         axis: what the dose is: the number of negatives, or their hardness at one number (0, 1 and 2 stand for
             `HARDNESS`).
-        held: what of the negatives is the same in all: `among:hard`, `negatives@5`.
-        rest: the rest of the perturbation, which all have; `none` for nothing.
-        levels: the factors of all but the perturbation, by name.
+        word: what is done with them: they are added (`negatives`), or searched among (`among`).
+        levels: the factors that all cells share, by name: those of cells, of which `perturbation` is the rest of it,
+            and of negatives the `sort` (`any` for none in particular), or over the hardness their `number`.
+        plain: over the hardness, the cell without negatives, which is no dose of it: where there is one.
     """
 
     axis: Axis
-    held: str
-    rest: str
-    levels: Mapping[str, str | None]
+    word: str
+    levels: Levels
     doses: tuple[int, ...]
     cells: tuple[Variant, ...]
+    plain: Variant | None = None
+
+    @property
+    def dosed(self) -> tuple[str, str, tuple[int, ...]]:
+        """What two curves have in common whose areas mean the same."""
+        return self.axis, self.word, self.doses
 
     def differs(self, other: Curve) -> list[str]:
-        """The factors in which two curves over the same doses differ; none where they are not of the same doses."""
-        if (self.axis, self.held, self.rest, self.doses) != (other.axis, other.held, other.rest, other.doses):
-            return []
-        return [name for name, level in self.levels.items() if other.levels[name] != level]
+        """The factors in which two curves differ, as cells do: what has no effect in one of them is none."""
+        levels = ((name, self.levels.get(name), other.levels.get(name)) for name in self.levels)
+        return [name for name, one, another in levels if one is not None and another is not None and one != another]
 
 
 def curves_of(variants: Iterable[Variant]) -> list[Curve]:
@@ -45,47 +52,48 @@ def curves_of(variants: Iterable[Variant]) -> list[Curve]:
     Without a perturbation the number is 0: of negatives that are added to what is shown, of any sort. What is searched
     (`among`) has no such cell, since without it other chunks are searched.
     """
-    several = list(variants)
-    return [*_over("negatives", several), *_over("hardness", several)]
+    several = [(variant, Perturbation.parse(variant.levels[_CHANGE] or "none")) for variant in variants]
+    without = {_shared(variant, change): variant for variant, change in several if not change.negatives + change.among}
+    return [*_over("negatives", several, without), *_over("hardness", several, without)]
 
 
-def _over(axis: Axis, variants: Sequence[Variant]) -> list[Curve]:
+def _over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
+          without: Mapping[tuple[str | None, ...], Variant]) -> list[Curve]:
     groups: dict[tuple[str | None, ...], dict[int, Variant]] = {}
-    about: dict[tuple[str | None, ...], tuple[str, str, Mapping[str, str | None]]] = {}
-    for variant in variants:
-        change = Perturbation.parse(variant.levels[_CHANGE] or "none")
+    about: dict[tuple[str | None, ...], tuple[str, Levels, Variant | None]] = {}
+    for variant, change in variants:
         placed = _placed(axis, change)
         if placed is None:
             continue
-        held, dose = placed
-        levels = {name: level for name, level in variant.levels.items() if name != _CHANGE}
-        rest = str(replace(change, negatives=0, among=0, sort=""))
-        key = (held, rest, *levels.values())
-        groups.setdefault(key, {}).setdefault(dose, variant)
-        about[key] = (held, rest, levels)
-    nothing = {_key(variant): variant for variant in variants if axis == "negatives" and _dose(variant) == 0}
+        word, name, level, dose = placed
+        shared = _shared(variant, change)
+        key = (word, level, *shared)
+        groups.setdefault(key, {})[dose] = variant
+        plain = without.get(shared) if word == "negatives" else None
+        about[key] = (word, {**variant.levels, _CHANGE: shared[0], name: level}, plain)
+    made = []
     for key, found in groups.items():
-        if str(key[0]).startswith("negatives") and key[1:] in nothing:
-            found.setdefault(0, nothing[key[1:]])
-    return [Curve(axis, *about[key], tuple(sorted(found)), tuple(found[dose] for dose in sorted(found)))
-            for key, found in groups.items() if len(found) > 1]
+        word, levels, plain = about[key]
+        if axis == "negatives" and plain is not None:
+            found, plain = {0: plain, **found}, None
+        if len(found) > 1:
+            made.append(Curve(axis, word, levels, tuple(sorted(found)),
+                              tuple(found[dose] for dose in sorted(found)), plain))
+    return made
 
 
-def _placed(axis: Axis, change: Perturbation) -> tuple[str, int] | None:
-    """What is held, and the dose, of a perturbation that has negatives; None for one that has no place on the axis."""
+def _placed(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
+    """What is done with the negatives, the name and the level of the factor that the other axis is, and the dose; None
+    for what has no place on the axis."""
     number, word = (change.among, "among") if change.among else (change.negatives, "negatives")
     if not number:
         return None
     if axis == "negatives":
-        return (f"{word}:{change.sort}" if change.sort else word), number
-    return (f"{word}@{number}", HARDNESS.index(change.sort)) if change.sort in HARDNESS else None
+        return word, "sort", change.sort or _ANY, number
+    return (word, "number", str(number), HARDNESS.index(change.sort)) if change.sort in HARDNESS else None
 
 
-def _dose(variant: Variant) -> int:
-    change = Perturbation.parse(variant.levels[_CHANGE] or "none")
-    return change.among or change.negatives
-
-
-def _key(variant: Variant) -> tuple[str | None, ...]:
-    """As the key of a group, without what is held."""
-    return (variant.levels[_CHANGE] or "none", *(variant.levels[name] for name in variant.levels if name != _CHANGE))
+def _shared(variant: Variant, change: Perturbation) -> tuple[str | None, ...]:
+    """What is the same at every dose: the rest of the perturbation, and the levels of all other factors."""
+    rest = str(replace(change, negatives=0, among=0, sort=""))
+    return (rest, *(level for name, level in variant.levels.items() if name != _CHANGE))

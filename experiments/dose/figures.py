@@ -1,94 +1,134 @@
-"""The `dose` of a run's summary: curves, the areas under them, and which of these differ."""
+"""The `dose` of a run's summary: curves, the areas under them, what the dose does, and which areas differ."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from experiments.comparing.own_intervals import Figures, own_figures, together_of
+from experiments.comparing.own_intervals import Figures, own_figures, together_of, with_own_intervals
 from experiments.comparing.variants import Variant, variants_of
-from experiments.dose.area import areas
+from experiments.dose.area import Areas, areas
 from experiments.dose.curves import HARDNESS, Curve, curves_of
+from experiments.dose.notes import MOST, notes
 from experiments.metrics.aggregate import aggregate
 from experiments.metrics.sample import Row
 from experiments.metrics.scored import Scoring, may_refuse
+from experiments.record import Result
 from experiments.statistics import Clusters, compare, pairs_of
 
-_BESIDE = ("citation_f1", "refused_answerable", "refusal_accuracy", "recall@5", "recall@10", "ndcg@10")
-_MOST = 200  # comparisons of areas
+BESIDE = ("citation_f1", "support_f1", "refused_answerable", "refusal_accuracy", "recall@5", "recall@10", "ndcg@10")
+_SHORT = ("negatives", "among")  # kinds of notes that fewer negatives could be had
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What all figures are computed with."""
+
+    clusters: Clusters
+    metric: str
+    scoring: Scoring
+    seed: int
+    together: Mapping[str, Figures]
+    fewer: Mapping[str, int]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics that are shown: the one that is compared first."""
+        return tuple(dict.fromkeys((self.metric, *BESIDE)))
 
 
 def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
-            metric: str, scoring: Scoring, seed: int = 0,
-            repeated: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any] | None:
+            metric: str, scoring: Scoring, seed: int = 0, repeated: Sequence[Mapping[str, Any]] = (),
+            fewer: Mapping[str, int] | None = None) -> dict[str, Any] | None:
     """What doses of negatives do; None where no two cells differ in the dose alone.
 
-    Areas are tested as any metric is: question by question, all pairs of curves over the same doses that differ in one
-    factor, p corrected by Holm over all of them.
+    Of each curve: the figures of its cells; the areas (`area.areas`) with intervals, as any score has them; `change`,
+    the last dose compared with the first, and over the number of negatives `slope`, that difference and its interval
+    over the range of doses: by how much one more negative changes the metric on average. Areas are tested as any
+    score is, question by question: all pairs of curves over the same doses that differ in one factor. p is corrected
+    by Holm over all pairs, and over all changes.
 
     Args:
         rows: the cells of the summary.
         answers: by cell's id, then by question.
-        metric: the one by which curves are compared; refusals, citations and rankings stand beside it.
+        metric: the one by which curves are compared; citations, refusals and rankings stand beside it.
         repeated: the summary's, whose intervals are those of what was asked several times.
+        fewer: of `fewer_of`.
     """
     curves = curves_of(variants_of(rows, answers))
     if not curves:
         return None
-    together = together_of(repeated)
-    own = [areas(curve, _metrics(curve, metric)) for curve in curves]
-    compared = _compared(curves, own, clusters, metric, scoring, seed)
+    run = _Run(clusters, metric, scoring, seed, together_of(repeated), fewer or {})
+    own = [areas(curve) for curve in curves]
+    figures = [_areas(curve, found, run) for curve, found in zip(curves, own, strict=True)]
+    every = [(factors[0], first, second) for first, second in combinations(range(len(curves)), 2)
+             if curves[first].dosed == curves[second].dosed
+             and len(factors := curves[first].differs(curves[second])) == 1]
+    compared = _compared(curves, own, figures, every[:MOST], run)
+    changes = _changes(curves, run)
     return {"metric": metric, "hardness": list(HARDNESS),
-            "curves": [{"axis": curve.axis, "held": curve.held, "rest": curve.rest, "factors": dict(curve.levels),
-                        "points": _points(curve, together, metric),
-                        "areas": _areas(curve, found, clusters, scoring, seed)}
-                       for curve, found in zip(curves, own, strict=True)],
+            "curves": [_curve(curve, found, made, change, run)
+                       for curve, found, made, change in zip(curves, own, figures, changes, strict=True)],
             "comparisons": compared,
-            "notes": _notes(curves, own, metric, len(compared))}
+            "notes": notes(curves, own, run.fewer, metric, len(every), len(compared),
+                           sum(one is not None for one in changes))}
 
 
-def _metrics(curve: Curve, metric: str) -> list[str]:
-    scored = {name for cell in curve.cells for row in cell.answers.values() for name in row.scores}
-    return [name for name in dict.fromkeys((metric, *_BESIDE)) if name in scored]
+def fewer_of(results: Iterable[Result]) -> int:
+    """For how many questions of a cell fewer negatives could be had than its dose."""
+    return sum(any(note.partition(":")[0] in _SHORT for note in result.notes) for result in results)
 
 
-def _points(curve: Curve, together: Mapping[str, Figures], metric: str) -> list[dict[str, Any]]:
-    """The figures of each cell, as the run's table has them."""
-    names = (metric, *_BESIDE)
-    return [{"dose": dose, "cell": cell.row["id"],
-             "metrics": {name: found for name in dict.fromkeys(names)
-                         if (found := own_figures(cell, together).get(name)) is not None}}
-            for dose, cell in zip(curve.doses, curve.cells, strict=True)]
+def _curve(curve: Curve, found: Areas, figures: Figures, change: Mapping[str, Any] | None, run: _Run) -> dict[str, Any]:
+    points = [{"dose": dose, **_point(cell, run)} for dose, cell in zip(curve.doses, curve.cells, strict=True)]
+    return {"axis": curve.axis, "word": curve.word, "factors": dict(curve.levels), "points": points,
+            "plain": None if curve.plain is None else _point(curve.plain, run), "areas": figures,
+            "left_out": {name: count for name, count in found.left_out.items() if name in run.names and count},
+            "change": change, "slope": _slope(curve, change)}
 
 
-def _areas(curve: Curve, found: Mapping[str, Row], clusters: Clusters, scoring: Scoring, seed: int) -> dict[str, Any]:
-    figures = aggregate(list(found.values()), scoring, seed, refusing=_refusing(curve.cells[0]),
-                        clusters=[clusters.of.get(question, question) for question in found])
-    scored = {name for row in found.values() for name, score in row.scores.items() if score is not None}
-    return {name: figure for name, figure in figures.items() if name in scored}
+def _point(cell: Variant, run: _Run) -> dict[str, Any]:
+    """The figures of a cell, as the run's table has them."""
+    own = own_figures(cell, run.together)
+    return {"cell": cell.row["id"], "fewer": run.fewer.get(cell.row["id"], 0),
+            "metrics": {name: own[name] for name in run.names if name in own and own[name]["n"]}}
 
 
-def _compared(curves: Sequence[Curve], own: Sequence[Mapping[str, Row]], clusters: Clusters, metric: str,
-              scoring: Scoring, seed: int) -> list[dict[str, Any]]:
-    chosen = [(factors[0], first, second) for first, second in combinations(range(len(curves)), 2)
-              if len(factors := curves[first].differs(curves[second])) == 1][:_MOST]
-    made = [pairs_of(metric, own[first], own[second], clusters.of, scoring,
-                     _refusing(curves[first].cells[0]) and _refusing(curves[second].cells[0]))
-            for _, first, second in chosen]
-    shown = [place for place, pairs in enumerate(made) if pairs.n]
-    return [{"factor": chosen[place][0], "first": chosen[place][1], "second": chosen[place][2], **one.plain()}
-            for place, one in zip(shown, compare([made[place] for place in shown], seed), strict=True)]
+def _areas(curve: Curve, found: Areas, run: _Run) -> Figures:
+    made = aggregate(list(found.of.values()), run.scoring, run.seed, refusing=_refusing(curve),
+                     clusters=[run.clusters.of.get(question, question) for question in found.of])
+    return {name: dict(made[name]) for name in run.names if name in made}
 
 
-def _refusing(variant: Variant) -> bool:
-    return may_refuse(variant.row["rules"])
+def _compared(curves: Sequence[Curve], own: Sequence[Areas], figures: Sequence[Figures],
+              chosen: Sequence[tuple[str, int, int]], run: _Run) -> list[dict[str, Any]]:
+    made = [pairs_of(run.metric, own[first].of, own[second].of, run.clusters.of, run.scoring,
+                     _refusing(curves[first]) and _refusing(curves[second])) for _, first, second in chosen]
+    shown = [(*place, pairs) for place, pairs in zip(chosen, made, strict=True) if pairs.n]
+    tests = compare([pairs for *_, pairs in shown], run.seed)
+    return [{"factor": factor, "first": first, "second": second,
+             **with_own_intervals(one, figures[first], figures[second]).plain()}
+            for (factor, first, second, _), one in zip(shown, tests, strict=True)]
 
 
-def _notes(curves: Sequence[Curve], own: Sequence[Mapping[str, Row]], metric: str, compared: int) -> list[str]:
-    lacking = sum(any(row.scores.get(metric) is None for row in found.values()) for found in own)
-    return [*(["An area is the mean height of a curve over its range of doses: that of each question's own scores, "
-               "averaged over the questions; 1 is a score of 1 at every dose."]),
-            *([f"{lacking} of {len(curves)} areas leave out questions that have no {metric} at every dose."]
-              if lacking else []),
-            *([f"p (Holm) is corrected for {compared} comparisons: all curves over the same doses that differ in one "
-               "factor."] if compared > 1 else [])]
+def _changes(curves: Sequence[Curve], run: _Run) -> list[dict[str, Any] | None]:
+    """The last dose of each curve against its first."""
+    ends = [(curve.cells[0], curve.cells[-1]) for curve in curves]
+    pairs = [pairs_of(run.metric, first.answers, last.answers, run.clusters.of, run.scoring, _refusing(curve))
+             for curve, (first, last) in zip(curves, ends, strict=True)]
+    tests = iter(compare([one for one in pairs if one.n], run.seed))
+    return [with_own_intervals(next(tests), own_figures(first, run.together), own_figures(last, run.together)).plain()
+            if one.n else None for one, (first, last) in zip(pairs, ends, strict=True)]
+
+
+def _slope(curve: Curve, change: Mapping[str, Any] | None) -> dict[str, float | None] | None:
+    if change is None or curve.axis != "negatives":
+        return None
+    across = curve.doses[-1] - curve.doses[0]
+    return {name: None if change[of] is None else round(change[of] / across, 10)
+            for name, of in (("mean", "difference"), ("low", "low"), ("high", "high"))}
+
+
+def _refusing(curve: Curve) -> bool:
+    return may_refuse(curve.cells[0].row["rules"])

@@ -10,7 +10,7 @@ from experiments.cells import Cell, on_cells
 from experiments.comparing.effects import effects
 from experiments.comparing.every import comparisons
 from experiments.comparing.repeated import repeated
-from experiments.dose import dose_of
+from experiments.dose import dose_of, fewer_of
 from experiments.metrics.aggregate import aggregate, outcomes
 from experiments.metrics.scored import may_refuse
 from experiments.notes import (
@@ -76,7 +76,8 @@ def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[R
     metric = scheme.columns[0].split(" / ")[0]
     answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
     together = repeated(rows, answers, grouped, settings.scoring, settings.seed)
-    dose = dose_of(rows, answers, grouped, metric, settings.scoring, settings.seed, together)
+    fewer = {cell: fewer_of(results) for cell, results in by_cell.items()}
+    dose = dose_of(rows, answers, grouped, metric, settings.scoring, settings.seed, together, fewer)
     return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed, together),
             "effects": effects(rows, answers, grouped, metric, settings.scoring),
             "repeated": together, **({} if dose is None else {"dose": dose})}

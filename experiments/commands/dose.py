@@ -1,0 +1,25 @@
+"""`ragbed dose`."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import AsJson
+
+
+def dose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+         metric: Annotated[str | None, typer.Option(
+             help="By which curves are compared; see `ragbed list metrics`; by default the first column of the run's "
+                  "table.")] = None,
+         json: AsJson = False) -> None:
+    """Show what more, or harder, negatives do to each way of answering, and the area under each curve.
+
+    A run for it has perturbations such as [none, negatives@2, negatives@5, negatives@10] under conditions: evidence,
+    or [among@5, among@10, among@20] under conditions: retrieved with several retrievers; negatives of a hardness
+    (negatives@4:easy, negatives@4:medium, negatives@4:hard) are mined by `ragbed negatives`.
+    """
+    from experiments.terminal.dose import show_dose
+
+    show_dose(run, metric, json)

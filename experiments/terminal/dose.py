@@ -1,0 +1,100 @@
+"""`ragbed dose` at work: curves over the doses of negatives, and the areas under them, as tables."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from documents.errors import RunError
+from experiments.comparing.words import difference, figure, probability, verdict
+from experiments.dose import Group, dose_of_run, groups_of
+from experiments.metrics import metric_named, shown_name
+from experiments.runs.finished import Finished, open_finished
+from experiments.statistics import Comparison
+from experiments.terminal.display import print_json, print_table, say
+
+
+def show_dose(path: Path, metric: str | None, json: bool) -> None:
+    """Compute from the records, and show.
+
+    Raises:
+        UserError: there is no finished run, no two cells of it differ in the dose alone, or no curve has the metric.
+    """
+    with open_finished(path) as run:
+        judge = run.rows[0]["judge"]
+        found = _found(run, metric or run.summary["columns"][0].split(" / ")[0])
+        if json:
+            print_json({"run": str(path), "scoring": run.rows[0]["scoring"], "judge": judge, **found})
+            return
+        title = f"{run.name}: {shown_name(found['metric'], judge)}"
+    for group in groups_of(found):
+        print_table(*_curves(group, found), title=f"{title} by {group.title}")
+        say("")
+        _show_beside(group, found, judge)
+        _show_compared(group, found, title)
+    for text in found["notes"]:
+        say(text)
+
+
+def _found(run: Finished, metric: str) -> dict[str, Any]:
+    metric_named(metric)
+    found = dose_of_run(run, metric)
+    if found is None:
+        raise RunError(f"{run.path}: no two of its cells differ in the number or the hardness of negatives alone; see "
+                       "`ragbed dose --help` for the perturbations that make a curve")
+    if not any(metric in point["metrics"] for curve in found["curves"] for point in curve["points"]):
+        raise RunError(f"{metric} is no metric of the curves of {run.path}; there are: "
+                       f"{', '.join(dict.fromkeys(name for row in run.rows for name in row['metrics']))}")
+    return found
+
+
+def _curves(group: Group, found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    metric, curves = found["metric"], [found["curves"][place] for place in group.curves]
+    plain = any(curve["plain"] for curve in curves)
+    header = ["curve", *["without"] * plain, *group.words, "area [95 %]", "last less first [95 %]", "p", "p (Holm)"]
+    return header, [[label, *([_figure((curve["plain"] or {}).get("metrics", {}).get(metric))] if plain else []),
+                     *_points(curve, group, metric), _figure(curve["areas"].get(metric)), *_change(curve, metric)]
+                    for label, curve in zip(group.labels, curves, strict=True)]
+
+
+def _points(curve: Mapping[str, Any], group: Group, metric: str) -> list[str]:
+    known = {point["dose"]: point["metrics"].get(metric) for point in curve["points"]}
+    return [_figure(known.get(dose)) for dose in group.doses]
+
+
+def _change(curve: Mapping[str, Any], metric: str) -> list[str]:
+    if curve["change"] is None:
+        return ["-"] * 3
+    change = Comparison.of(metric, curve["change"])
+    return [difference(change), probability(change.p), probability(change.p_holm)]
+
+
+def _figure(value: Mapping[str, Any] | None) -> str:
+    return "-" if value is None else figure(value["mean"], value["low"], value["high"])
+
+
+def _show_beside(group: Group, found: Mapping[str, Any], judge: str | None) -> None:
+    """The areas by the other metrics."""
+    curves = [found["curves"][place] for place in group.curves]
+    names = [name for name in dict.fromkeys(name for curve in curves for name in curve["areas"])
+             if name != found["metric"]]
+    if names:
+        print_table(["curve", *(shown_name(name, judge) for name in names)],
+                    [[label, *(_figure(curve["areas"].get(name)) for name in names)]
+                     for label, curve in zip(group.labels, curves, strict=True)], title="Areas beside it")
+        say("")
+
+
+def _show_compared(group: Group, found: Mapping[str, Any], title: str) -> None:
+    called = dict(zip(group.curves, group.labels, strict=True))
+    rows = [_row(one, called, found["metric"]) for one in found["comparisons"] if one["first"] in called]
+    if rows:
+        print_table(["factor", "curve", "against", "n", "difference of areas [95 %]", "p", "p (Holm)", ""], rows,
+                    title=f"{title}: area against area", keys=3)
+        say("")
+
+
+def _row(one: Mapping[str, Any], called: Mapping[int, str], metric: str) -> Sequence[str]:
+    made = Comparison.of(metric, one)
+    return [one["factor"], called[one["second"]], called[one["first"]], str(made.n), difference(made),
+            probability(made.p), probability(made.p_holm), verdict(made)]
