@@ -36,7 +36,7 @@ def remembered_sha256(path: Path) -> str:
         SettingsError: the cache folder cannot be written.
     """
     state = path.stat()
-    seen = [str(path.resolve()), state.st_size, state.st_mtime_ns]
+    seen: list[str | int] = [str(path.resolve()), state.st_size, state.st_mtime_ns]
     known = _noted(seen)
     if known is not None:
         return known
@@ -57,7 +57,8 @@ def unchanged_sha256(path: Path) -> str:
     may hold two changes. So are those of small files, and all on systems without such a time.
     """
     state = path.stat()
-    seen = [str(path.resolve()), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, state.st_dev]
+    seen: list[str | int] = [str(path.resolve()), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino,
+                             state.st_dev]
     settled = time.time() - max(state.st_mtime, state.st_ctime) > _SETTLED
     if os.name == "nt" or state.st_size < _LARGE or not settled:
         return sha256_of(path)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Tag, model_validator
 
 
 class Named(BaseModel):
-    """Settings of one kind of something: small, frozen and closed. The name of the kind alone stands for its defaults."""
+    """Settings of one kind of something: small, frozen, closed. The name of the kind alone stands for its defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

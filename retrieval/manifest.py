@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 VECTORS = "vectors.faiss"
 CHUNKS = "chunks.parquet"
 DOCUMENTS = "documents.parquet"
-VERSION = 2
+VERSION: Literal[2] = 2
 OLDER = (1,)
 """Versions that are read too: 1 has neither headers nor metadata, and knows two kinds of vectors."""
 

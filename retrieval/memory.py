@@ -19,7 +19,7 @@ def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
 
 
 def peak_memory(children: int = 0) -> int | None:
-    """Bytes at the peak of this process, and of that many like its largest child; None where the system tells nothing."""
+    """Bytes at the peak of this process, and of that many like its largest child; None where no system tells."""
     if sys.platform == "win32":
         return None
     import resource
