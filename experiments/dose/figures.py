@@ -67,7 +67,7 @@ def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
              and len(factors := curves[first].differs(curves[second])) == 1]
     compared = _compared(curves, own, figures, every[:MOST], run)
     changes = _changes(curves, run)
-    return {"metric": metric, "hardness": list(HARDNESS),
+    return {"metric": metric, "metrics": _shown(curves, run), "hardness": list(HARDNESS),
             "curves": [_curve(curve, found, made, change, run)
                        for curve, found, made, change in zip(curves, own, figures, changes, strict=True)],
             "comparisons": compared,
@@ -78,6 +78,12 @@ def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
 def fewer_of(results: Iterable[Result]) -> int:
     """For how many questions of a cell fewer negatives could be had than its dose."""
     return sum(any(note.partition(":")[0] in _SHORT for note in result.notes) for result in results)
+
+
+def _shown(curves: Sequence[Curve], run: _Run) -> list[str]:
+    """The metrics that any cell has, in the order in which they are shown."""
+    known = {name for curve in curves for cell in curve.cells for name in _point(cell, run)["metrics"]}
+    return [name for name in run.names if name in known]
 
 
 def _curve(curve: Curve, found: Areas, figures: Figures, change: Mapping[str, Any] | None, run: _Run) -> dict[str, Any]:

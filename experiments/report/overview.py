@@ -11,6 +11,7 @@ from experiments.report.cells import Table
 from experiments.report.comparisons import comparisons
 from experiments.report.contenders import contenders
 from experiments.report.cost import cost_of, front
+from experiments.report.dose import dose
 from experiments.report.effects import effects
 from experiments.report.entrants import entrants
 from experiments.report.grid import grids
@@ -39,6 +40,7 @@ def overview(view: ReportInput, table: Table, results: Sequence[Result]) -> dict
         "effects": found, "why": why, "linked": bool(view.rights), "merged": len(whole.cells) < len(table.cells),
         "right": _right(view.rights), "headline": list(view.rights) in ([], [table.quality]),
         "plot": plot(whole, whole_cost), "grids": grids(table), "tradeoff": tradeoff(summary.get("tradeoff"), table),
+        "dose": dose(summary.get("dose"), whole),
         "breakdowns": breakdowns(summary.get("views") or (), {cell.judge for cell in table.cells if cell.judge}),
         "papers": papers(view, table.cells, results), "facts": (*table.shared, *view.facts),
         "quality": column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)}
@@ -55,7 +57,9 @@ def _sections(made: dict[str, Any]) -> list[tuple[str, str, bool]]:
     title = " × ".join(crossed.factors) if crossed else "Factors"
     return [("summary", "Summary", True), ("plot", "Cost and quality", made["plot"] is not None),
             ("factors", title[:1].upper() + title[1:], bool(crossed or made["effects"])),
-            ("causes", "Causes", made["why"] is not None), ("refusals", "Refusals", made["tradeoff"] is not None),
+            ("causes", "Causes", made["why"] is not None),
+            ("dose", "Dose and response", made["dose"] is not None),
+            ("refusals", "Refusals", made["tradeoff"] is not None),
             ("figures", "All figures", True), ("comparisons", "Comparisons", made["tested"] is not None),
             ("breakdowns", "Breakdowns", bool(made["breakdowns"])),
             ("papers", "Published figures", bool(made["papers"])), ("questions", "Questions", True)]

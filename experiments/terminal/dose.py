@@ -42,7 +42,7 @@ def _found(run: Finished, metric: str) -> dict[str, Any]:
     if found is None:
         raise RunError(f"{run.path}: no two of its cells differ in the number or the hardness of negatives alone; see "
                        "`ragbed dose --help` for the perturbations that make a curve")
-    if not any(metric in point["metrics"] for curve in found["curves"] for point in curve["points"]):
+    if metric not in found["metrics"]:
         raise RunError(f"{metric} is no metric of the curves of {run.path}; there are: "
                        f"{', '.join(dict.fromkeys(name for row in run.rows for name in row['metrics']))}")
     return found
@@ -76,8 +76,7 @@ def _figure(value: Mapping[str, Any] | None) -> str:
 def _show_beside(group: Group, found: Mapping[str, Any], judge: str | None) -> None:
     """The areas by the other metrics."""
     curves = [found["curves"][place] for place in group.curves]
-    names = [name for name in dict.fromkeys(name for curve in curves for name in curve["areas"])
-             if name != found["metric"]]
+    names = [name for name in found["metrics"][1:] if any(name in curve["areas"] for curve in curves)]
     if names:
         print_table(["curve", *(shown_name(name, judge) for name in names)],
                     [[label, *(_figure(curve["areas"].get(name)) for name in names)]
