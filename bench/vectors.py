@@ -64,7 +64,7 @@ def _options() -> argparse.Namespace:
     for name, usual in (("vectors", 1_000_000), ("dimensions", 384), ("clusters", 10_000), ("queries", 1_000),
                         ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=usual)
-    parser.add_argument("--noise", type=float, default=2.0, help="expected length of the noise on a centre of length 1")
+    parser.add_argument("--noise", type=float, default=1.5, help="expected length of the noise on a centre of length 1")
     parser.add_argument("--kinds", default=",".join(name for name in KINDS if name != "hnsw/threads"),
                         help=f"of {', '.join(KINDS)}")
     parser.add_argument("--folder", type=Path, help="where the vectors and indexes are kept meanwhile")

@@ -16,6 +16,10 @@ WIDTHS: dict[Codes, int] = {"float32": 4, "float16": 2, "sq8": 1}
 
 Count = Annotated[int, Field(ge=1)]
 
+LISTS = 8
+"""Lists, for each square root of the number of vectors. Of 160,000 vectors in clusters of 100, 32 probes found 0.98 of
+the ten nearest; with half as many lists 0.88, for a third of the time of learning them."""
+
 PROBES = 32
 
 
@@ -93,7 +97,7 @@ class _Lists(_Kind):
     probes: Count | None = None
 
     def fitted(self, count: int, dimension: int) -> Self:
-        lists = max(min(self.lists or round(4 * math.sqrt(count)), count), 1)
+        lists = max(min(self.lists or round(LISTS * math.sqrt(count)), count), 1)
         probes = min(self.probes or max(lists // 8, 1), self.probes or PROBES, lists)
         return self.model_copy(update={"lists": lists, "probes": probes})
 
@@ -105,7 +109,7 @@ class Ivf(_Lists):
     """Lists of whole vectors.
 
     Attributes:
-        lists: if None, four times the square root of the number of vectors.
+        lists: if None, eight times the square root of the number of vectors.
         probes: lists that a query reads; if None, an eighth of the lists, at most 32.
     """
 

@@ -39,10 +39,10 @@ def test_without_a_limit_half_of_what_is_free_may_be_taken(monkeypatch):
 
 def test_what_is_set_is_taken_whatever_the_number():
     assert choose(Hnsw(), 9, 384) == (Hnsw(), "as set")
-    assert choose(Ivf(), MILLION, 384).settings == Ivf(lists=4_000, probes=32)
+    assert choose(Ivf(), MILLION, 384).settings == Ivf(lists=8_000, probes=32)
     assert choose(Ivf(lists=100, probes=50), MILLION, 384).settings == Ivf(lists=100, probes=50)
-    assert choose(IvfPq(), 10_000, 384).settings == IvfPq(lists=400, probes=32, pieces=48)
-    assert choose(IvfPq(), 100, 100).settings == IvfPq(lists=40, probes=5, pieces=10)
+    assert choose(IvfPq(), 10_000, 384).settings == IvfPq(lists=800, probes=32, pieces=48)
+    assert choose(IvfPq(), 100, 100).settings == IvfPq(lists=80, probes=10, pieces=10)
     assert choose(Ivf(), 0, 384).settings == Ivf(lists=1, probes=1)
 
 
@@ -52,7 +52,7 @@ def test_what_is_set_is_taken_whatever_the_number():
     (Hnsw(), "hnsw: 300 vectors in a graph with 32 neighbours each (approximate; as set)"),
     (Hnsw(threads=2, codes="float16"), "hnsw: 300 vectors in a graph with 32 neighbours each, in 16-bit codes, linked "
                                        "by 2 threads, otherwise each time (approximate; as set)"),
-    (Ivf(), "ivf: 300 vectors in 69 lists, of which a query reads 8 (approximate; as set)"),
+    (Ivf(), "ivf: 300 vectors in 139 lists, of which a query reads 17 (approximate; as set)"),
     (IvfPq(lists=10), "ivf_pq: 300 vectors in 10 lists, of which a query reads 1, as 2 bytes each, the best 8 times as "
                       "many compared again, in 8-bit codes (approximate; as set)"),
 ])
