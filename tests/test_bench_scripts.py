@@ -45,6 +45,16 @@ def test_reading_times_a_report_and_a_comparison(data):
     assert report["report, MB"] > 0 < report["two runs compared, s"]
 
 
+def test_kinds_of_vector_index_stand_side_by_side():
+    done = subprocess.run([sys.executable, BENCH / "vectors.py", "--vectors", "600", "--dimensions", "16", "--clusters",
+                           "6", "--queries", "9", "--kinds", "flat,ivf", "--json"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    flat, lists = json.loads(done.stdout)["kinds"]
+    assert (flat["kind"], lists["kind"], flat["recall@10"]) == ("flat", "ivf", 1.0)
+    assert lists["file, MB"] > flat["file, MB"] > 600 * 16 * 4 / 1e6
+
+
 @pytest.mark.parametrize("script", ["financebench_pages.py", "reading.py"])
 def test_the_raw_data_is_where_it_is_said_to_be(script):
     asked = [sys.executable, BENCH / script]
