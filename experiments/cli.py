@@ -60,18 +60,18 @@ _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
 def main() -> None:
-    """Run the command; what the user can mend is one line on stderr and exit status 2."""
+    """Run the command; what the user can mend, and a call that failed, is one line on stderr and exit status 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr is: a terminal may lack a document's characters
         sys.stdout.reconfigure(errors="backslashreplace")
     foreign = check_packages()
     if foreign:
         _end(foreign)
-    from documents.errors import UserError
+    from documents.errors import CallError, UserError
     try:
         status = app(prog_name="ragbed", standalone_mode=False)
-    except (UserError, TyperException) as error:
+    except (UserError, CallError, TyperException) as error:
         from experiments.terminal.display import printable
-        _end(printable(str(error) if isinstance(error, UserError) else _said(error)))
+        _end(printable(_said(error) if isinstance(error, TyperException) else str(error)))
     sys.exit(status)
 
 

@@ -1,66 +1,33 @@
-"""Tiny models with random weights, saved as real ones are, for what reads models out of folders."""
-import string
+"""A sentence-transformers model of a few thousand weights, drawn by chance: real files, loaded in no time."""
+from __future__ import annotations
 
-WORDS = ["who", "founded", "the", "company", "ada", "zebra", "grass", "eats", "it", "in", "1999", "and", "was", "of",
-         "port", "ship", "wind", "stone", "river", "."]
+from pathlib import Path
 
-
-def tokenizer(longest):
-    from transformers import BertTokenizer
-
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *string.ascii_lowercase,
-             *(f"##{letter}" for letter in string.ascii_lowercase)]
-    return BertTokenizer(vocab={word: place for place, word in enumerate(words)}, model_max_length=longest)
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "the", "river", "rain", "sand", "sea", "42", "서울",
+         *"abcdefghijklmnopqrstuvwxyz.,", *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")]
 
 
-def config(longest, **more):
-    from transformers import BertConfig
-
-    return BertConfig(vocab_size=100, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-                      max_position_embeddings=longest, **more)
-
-
-def cross_encoder(folder, longest=32, labels=1):
-    """Saves a cross-encoder that reads so many tokens; returns the folder."""
-    import torch
-    from transformers import BertForSequenceClassification
-
-    torch.manual_seed(0)
-    model = BertForSequenceClassification(config(longest, num_labels=labels))
-    with torch.no_grad():  # else all scores are about equal
-        model.classifier.weight.mul_(50)
-    model.save_pretrained(folder)
-    tokenizer(longest).save_pretrained(folder)
-    return folder
-
-
-def sentence_model(folder, longest=16):
-    """Saves a model with one vector a text that reads so many tokens; returns the folder."""
+def make_tiny(folder: Path, window: int = 32, pooling: str = "mean", normalised: bool = True) -> Path:
+    """A BERT of two layers with 32 dimensions, saved as sentence-transformers saves one."""
     import torch
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.modules import Transformer
-    from sentence_transformers.sentence_transformer.modules import Pooling
-    from transformers import BertModel
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+    from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+    from tokenizers.models import WordPiece
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    torch.manual_seed(0)
-    BertModel(config(longest)).save_pretrained(folder)
-    tokenizer(longest).save_pretrained(folder)
-    layers = Transformer(str(folder))
-    SentenceTransformer(modules=[layers, Pooling(layers.get_embedding_dimension())]).save_pretrained(str(folder))
-    return folder
-
-
-def multi_vector_model(folder, longest=16):
-    """Saves a model of several vectors a text: 8 numbers a token, and punctuation left out of passages."""
-    import torch
-    from sentence_transformers import MultiVectorEncoder
-    from sentence_transformers.base.modules import Dense, Normalize, Transformer
-    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
-
-    torch.manual_seed(0)
-    layers = Transformer(str(sentence_model(folder / "layers", longest)))
-    smaller = Dense(16, 8, bias=False, activation_function=torch.nn.Identity(), module_input_name="token_embeddings",
-                    module_output_name="token_embeddings")
-    modules = [layers, smaller, MultiVectorMask(skiplist_words=["."]), Normalize(module_input_name="token_embeddings")]
-    MultiVectorEncoder(modules=modules, device="cpu").save_pretrained(str(folder))
+    torch.manual_seed(3)
+    tokenizer = Tokenizer(WordPiece({word: place for place, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]",
+                                                             special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    bare = folder.parent / f"{folder.name}-bare"
+    special = {f"{name.strip('[]').lower()}_token": name for name in WORDS[:5]}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special).save_pretrained(bare)
+    BertModel(BertConfig(vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                         intermediate_size=64, max_position_embeddings=64)).eval().save_pretrained(bare)
+    first = Transformer(str(bare), max_seq_length=window)
+    modules = [first, Pooling(32, pooling_mode=pooling), *([Normalize()] if normalised else [])]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder), create_model_card=False)
     return folder

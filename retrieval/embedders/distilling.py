@@ -95,7 +95,7 @@ def _write(out: Path, model: str, tokenizer: Tokenizer, used: Sequence[int], vec
     import numpy as np
     from safetensors.numpy import save_file
 
-    every = np.zeros((tokenizer.get_vocab_size(), vectors.shape[1]), np.float32)
+    every = np.zeros((max(tokenizer.get_vocab().values()) + 1, vectors.shape[1]), np.float32)
     every[list(used)] = vectors
     config = {"model_type": "model2vec", "architectures": ["StaticModel"], "tokenizer_name": model,
               "apply_pca": vectors.shape[1], "sif_coefficient": SIF, "hidden_dim": vectors.shape[1],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from documents.errors import ModelError
+from documents.errors import CallError, ModelError, RagbedError
 from documents.retries import back_off, retry_after
 from documents.servers import Address, clean, is_loopback
 
@@ -50,8 +50,9 @@ class Embeddings:
         """Vectors as the server sends them, float32 of shape (texts, dimension), each beside its text.
 
         Raises:
-            ModelError: no vectors came within the deadline or the attempts, or not one for each text, or one that is
+            ModelError: the key, the model or a text is refused; or not one vector came for each text, or one that is
                 none.
+            CallError: no reply came within the deadline or the attempts.
         """
         body: dict[str, Any] = {"model": self._served, "input": list(texts), "encoding_format": "float"}
         if self._limits.dimensions is not None:
@@ -69,12 +70,11 @@ class Embeddings:
                     return json.loads(content)
                 except (ValueError, RecursionError):
                     raise self._failure("the reply is not JSON") from None
-            if not (status in _TRANSIENT or status >= 500 or status == 0):
-                raise self._refusal(status, content)
             asked = retry_after(headers)
             wait = back_off(attempt) if asked is None else asked
-            if attempt >= self._limits.attempts or time.monotonic() + wait >= until:
-                raise self._refusal(status, content, attempt)
+            failure = self._refusal(status, content, attempt)
+            if isinstance(failure, ModelError) or attempt >= self._limits.attempts or time.monotonic() + wait >= until:
+                raise failure
             time.sleep(wait)
 
     def _send(self, body: bytes, seconds: float) -> tuple[int, Any, bytes]:
@@ -89,6 +89,8 @@ class Embeddings:
             return 0, {}, f"no whole reply: {type(error).__name__}: {error}".encode()
 
     def _bounded(self, reply: httpx2.Response, until: float) -> bytes:
+        import httpx2
+
         content = bytearray()
         if reply.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
             raise self._failure("the reply is compressed, which was not asked for")
@@ -97,7 +99,7 @@ class Embeddings:
             if len(content) > MOST_BYTES:
                 raise self._failure(f"the reply is larger than {MOST_BYTES >> 20} MB")
             if time.monotonic() > until:
-                raise self._failure(f"no whole reply within {self._limits.seconds:g} s")
+                raise httpx2.ReadTimeout(f"not within {self._limits.seconds:g} s")
         return bytes(content)
 
     def _checked(self, reply: Any, count: int) -> Matrix:
@@ -130,21 +132,28 @@ class Embeddings:
         self._dimension = wanted
         return vectors
 
-    def _refusal(self, status: int, content: bytes, attempts: int = 1) -> ModelError:
+    def _refusal(self, status: int, content: bytes, attempts: int) -> RagbedError:
         said = clean(_message(content), self._at.key)
-        tries = f" after {attempts} attempts" if attempts > 1 else ""
-        if status == 0:
-            return self._failure(said + tries)
+        if status in _TRANSIENT or status >= 500 or status == 0:
+            what = f"HTTP {status}: {said}" if status else said
+            return CallError(f"{self._name}: {what}, after {attempts} attempts", f"http_{status}" if status else
+                             "connection", attempts)
         if status in {401, 403}:
             return self._failure(f"{self._at.url} refuses the key (HTTP {status}); set {self._at.key_variable} to one "
                                  f"that it accepts: {said}")
         if status in {400, 413, 422}:
             return self._failure(f"HTTP {status}: {said}; where a text is too long for it, set window to the tokens "
                                  "that it takes")
-        return self._failure(f"HTTP {status}{tries}: {said}")
+        if 300 <= status < 400:
+            return self._failure(f"the server redirects (HTTP {status}), which is not followed; give the final URL")
+        return self._failure(f"HTTP {status}: {said}; check the model's name and the address")
+
+    @property
+    def _name(self) -> str:
+        return f"embedder {self._served} at {self._at.url}"
 
     def _failure(self, what: str) -> ModelError:
-        return ModelError(f"embedder {self._served} at {self._at.url}: {what}")
+        return ModelError(f"{self._name}: {what}")
 
     @cached_property
     def _client(self) -> httpx2.Client:

@@ -51,9 +51,10 @@ def read_table(folder: ModelFolder) -> TokenTable:
     tokenizer = Tokenizer.from_str(text)
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    if len(vectors) < tokenizer.get_vocab_size():
-        raise ModelError(f"{folder.name} in {folder.path} has {len(vectors)} vectors for "
-                         f"{tokenizer.get_vocab_size()} tokens: its files are not of one model")
+    tokens = max(tokenizer.get_vocab().values()) + 1
+    if len(vectors) < tokens:
+        raise ModelError(f"{folder.name} in {folder.path} has {len(vectors)} vectors for {tokens} tokens: its files "
+                         "are not of one model")
     return TokenTable(vectors, tokenizer, _unknown(tokenizer, text))
 
 

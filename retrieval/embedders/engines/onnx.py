@@ -19,10 +19,9 @@ OPSET = 18
 
 def form() -> Form:
     """ONNX files."""
-    for package in ("onnxruntime", "onnx"):
-        if find_spec(package) is None:
-            raise MissingExtra(package, "onnx")
-    return Form("model.onnx", ("onnx",), _write, read)
+    if find_spec("onnxruntime") is None:
+        raise MissingExtra("onnxruntime", "onnx")
+    return Form("model.onnx", (), _write, read)
 
 
 class OnnxSession:
@@ -58,6 +57,8 @@ def read(path: Path) -> OnnxSession:
 def _write(module: torch.nn.Module, example: tuple[torch.Tensor, ...], path: Path) -> None:
     import torch
 
+    if find_spec("onnx") is None:  # PyTorch's exporter uses it
+        raise MissingExtra("onnx", "onnx")
     free = {name: {0: "texts", 1: "tokens"} for name in ("ids", "mask")}
     torch.onnx.export(module, example, str(path), dynamo=False, opset_version=OPSET, input_names=["ids", "mask"],
                       output_names=["vectors"], dynamic_axes={**free, "vectors": {0: "texts"}})

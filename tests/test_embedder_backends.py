@@ -1,0 +1,126 @@
+"""The backends of one model: the same vectors, nothing sent, nothing exported twice, and what is amiss in one line."""
+import os
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from tiny_models import make_tiny
+
+from documents.errors import ModelError
+from retrieval.embedders import Sentence
+from retrieval.embedders.engines.padding import TOKENS, batches
+from retrieval.embedders.opening import open_embedder
+
+TEXTS = ["the river", "", "rain and sand, the sea. " * 30, "서울 서울", "a", "42 rivers"]
+GRAPHS = [pytest.param(backend, marks=pytest.mark.skipif(not all(map(find_spec, needs)), reason=f"{needs} not here"))
+          for backend, needs in (("openvino", ["openvino"]), ("onnx", ["onnxruntime", "onnx"]))]
+openvino = pytest.mark.skipif(not find_spec("openvino"), reason="openvino is not here")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAGBED_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield make_tiny(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.mark.parametrize("backend", [*GRAPHS, "bfloat16"])
+def test_a_backend_gives_the_vectors_of_float32(tiny, backend):
+    wanted, other = open_embedder(str(tiny)), open_embedder(f"{backend}:{tiny}")
+    found = other.embed_passages(TEXTS)
+    assert found.dtype == np.float32
+    assert (found * wanted.embed_passages(TEXTS)).sum(1).min() > (0.999 if backend == "bfloat16" else 0.99999)
+    assert (other.dimension, other.window) == (32, 32)
+    assert other.windows(TEXTS) == wanted.windows(TEXTS)
+    assert other.identity == f"{wanted.identity}-backend={backend}"
+    assert other.embed_queries([]).shape == (0, 32)
+
+
+@pytest.mark.parametrize("backend", GRAPHS)
+def test_the_models_own_pooling_is_in_the_graph(tmp_path, monkeypatch, backend):
+    pooling = "cls" if backend == "openvino" else "lasttoken"
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+    model = make_tiny(tmp_path / "pooled", pooling=pooling, normalised=False)
+    wanted = Sentence(model=str(model), normalise=False).open().embed_passages(TEXTS[:2])
+    found = Sentence(model=str(model), normalise=False, backend=backend).open().embed_passages(TEXTS[:2])
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+    assert (np.abs(np.linalg.norm(found, axis=1) - 1) > 0.01).all()
+
+
+@openvino
+def test_many_threads_may_embed_at_once(tiny):
+    embedder = open_embedder(f"openvino:{tiny}")
+    texts = [f"river {'rain ' * number}" for number in range(40)]
+    wanted = embedder.embed_passages(texts)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: embedder.embed_passages(texts), range(16)):
+            np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+@openvino
+def test_a_kept_graph_needs_no_torch_and_nothing_is_sent(tiny):
+    open_embedder(f"openvino:{tiny}").embed_queries(["rain"])
+    script = ("import socket, sys\n"
+              "def refuse(*_): raise AssertionError('connected')\n"
+              "socket.socket.connect = socket.getaddrinfo = refuse\n"
+              "from retrieval.embedders.opening import open_embedder\n"
+              f"print(open_embedder('openvino:{tiny}').embed_queries(['rain']).shape)\n"
+              "import openvino.tools.ovc.telemetry_utils as used\n"
+              "print('torch' in sys.modules, used.tm.__name__, sys.modules['openvino_telemetry'])\n")
+    home = tiny.parent / "home"
+    home.mkdir(exist_ok=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          env={**os.environ, "HOME": str(home)})
+    assert done.stdout.splitlines() == ["(1, 32)", "False openvino.tools.ovc.telemetry_stub None"], done.stderr
+    assert list(home.iterdir()) == []
+
+
+@openvino
+def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+    model = make_tiny(tmp_path / "damaged")
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("connected"))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("looked up a host"))
+    open_embedder(f"openvino:{model}").embed_queries(["rain"])
+    (graph,) = (tmp_path / "cache" / "graphs").glob("*/model.xml")
+    graph.write_text("no graph")
+    from retrieval.embedders.engines.openvino import read
+
+    with pytest.raises(ModelError, match="is damaged: delete that folder"):
+        read(graph, "f32", 1)
+
+
+@openvino
+def test_a_graph_with_other_vectors_than_torch_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+    from retrieval.embedders.engines import openvino as used
+
+    honest = used.form()
+    doubled = used.Form(honest.file, honest.maker, honest.write, lambda path: lambda ids, mask: honest.read(path)(
+        ids[:, ::-1].copy(), mask))
+    monkeypatch.setattr(used, "form", lambda: doubled)
+    with pytest.raises(ModelError, match="use the backend float32 or bfloat16"):
+        open_embedder(f"openvino:{make_tiny(tmp_path / 'other')}").embed_queries(["rain"])
+    assert list((tmp_path / "cache" / "graphs").iterdir()) == []
+
+
+def test_texts_of_about_one_length_are_computed_together():
+    made = list(batches([3, 200, 5, 9, 198, 8], None))
+    assert made == [[1, 4], [3], [0, 2, 5]]
+    assert list(batches([TOKENS * 2, 8], None)) == [[0], [1]]
+    assert list(batches([8, 8, 8], 2)) == [[0, 1], [2]]
+
+
+def test_vectors_that_are_no_numbers_are_refused(tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    model = make_tiny(tmp_path / "broken")
+    weights = load_file(model / "model.safetensors")
+    weights["encoder.layer.0.output.dense.bias"] = weights["encoder.layer.0.output.dense.bias"] * np.nan
+    save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match="gives vectors that are no numbers"):
+        open_embedder(str(model)).embed_passages(["rain"])

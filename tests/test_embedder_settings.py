@@ -1,0 +1,121 @@
+"""What an embedder is chosen by: names and settings, prefixes, what tells two apart, and what the manifest keeps."""
+import json
+
+import pytest
+from pydantic import ValidationError
+from tiny_models import make_tiny
+
+from documents.errors import IndexFolderError, ModelError, SettingsError
+from retrieval.build import build_index
+from retrieval.embedders import Sentence, Server, Static
+from retrieval.embedders.opening import embedder_settings, open_embedder
+from retrieval.embedders.prefixes import Prefixes, family
+from retrieval.index import Index
+from retrieval.settings import IndexSettings
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAGBED_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield str(make_tiny(tmp_path_factory.mktemp("models") / "tiny"))
+
+
+@pytest.mark.parametrize(("name", "settings"), [
+    ("all-MiniLM-L6-v2", Sentence(model="all-MiniLM-L6-v2")),
+    ("openvino:BAAI/bge-small-en-v1.5", Sentence(model="BAAI/bge-small-en-v1.5", backend="openvino")),
+    ("openvino_bfloat16:m", Sentence(model="m", backend="openvino_bfloat16")),
+    ("static:tables/minilm", Static(model="tables/minilm")),
+    ("openai:text-embedding-3-small", Server(model="openai:text-embedding-3-small")),
+    ("http://localhost:8000/v1#bge", Server(model="http://localhost:8000/v1#bge")),
+    (r"C:\models\minilm", Sentence(model=r"C:\models\minilm")),
+])
+def test_a_name_stands_for_settings_and_they_are_written_as_that_name(name, settings):
+    assert embedder_settings(name) == settings
+    chosen = IndexSettings(embedder=name)
+    assert chosen.embedder == settings
+    assert json.loads(chosen.model_dump_json())["embedder"] == name
+    assert IndexSettings.model_validate_json(chosen.model_dump_json()) == chosen
+
+
+def test_settings_that_no_name_says_are_written_in_full():
+    chosen = IndexSettings(embedder={"model": "m", "backend": "onnx", "long": "truncated"})
+    written = json.loads(chosen.model_dump_json())["embedder"]
+    assert (written["kind"], written["backend"], written["long"]) == ("sentence", "onnx", "truncated")
+    assert IndexSettings.model_validate(chosen.model_dump()) == chosen
+    assert json.loads(IndexSettings().model_dump_json())["embedder"] == "sentence-transformers/all-MiniLM-L6-v2"
+
+
+@pytest.mark.parametrize("wrong", [
+    {"kind": "sentense"}, {"model": "m", "backend": "int8"}, {"model": "m", "prefix": "q"},
+    {"kind": "server", "model": "minilm"}, {"kind": "static"}, "", "static:"])
+def test_what_no_embedder_has_is_refused(wrong):
+    with pytest.raises(ValidationError):
+        IndexSettings(embedder=wrong)
+
+
+def test_a_name_that_is_none_says_the_forms():
+    with pytest.raises(SettingsError, match=r"the forms are: .*static:FOLDER"):
+        open_embedder("static:")
+
+
+@pytest.mark.parametrize(("name", "query", "passage"), [
+    ("intfloat/e5-small-v2", "query: ", "passage: "),
+    ("intfloat/multilingual-e5-base", "query: ", "passage: "),
+    ("BAAI/bge-base-en-v1.5", "Represent this sentence for searching relevant passages: ", ""),
+    ("BAAI/bge-m3", "", ""),
+    ("nomic-ai/nomic-embed-text-v1.5", "search_query: ", "search_document: "),
+    ("Snowflake/snowflake-arctic-embed-m-v2.0", "query: ", ""),
+    ("Snowflake/snowflake-arctic-embed-m-v1.5", "Represent this sentence for searching relevant passages: ", ""),
+    ("sentence-transformers/all-MiniLM-L6-v2", "", ""),
+    ("models/e5-small-v2/", "query: ", "passage: "),
+    ("code5-base", "", ""),
+])
+def test_a_family_tells_the_prefixes_that_its_files_do_not(name, query, passage):
+    assert family(name) == Prefixes(query, passage)
+
+
+def test_what_a_model_declares_goes_before_its_family_and_what_is_set_before_both():
+    own = Prefixes("q: ", "")
+    assert Prefixes.of("e5-small", own, None, None) == own
+    assert Prefixes.of("e5-small", Prefixes(), None, "") == Prefixes("query: ", "")
+    assert Prefixes.of("e5-small", own, "", "p: ") == Prefixes("", "p: ")
+
+
+def test_whatever_changes_a_vector_changes_the_identity(tiny):
+    changes = [{}, {"backend": "bfloat16"}, {"backend": "onnx"}, {"long": "truncated"}, {"query_prefix": "q: "},
+               {"passage_prefix": "q: "}, {"normalise": False}]
+    assert len({Sentence(model=tiny, **change).open().identity for change in changes}) == len(changes)
+    usual = Sentence(model=tiny).open()
+    assert usual.identity == usual.folder.identity
+    assert Sentence(model=tiny, batch=2, query_prefix="").open().identity == usual.identity
+
+
+def test_truncated_a_long_text_is_its_beginning(tiny):
+    windowed, cut = Sentence(model=tiny).open(), Sentence(model=tiny, long="truncated").open()
+    long, beginning = "rain " * 100, "rain " * 30
+    assert len(windowed.windows([long])[0]) == 4
+    assert cut.windows([long, ""], "header\n") == [[(0, 500)], [(0, 0)]]
+    assert cut.embed_passages([long])[0] == pytest.approx(windowed.embed_passages([beginning])[0], abs=1e-5)
+    assert cut.embed_queries([long])[0] == pytest.approx(windowed.embed_queries([beginning])[0], abs=1e-5)
+
+
+def test_the_manifest_keeps_the_choice_and_opens_by_it(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "a.txt").write_text("The river carries sand to the sea.")
+    chosen = IndexSettings(embedder={"model": tiny, "query_prefix": "rain "})
+    build_index([tmp_path / "a.txt"], tmp_path / "idx", chosen)
+    entry = json.loads((tmp_path / "idx" / "manifest.json").read_text())["embedder"]
+    assert (entry["name"], entry["dimension"], entry["window"]) == (tiny, 32, 32)
+    assert (entry["choice"]["query_prefix"], entry["choice"]["passage_prefix"]) == ("rain ", "")
+    index = Index.open(tmp_path / "idx")
+    assert index.embedder.inner.prefixes == Prefixes("rain ", "")
+    with pytest.raises(IndexFolderError, match="was made with embedder"):
+        Index.open(tmp_path / "idx", open_embedder(tiny))
+
+
+def test_an_unknown_model_is_told_before_anything_is_loaded():
+    with pytest.raises(ModelError, match="nobody/nothing was not found"):
+        open_embedder("openvino:nobody/nothing")
+    with pytest.raises(ModelError, match="make one with `ragbed models distil"):
+        open_embedder("static:nobody/nothing")

@@ -1,0 +1,185 @@
+"""Embedding through an OpenAI-compatible server: batches, order, retries, refusals, and where the key goes."""
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from documents.errors import CallError, ModelError
+from retrieval.embedders import Server
+from retrieval.embedders.estimates import cut_by_estimate, tokens_at_most
+from retrieval.embedders.opening import open_embedder
+
+KEY = "sk-of-nobody-12345"
+
+
+def vector(text):
+    return [float(len(text)), 1.0, 0.0]
+
+
+def usual(body):
+    rows = [{"object": "embedding", "index": place, "embedding": vector(text)}
+            for place, text in enumerate(body["input"])]
+    return 200, {}, {"data": rows[::-1]}
+
+
+@contextmanager
+def serving(script):
+    """A server on loopback that answers by a function from the request's body, and keeps what it was sent."""
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            seen.append((self.path, body, dict(self.headers)))
+            status, headers, reply = script(body)
+            content = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(content)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    seen = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr("documents.retries._FIRST", 0.01)
+    monkeypatch.setenv("RAGBED_API_KEY", KEY)
+
+
+def test_vectors_come_back_beside_their_texts_in_batches():
+    with serving(usual) as (url, seen):
+        embedder = Server(model=f"{url}#bge", batch=3, dimensions=3).open()
+        texts = ["a" * length for length in range(1, 11)]
+        found = embedder.embed_passages(texts)
+        np.testing.assert_allclose(found[:, 0] / found[:, 1], range(1, 11), rtol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+        assert sorted(len(body["input"]) for _, body, _ in seen) == [1, 3, 3, 3]
+        path, body, headers = seen[0]
+        assert (path, body["model"], body["dimensions"]) == ("/v1/embeddings", "bge", 3)
+        assert headers["Authorization"] == f"Bearer {KEY}"
+        assert embedder.embed_queries([]).shape == (0, 3)
+
+
+def test_the_dimension_is_asked_for_where_none_is_set():
+    with serving(usual) as (url, seen):
+        assert open_embedder(f"{url}#bge").dimension == 3
+        assert "dimensions" not in seen[0][1]
+
+
+def test_the_familys_prefixes_are_sent():
+    with serving(usual) as (url, seen):
+        embedder = open_embedder(f"{url}#intfloat/e5-small-v2")
+        embedder.embed_queries(["rain"])
+        embedder.embed_passages(["rain"])
+        assert [body["input"] for _, body, _ in seen] == [["query: rain"], ["passage: rain"]]
+
+
+def test_a_long_text_is_sent_by_windows_or_cut():
+    with serving(usual) as (url, seen):
+        text = "word " * 100
+        windowed, cut = (Server(model=f"{url}#m", window=64, long=long).open() for long in ("windows", "truncated"))
+        windowed.embed_passages([text])
+        cut.embed_passages([text])
+        sent, beginning = (body["input"] for _, body, _ in seen)
+        assert ("".join(sent), len(sent)) == (text, 5)
+        assert beginning == sent[:1]
+        assert windowed.identity != cut.identity
+
+
+@pytest.mark.parametrize("text", ["word " * 500, "서울대학교 " * 90, "1,234.5 | " * 60, "x" * 900, "", "😀" * 70])
+def test_windows_by_estimate_cover_the_text(text):
+    (spans,) = cut_by_estimate([text], 64, "")
+    assert "".join(text[start:end] for start, end in spans) == text
+    assert all(tokens_at_most(text[start:end]) <= 60 for start, end in spans)
+
+
+def test_a_server_that_is_busy_is_asked_again_when_it_says():
+    replies = [(429, {"Retry-After": "0.01"}, {"error": {"message": "slow down"}}), (503, {}, b"busy"), None]
+    with serving(lambda body: replies.pop(0) or usual(body)) as (url, seen):
+        assert open_embedder(f"{url}#m").embed_queries(["rain"]).shape == (1, 3)
+        assert len(seen) == 3
+
+
+def test_a_failure_that_stays_is_a_failed_call_of_so_many_attempts():
+    with serving(lambda body: (500, {}, {"error": f"broken, {KEY}"})) as (url, seen):
+        with pytest.raises(CallError, match=r"HTTP 500: broken, \[key\], after 2 attempts") as raised:
+            Server(model=f"{url}#m", attempts=2).open().embed_queries(["rain"])
+        assert (raised.value.kind, raised.value.attempts, len(seen)) == ("http_500", 2, 2)
+    with pytest.raises(CallError, match="after 1 attempts") as raised:  # nobody is there any more
+        Server(model=f"{url}#m", attempts=1).open().embed_queries(["rain"])
+    assert raised.value.kind == "connection"
+
+
+def test_a_wait_beyond_the_deadline_is_not_waited():
+    with (serving(lambda body: (429, {"Retry-After": "900"}, b"")) as (url, seen),
+          pytest.raises(CallError, match="HTTP 429")):
+        Server(model=f"{url}#m", seconds=5).open().embed_queries(["rain"])
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(("answer", "says"), [
+    ((401, {}, {"error": {"message": f"bad {KEY}"}}), r"refuses the key \(HTTP 401\); set RAGBED_API_KEY .*\[key\]"),
+    ((404, {}, {"error": "no such model"}), "no such model; check the model's name"),
+    ((400, {}, {"error": {"message": "input is too long"}}), "set window to the tokens"),
+    ((302, {"Location": "http://127.0.0.1:1/elsewhere"}, b""), "redirects"),
+    ((200, {}, b"<html>"), "the reply is not JSON"),
+    ((200, {}, {"data": "x"}), "holds no embeddings"),
+    ((200, {}, {"data": []}), "1 texts were sent, and 0 embeddings came"),
+    ((200, {}, {"data": [{"index": 4, "embedding": [1, 2]}]}), "or some twice"),
+    ((200, {}, {"data": [{"index": 0, "embedding": ["a"]}]}), "no list of numbers"),
+    ((200, {}, {"data": [{"index": 0, "embedding": 3}]}), "no list of numbers"),
+    ((200, {}, {"data": [{"index": 0, "embedding": [0, 0, 0]}]}), "all zeros"),
+    ((200, {}, b'{"data": [{"index": 0, "embedding": [NaN, 1, 2]}]}'), "not all of it is numbers"),
+    ((200, {"Content-Encoding": "gzip"}, b"x"), "compressed, which was not asked for"),
+])
+def test_what_is_no_answer_is_one_line_without_the_key(answer, says):
+    with serving(lambda body: answer) as (url, seen), pytest.raises(ModelError, match=says) as raised:
+        open_embedder(f"{url}#m").embed_queries(["rain"])
+    assert len(seen) == 1
+    assert KEY not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_vector_of_another_length_is_refused():
+    with serving(usual) as (url, _), pytest.raises(ModelError, match="has 3 numbers, not 8: set dimensions"):
+        Server(model=f"{url}#m", dimensions=8).open().embed_queries(["rain"])
+
+
+def test_the_openai_key_goes_to_its_own_address_alone(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai-98765")
+    with serving(usual) as (url, seen):
+        open_embedder(f"{url}#m").embed_queries(["rain"])
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        open_embedder("openai:text-embedding-3-small").embed_queries(["rain"])
+        assert [headers["Authorization"] for _, _, headers in seen] == [f"Bearer {KEY}", "Bearer sk-openai-98765"]
+
+
+def test_the_key_is_needed_when_something_is_sent_and_not_before(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    embedder = open_embedder("openai:text-embedding-3-small")
+    assert embedder.identity.startswith("served:text-embedding-3-small-")
+    assert embedder.window == 8_191
+    with pytest.raises(ModelError, match="no key: set OPENAI_API_KEY"):
+        embedder.embed_queries(["rain"])
+
+
+def test_a_name_elsewhere_may_be_another_model():
+    names = ["http://a/v1#m", "http://b/v1#m", "http://a/v1#n"]
+    assert len({open_embedder(name).identity for name in names}) == 3
+    assert "//" not in open_embedder(names[0]).identity
