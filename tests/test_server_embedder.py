@@ -136,6 +136,8 @@ def test_a_wait_beyond_the_deadline_is_not_waited():
     ((401, {}, {"error": {"message": f"bad {KEY}"}}), r"refuses the key \(HTTP 401\); set RAGBED_API_KEY .*\[key\]"),
     ((404, {}, {"error": "no such model"}), "no such model; check the model's name"),
     ((400, {}, {"error": {"message": "input is too long"}}), "set window to the tokens"),
+    ((500, {}, {"error": {"message": "input (3001 tokens) is too large to process"}}), "set window to the tokens"),
+    ((422, {}, {"detail": "no dimensions here"}), "HTTP 422: no dimensions here; check .* the settings"),
     ((302, {"Location": "http://127.0.0.1:1/elsewhere"}, b""), "redirects"),
     ((200, {}, b"<html>"), "the reply is not JSON"),
     ((200, {}, {"data": "x"}), "holds no embeddings"),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from functools import cached_property
@@ -20,6 +21,7 @@ MOST_BYTES = 256 << 20
 """Of one reply: 2,048 vectors of 4,096 numbers, written out, have a hundred megabytes."""
 
 _TRANSIENT = frozenset({408, 409, 425, 429})
+_TOO_LONG = re.compile(r"too (?:large|long)|maximum \w+ length|context (?:size|window|length)", re.IGNORECASE)
 
 
 class Limits(Protocol):
@@ -134,6 +136,8 @@ class Embeddings:
 
     def _refusal(self, status: int, content: bytes, attempts: int) -> RagbedError:
         said = clean(_message(content), self._at.key)
+        if status and _TOO_LONG.search(said):
+            return self._failure(f"HTTP {status}: {said}; set window to the tokens that it takes of one text")
         if status in _TRANSIENT or status >= 500 or status == 0:
             what = f"HTTP {status}: {said}" if status else said
             return CallError(f"{self._name}: {what}, after {attempts} attempts", f"http_{status}" if status else
@@ -141,12 +145,9 @@ class Embeddings:
         if status in {401, 403}:
             return self._failure(f"{self._at.url} refuses the key (HTTP {status}); set {self._at.key_variable} to one "
                                  f"that it accepts: {said}")
-        if status in {400, 413, 422}:
-            return self._failure(f"HTTP {status}: {said}; where a text is too long for it, set window to the tokens "
-                                 "that it takes")
         if 300 <= status < 400:
             return self._failure(f"the server redirects (HTTP {status}), which is not followed; give the final URL")
-        return self._failure(f"HTTP {status}: {said}; check the model's name and the address")
+        return self._failure(f"HTTP {status}: {said}; check the model's name, the address and the settings")
 
     @property
     def _name(self) -> str:
