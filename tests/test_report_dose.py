@@ -1,0 +1,104 @@
+"""The report's section on dose and response: charts of a readable number of lines, areas, what differs, no markup."""
+from __future__ import annotations
+
+import re
+
+import pytest
+from charted import HOSTILE, SUMMARY, cell, page, words
+
+from experiments.comparing.variants import Averaged
+from experiments.dose import dose_of
+from experiments.report.cells import table
+from experiments.report.dose import dose
+from experiments.report.dose_lines import COLOURS
+from experiments.statistics import Clusters
+
+CHANGES = (None, "negatives@2", "negatives@5")
+
+
+def figure(mean, n=8):
+    return {"mean": mean, "low": max(mean - 0.2, 0.0), "high": min(mean + 0.2, 1.0), "n": n}
+
+
+def made(strategies, conditions=("evidence",), changes=CHANGES, scores=None):
+    """A summary: the later the strategy, the more it loses with each dose."""
+    rows, answers = [], {}
+    for condition in conditions:
+        for place, strategy in enumerate(strategies):
+            for dosed, change in enumerate(changes):
+                right = 1.0 if scores is None else scores[place][dosed]
+                id = f"{strategy}/{condition}/{change}"
+                rows.append(cell(strategy, condition, right, id=id, perturbation=change, benchmark="b", show="question",
+                                 retrieval=None, retriever=None, metrics={"em": figure(right)}))
+                answers[id] = {f"q{at}": Averaged(True, "answered", {"em": float(at < 8 * right)}) for at in range(8)}
+    return SUMMARY | {"cells": rows,
+                      "dose": dose_of(rows, answers, Clusters({}, ""), "em", "corrected", fewer={rows[-1]["id"]: 3})}
+
+
+@pytest.fixture(scope="module")
+def section(tmp_path_factory):
+    summary = made(("direct", HOSTILE), scores=((1.0, 1.0, 1.0), (1.0, 0.5, 0.0)))
+    return page(tmp_path_factory.mktemp("dose"), summary).select_one("#dose")
+
+
+def test_a_line_goes_through_the_doses_where_they_are(section):
+    xs = [float(spot.svg["x"].rstrip("%")) for spot in section.select("svg.area a.spot")][:3]
+    assert (xs[1] - xs[0]) / (xs[2] - xs[0]) == pytest.approx(2 / 5, abs=0.001)
+    assert [words(tick) for tick in section.select("svg.area text.tick")][-3:] == ["0", "2", "5"]
+    assert len(section.select("line.series")) == 4
+
+
+def test_a_point_says_what_it_is_and_leads_to_its_cell(section):
+    *_, last = section.select("a.spot")
+    assert last["href"] == "#cell-6"
+    assert last["aria-label"] == f"{HOSTILE}; 5 negatives: 0.00 [0.00, 0.20]; 8 questions, 3 with fewer"
+
+
+def test_areas_changes_and_what_differs_stand_beside_it(section):
+    first, second = (words(row) for row in section.select("table.areas tbody tr"))
+    assert first.startswith("direct 1.00 [")
+    assert " +0.00 [" in first
+    assert second.startswith(f"{HOSTILE} 0.45 [")  # (0.75 x 2 + 0.25 x 3) / 5
+    assert " -1.00 [" in second
+    (test,) = (words(row) for row in section.select("table.tests tbody tr"))
+    assert test.startswith(f"direct → {HOSTILE} reasoning lower by 0.55 -0.55 [")
+    said = [re.sub(r" \[[^]]*\]", "", words(one)) for one in section.select("h3 ~ p")]  # without intervals
+    assert said[:3] == ["The largest area, 1.00, is that of direct.",
+                        f"From the first dose to the last there is a real change of {HOSTILE} (-1.00).",
+                        f"Areas really differ: {HOSTILE} against direct (-0.55)."]
+
+
+def test_a_name_that_attacks_is_only_text(section):
+    assert section.select("img, script") == []
+    assert HOSTILE in words(section.select_one(".keys"))
+
+
+def test_curves_that_are_too_many_for_one_chart_are_split_by_a_factor():
+    strategies, summary = "abcd", made("abcd", ("evidence", "given"))
+    (group,) = dose(summary["dose"], table(summary["cells"], ["em"])).groups
+    assert [(panel.title, [line.label for line in panel.lines]) for panel in group.panels] == [
+        ("exact match · evidence", list(strategies)), ("exact match · given", list(strategies))]
+    assert group.keys == (("", tuple(enumerate(strategies, 1))),)
+
+
+def test_levels_that_are_too_many_for_one_chart_are_split_in_order():
+    summary = made("abcdefgh")
+    (group,) = dose(summary["dose"], table(summary["cells"], ["em"])).groups
+    assert [len(panel.lines) for panel in group.panels] == [COLOURS, 2]
+    assert [title for title, _ in group.keys] == ["1 to 6", "7 to 8"]
+
+
+def test_hardness_stands_in_steps_beside_what_has_no_negatives(tmp_path):
+    sorts = (None, *(f"negatives@4:{sort}" for sort in ("easy", "medium", "hard")))
+    summary = made(("direct",), changes=sorts, scores=((1.0, 1.0, 0.5, 0.25),))
+    *_, group = dose(summary["dose"], table(summary["cells"], ["em"])).groups
+    (panel,) = group.panels
+    assert [tick.text for tick in panel.x.ticks] == ["without", "easy", "medium", "hard"]
+    assert [point.lines[1][:10] for point in panel.lines[0].points] == ["easy: 1.00", "medium: 0.", "hard: 0.25"]
+    assert panel.lines[0].plain.x < panel.lines[0].points[0].x
+    assert "Hollow points have no negatives" in words(page(tmp_path, summary).select_one("#dose"))
+
+
+def test_without_curves_there_is_no_section(tmp_path):
+    assert page(tmp_path, SUMMARY).select_one("#dose") is None
+    assert dose(None, table(SUMMARY["cells"])) is None
