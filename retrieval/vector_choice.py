@@ -25,6 +25,9 @@ def choose(settings: VectorSettings, count: int, dimension: int) -> Choice:
 
     `auto` compares all vectors where they are few, and else takes the first of a graph, a graph of 8-bit codes, and
     lists of pieces that fits into the memory.
+
+    Raises:
+        SettingsError: a setting does not go with the vectors' dimensions.
     """
     if not isinstance(settings, Auto):
         return Choice(settings.fitted(count, dimension), "as set")
@@ -34,11 +37,15 @@ def choose(settings: VectorSettings, count: int, dimension: int) -> Choice:
         usual = [Flat(), Flat(codes="sq8")]
     usual.append(IvfPq())
     sizes = [one.size(count, dimension) for one in usual]
-    place = next((place for place, size in enumerate(sizes) if room is None or size <= room), len(usual) - 1)
-    number = f"chosen {'up to' if count <= FLAT_LIMIT else 'above'} {FLAT_LIMIT:,} vectors"
-    if place:
-        number += f", and {_told(sizes[place - 1])} do not fit into {_told(room or 0)} of memory{whose}"
-    return Choice(usual[place].fitted(count, dimension), number)
+    why = f"chosen {'up to' if count <= FLAT_LIMIT else 'above'} {FLAT_LIMIT:,} vectors"
+    if room is None or sizes[0] <= room:
+        return Choice(usual[0].fitted(count, dimension), why)
+    fits = next((place for place, size in enumerate(sizes) if size <= room), None)
+    place = sizes.index(min(sizes)) if fits is None else fits
+    large = _told(sizes[place] if fits is None else sizes[place - 1])
+    small = ", and this is the smallest" if fits is None else ""
+    return Choice(usual[place].fitted(count, dimension),
+                  f"{why}, and {large} do not fit into {_told(room)} of memory{whose}{small}")
 
 
 def _room(settings: Auto) -> tuple[int | None, str]:
@@ -49,4 +56,6 @@ def _room(settings: Auto) -> tuple[int | None, str]:
 
 
 def _told(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
+    unit, name = next(((unit, name) for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if size >= unit),
+                      (1, "bytes"))
+    return f"{size / unit:.{0 if unit == 1 else 1}f} {name}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import ByteSize, Field
 
+from documents.errors import SettingsError
 from retrieval.kinds import Named, discriminated
 
 Codes = Literal["float32", "float16", "sq8"]
@@ -42,7 +43,11 @@ class _Kind(Named):
         raise NotImplementedError
 
     def fitted(self, count: int, dimension: int) -> Self:
-        """With everything filled in that depends on the vectors."""
+        """With everything filled in that depends on the vectors.
+
+        Raises:
+            SettingsError: a setting does not go with their dimensions.
+        """
         return self
 
     def phrase(self) -> str:
@@ -97,7 +102,7 @@ class _Lists(_Kind):
     probes: Count | None = None
 
     def fitted(self, count: int, dimension: int) -> Self:
-        lists = max(min(self.lists or round(LISTS * math.sqrt(count)), count), 1)
+        lists = max(min(self.lists or min(round(LISTS * math.sqrt(count)), count // 10), count), 1)
         probes = min(self.probes or max(lists // 8, 1), self.probes or PROBES, lists)
         return self.model_copy(update={"lists": lists, "probes": probes})
 
@@ -109,7 +114,7 @@ class Ivf(_Lists):
     """Lists of whole vectors.
 
     Attributes:
-        lists: if None, eight times the square root of the number of vectors.
+        lists: if None, eight times the square root of the number of vectors, at most a tenth of it.
         probes: lists that a query reads; if None, an eighth of the lists, at most 32.
     """
 
@@ -140,7 +145,10 @@ class IvfPq(_Lists):
     candidates: Count = 8
 
     def fitted(self, count: int, dimension: int) -> Self:
-        pieces = self.pieces or next(one for one in range(max(dimension // 8, 1), 0, -1) if dimension % one == 0)
+        if self.pieces and dimension % self.pieces:
+            raise SettingsError(f"vectors: {self.pieces} pieces do not divide the vectors' {dimension} numbers: "
+                                f"take {_divisor(dimension, self.pieces)}")
+        pieces = self.pieces or _divisor(dimension, dimension // 8)
         return super().fitted(count, dimension).model_copy(update={"pieces": pieces})
 
     def size(self, count: int, dimension: int) -> int:
@@ -161,6 +169,11 @@ if TYPE_CHECKING:
 else:
     Decided = discriminated(KINDS)
     VectorSettings = discriminated((Auto, *KINDS))
+
+
+def _divisor(number: int, most: int) -> int:
+    """The largest divisor of a number that is at most so much, and 1 if none is."""
+    return next((one for one in range(min(most, number), 0, -1) if number % one == 0), 1)
 
 
 def _as(codes: Codes | None) -> str:

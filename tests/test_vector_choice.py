@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from documents.errors import SettingsError
 from retrieval import vector_choice
 from retrieval.memory import free_memory
 from retrieval.settings import IndexSettings
@@ -16,11 +17,13 @@ MILLION = 1_000_000
 @pytest.mark.parametrize(("count", "memory", "kind", "codes", "why"), [
     (100_000, "1GB", "flat", "float32", "chosen up to 100,000 vectors"),
     (100_000, "100MB", "flat", "sq8", "153.6 MB do not fit into 100.0 MB of memory"),
-    (100_000, "1MB", "ivf_pq", "sq8", "38.4 MB do not fit into 1.0 MB of memory"),
+    (100_000, "1MB", "flat", "sq8", "38.4 MB do not fit into 1.0 MB of memory, and this is the smallest"),
     (100_001, "1GB", "hnsw", "float32", "chosen above 100,000 vectors"),
     (MILLION, "4GB", "hnsw", "float32", "chosen above 100,000 vectors"),
     (MILLION, "1GB", "hnsw", "sq8", "chosen above 100,000 vectors, and 1.8 GB do not fit into 1.0 GB of memory"),
-    (MILLION, "500MB", "ivf_pq", "sq8", "do not fit into 500.0 MB of memory"),
+    (9, "1kB", "flat", "sq8", "3.5 kB do not fit into 1.0 kB of memory, and this is the smallest"),
+    (MILLION, "500MB", "ivf_pq", "sq8", "656.1 MB do not fit into 500.0 MB of memory"),
+    (MILLION, "450MB", "ivf_pq", "sq8", "452.7 MB do not fit into 450.0 MB of memory, and this is the smallest"),
 ])
 def test_number_and_memory_decide_and_the_reason_is_told(count, memory, kind, codes, why):
     chosen = choose(Auto(memory=memory), count, 384)
@@ -42,8 +45,13 @@ def test_what_is_set_is_taken_whatever_the_number():
     assert choose(Ivf(), MILLION, 384).settings == Ivf(lists=8_000, probes=32)
     assert choose(Ivf(lists=100, probes=50), MILLION, 384).settings == Ivf(lists=100, probes=50)
     assert choose(IvfPq(), 10_000, 384).settings == IvfPq(lists=800, probes=32, pieces=48)
-    assert choose(IvfPq(), 100, 100).settings == IvfPq(lists=80, probes=10, pieces=10)
+    assert choose(IvfPq(), 100, 100).settings == IvfPq(lists=10, probes=1, pieces=10)
     assert choose(Ivf(), 0, 384).settings == Ivf(lists=1, probes=1)
+
+
+def test_pieces_divide_the_dimensions():
+    with pytest.raises(SettingsError, match=r"7 pieces do not divide the vectors' 384 numbers: take 6$"):
+        choose(IvfPq(pieces=7), MILLION, 384)
 
 
 @pytest.mark.parametrize(("settings", "told"), [
@@ -52,7 +60,7 @@ def test_what_is_set_is_taken_whatever_the_number():
     (Hnsw(), "hnsw: 300 vectors in a graph with 32 neighbours each (approximate; as set)"),
     (Hnsw(threads=2, codes="float16"), "hnsw: 300 vectors in a graph with 32 neighbours each, in 16-bit codes, linked "
                                        "by 2 threads, otherwise each time (approximate; as set)"),
-    (Ivf(), "ivf: 300 vectors in 139 lists, of which a query reads 17 (approximate; as set)"),
+    (Ivf(), "ivf: 300 vectors in 30 lists, of which a query reads 3 (approximate; as set)"),
     (IvfPq(lists=10), "ivf_pq: 300 vectors in 10 lists, of which a query reads 1, as 2 bytes each, the best 8 times as "
                       "many compared again, in 8-bit codes (approximate; as set)"),
 ])
