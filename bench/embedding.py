@@ -1,6 +1,6 @@
 """An index built with MiniLM over the same chunks, by each backend, beside LangChain.
 
-    python bench/embedding.py --data FOLDER [--chunks 2000] [--rounds 3] [--json]
+    python bench/embedding.py --data FOLDER [--chunks 2000] [--rounds 3] [--only NAME...] [--json]
 
 SciFact's abstracts are cut into chunks of at most 800 characters, all of which fit the model's window. In every round
 each contestant embeds them all and puts them into a FAISS index, in a fresh process, one after the other: LangChain by
@@ -48,7 +48,8 @@ def main() -> None:
     if options.build:
         print(json.dumps(_build(options.build, json.loads(Path(options.texts).read_text()), Path(options.out))))
         return
-    names = [name for name, needs in NEEDS.items() if all(map(find_spec, needs))]
+    asked = {name: needs for name, needs in NEEDS.items() if name in {BASE, *(options.only or NEEDS)}}
+    names = [name for name, needs in asked.items() if all(map(find_spec, needs))]
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
         texts = Path(folder) / "texts.json"
@@ -61,7 +62,7 @@ def main() -> None:
         nearest = {name: _nearest(np.load(Path(folder) / f"{name}.npy")) for name in names}
     report = {"machine": _machine(), "chunks": len(chunks), "rounds": options.rounds,
               "contestants": {name: _figures(name, taken, nearest) for name in names},
-              "missing": {name: [one for one in needs if not find_spec(one)] for name, needs in NEEDS.items()
+              "missing": {name: [one for one in needs if not find_spec(one)] for name, needs in asked.items()
                           if name not in names}}
     print(json.dumps(report, indent=2) if options.json else _table(report))
 
@@ -71,6 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=os.environ.get("RAGBED_DATA"))
     parser.add_argument("--chunks", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=list(NEEDS), help="These, and float32.")
     parser.add_argument("--json", action="store_true")
     for name in ("--build", "--texts", "--out"):  # of a contestant's own process
         parser.add_argument(name, help=argparse.SUPPRESS)

@@ -26,6 +26,16 @@ def test_overhead_sets_ragbed_beside_its_peers():
     assert report["machine"]["cores"] >= 1
 
 
+def test_embedding_sets_the_backends_beside_each_other(data):
+    done = subprocess.run([sys.executable, BENCH / "embedding.py", "--data", data, "--chunks", "12", "--rounds", "1",
+                           "--only", "bfloat16", "--json"], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["chunks"], list(report["contestants"])) == (12, ["float32", "bfloat16"])
+    assert report["contestants"]["bfloat16"]["overlap"] > 0.9
+    assert all(one["clock"] > 0 for one in report["contestants"].values())
+
+
 def test_scoring_times_every_record():
     done = subprocess.run([sys.executable, BENCH / "scoring.py", "--records", "30", "--json"], capture_output=True,
                           text=True, timeout=120)
