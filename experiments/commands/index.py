@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown; with "
                                                      "--remove, names as the index has them.")]
+_LONG = 60.0  # seconds of embedding from which on it is worth a word how to make it shorter
+
 Chunker = Annotated[str | None, typer.Option(help=(
     "How documents are cut: sections, sentences, recursive, fixed or crest, or settings in YAML, as in "
     "'{kind: fixed, size: 800, overlap: 80}'."))]
@@ -120,6 +122,8 @@ def _build(asked: Asked, json: bool) -> None:
         estimates.append(estimate)
         if estimate.sampled:
             note(estimate.line())
+            if not asked.add and estimate.seconds.get("embedding", 0.0) > _LONG:
+                _tell_of_backends(_settings(**_named(asked)))
 
     before = _manifest_of(asked.out)
     with Bars() as bars:
@@ -141,6 +145,17 @@ def _build(asked: Asked, json: bool) -> None:
         f"{report.windows} windows ({report.embedded_now} embedded now, {report.reused} known), "
         f"{len(report.skipped)} skipped; {sum(report.seconds.values()):.1f} s")
     say(f"{report.how}; {asked.out}")
+
+
+def _tell_of_backends(settings: IndexSettings) -> None:
+    """Say how to embed faster, where the model runs in the slowest way."""
+    from experiments.terminal.display import note
+    from retrieval.embedders import Sentence
+
+    chosen = settings.embedder
+    if isinstance(chosen, Sentence) and chosen.backend == "float32":
+        note(f"--embedder openvino:{chosen.model} gives the same vectors more than twice as fast on most processors, and "
+             f"openvino_bfloat16: nearly the same faster still; they need: pip install 'ragbed[openvino]'")
 
 
 def _report(asked: Asked, bars: Bars, told: Callable[[Estimate], None]) -> BuildReport:
