@@ -154,8 +154,8 @@ def _tell_of_backends(settings: IndexSettings) -> None:
 
     chosen = settings.embedder
     if isinstance(chosen, Sentence) and chosen.backend == "float32":
-        note(f"--embedder openvino:{chosen.model} gives the same vectors more than twice as fast on most processors, and "
-             f"openvino_bfloat16: nearly the same faster still; they need: pip install 'ragbed[openvino]'")
+        note(f"--embedder openvino:{chosen.model} gives the same vectors more than twice as fast on many processors, "
+             f"and openvino_bfloat16: nearly the same, faster still; both need: pip install 'ragbed[openvino]'")
 
 
 def _report(asked: Asked, bars: Bars, told: Callable[[Estimate], None]) -> BuildReport:
