@@ -20,7 +20,7 @@ def figure(mean, n=8):
     return {"mean": mean, "low": max(mean - 0.2, 0.0), "high": min(mean + 0.2, 1.0), "n": n}
 
 
-def made(strategies, conditions=("evidence",), changes=CHANGES, scores=None):
+def made(strategies, conditions=("evidence",), changes=CHANGES, scores=None, asked=8):
     """A summary: the later the strategy, the more it loses with each dose."""
     rows, answers = [], {}
     for condition in conditions:
@@ -30,7 +30,8 @@ def made(strategies, conditions=("evidence",), changes=CHANGES, scores=None):
                 id = f"{strategy}/{condition}/{change}"
                 rows.append(cell(strategy, condition, right, id=id, perturbation=change, benchmark="b", show="question",
                                  retrieval=None, retriever=None, metrics={"em": figure(right)}))
-                answers[id] = {f"q{at}": Averaged(True, "answered", {"em": float(at < 8 * right)}) for at in range(8)}
+                answers[id] = {f"q{at}": Averaged(True, "answered", {"em": float(at < asked * right)})
+                               for at in range(asked)}
     return SUMMARY | {"cells": rows,
                       "dose": dose_of(rows, answers, Clusters({}, ""), "em", "corrected", fewer={rows[-1]["id"]: 3})}
 
@@ -86,6 +87,26 @@ def test_levels_that_are_too_many_for_one_chart_are_split_in_order():
     (group,) = dose(summary["dose"], table(summary["cells"], ["em"])).groups
     assert [len(panel.lines) for panel in group.panels] == [COLOURS, 2]
     assert [title for title, _ in group.keys] == ["1 to 6", "7 to 8"]
+
+
+def test_the_real_differences_come_first_and_many_others_are_folded(tmp_path):
+    last = ((1.0, 1.0, 1.0), (1.0, 0.0, 0.0))
+    section = page(tmp_path, made("abcdef", scores=(last[0],) * 5 + last[1:], asked=12)).select_one("#dose")
+    first, more = section.select("table.tests")
+    assert len(first.select("tr.real")) == 5
+    assert words(first.select_one("tr.real th")) == "a → f reasoning"
+    assert (len(first.select("tbody tr")), len(more.select("tbody tr"))) == (12, 3)
+    assert words(section.summary) == "3 more: none of them really different"
+
+
+def test_metrics_that_are_equal_everywhere_share_a_chart(tmp_path):
+    summary = made("ab")
+    for curve in summary["dose"]["curves"]:
+        for point in curve["points"]:
+            point["metrics"] |= {"recall@5": figure(0.5), "recall@10": figure(0.5), "ndcg@10": figure(0.5)}
+    summary["dose"]["metrics"] += ["recall@5", "recall@10", "ndcg@10"]
+    titles = [words(title) for title in page(tmp_path, summary).select(".panel-title")]
+    assert titles == ["exact match", "recall@5, recall@10", "nDCG@10"]
 
 
 def test_hardness_stands_in_steps_beside_what_has_no_negatives(tmp_path):

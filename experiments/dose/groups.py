@@ -61,7 +61,7 @@ def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _only(row: Mapping[str, Any]) -> str:
-    return str(row.get("reasoning") or "all")
+    return str(row.get("reasoning") or "none")
 
 
 def _level(name: str, level: Any) -> str:

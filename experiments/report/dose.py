@@ -1,12 +1,13 @@
 """Dose and response: a line for each curve over the doses of negatives, and the areas under them as a table."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from experiments.comparing.words import difference, figure, probability, verdict
-from experiments.dose import Group, groups_of
+from experiments.dose import Group, groups_of, labels
+from experiments.metrics.metric import family_of
 from experiments.report.axes import Axis, quality_axis
 from experiments.report.cells import Figure, Table, column
 from experiments.report.dose_lines import Facet, Frame, Line, across, facets
@@ -14,7 +15,7 @@ from experiments.report.text import visible
 from experiments.report.words import column_words, interval, listed
 from experiments.statistics import Comparison
 
-_MOST = 18  # panels of one group
+_MOST, _FEW = 18, 12  # panels of one group, and tests that are not folded
 _LEAST = {"unified": -1.0}  # of metrics that go below 0
 
 
@@ -42,9 +43,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """Two areas compared."""
+    """Two areas compared.
+
+    Attributes:
+        levels: the two values of the factor; `rest`: what else tells the two curves from others.
+        first, second: what they are called.
+    """
 
     factor: str
+    levels: tuple[str, str]
+    rest: str
     first: str
     second: str
     said: str
@@ -64,6 +72,7 @@ class Doses:
     Attributes:
         keys: looks and labels of the lines: of all panels, or by part where each has its own.
         metrics: titles of the table's columns of areas.
+        tests: the real differences first; `folded` are those beyond as many as are read at once.
         left_out: panels beyond those that are drawn.
     """
 
@@ -75,6 +84,7 @@ class Doses:
     metrics: tuple[str, ...]
     rows: tuple[Row, ...]
     tests: tuple[Test, ...]
+    folded: tuple[Test, ...]
     left_out: int
 
 
@@ -104,18 +114,32 @@ def _title(metric: str, judge: str | None) -> str:
 
 def _doses(group: Group, stored: Mapping[str, Any], table: Table, judge: str | None) -> Doses:
     curves, names = [stored["curves"][place] for place in group.curves], [visible(one) for one in group.labels]
-    metrics = [name for name in stored["metrics"]
-               if any(name in point["metrics"] for curve in curves for point in curve["points"])]
+    metrics = _apart(curves, stored["metrics"])
+    titles = {first: ", ".join(_title(name, judge) for name in alike) for first, alike in metrics.items()}
     parts, x = facets(curves, names), across(group, any(curve["plain"] for curve in curves))
-    panels = [panel for metric in metrics for panel in _panels(metric, parts, x, group, table, judge)]
-    called = dict(zip(group.curves, names, strict=True))
-    rows = tuple(_row(name, curve, metrics, stored["metric"]) for name, curve in zip(names, curves, strict=True))
-    tests = tuple(_test(one, called, stored["metric"]) for one in stored["comparisons"] if one["first"] in called)
+    panels = [panel for metric in metrics for panel in _panels(metric, titles[metric], parts, x, group, table)]
+    rows = tuple(_row(name, curve, list(metrics), stored["metric"]) for name, curve in zip(names, curves, strict=True))
+    tests = sorted(_tests(group, stored, names), key=lambda one: not one.real)
     return Doses(
         group.title, "number of negatives" if group.axis == "negatives" else "hardness",
-        _said(rows, tests, metrics.index(stored["metric"]) if stored["metric"] in metrics else None),
-        tuple(panels[:_MOST]), _keys(parts), tuple(_title(name, judge) for name in metrics), rows, tests,
+        _said(rows, tests, list(metrics).index(stored["metric"]) if stored["metric"] in metrics else None),
+        tuple(panels[:_MOST]), _keys(parts), tuple(titles.values()), rows, tuple(tests[:_FEW]), tuple(tests[_FEW:]),
         max(len(panels) - _MOST, 0))
+
+
+def _apart(curves: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[str]]:
+    """The metrics that any of these curves has, each with those that are equal to it everywhere, as recalls are where
+    fewer chunks are found than they count."""
+    found: dict[str, list[str]] = {}
+    figures: dict[str, list[Any]] = {}
+    for name in names:
+        own = [point["metrics"].get(name) for curve in curves for point in curve["points"]]
+        if any(own):
+            same = next((one for one, others in figures.items() if others == own and family_of(one) == family_of(name)),
+                        name)
+            figures[same] = own
+            found.setdefault(same, []).append(name)
+    return found
 
 
 def _keys(parts: Sequence[Facet]) -> tuple[tuple[str, tuple[tuple[int, str], ...]], ...]:
@@ -125,15 +149,14 @@ def _keys(parts: Sequence[Facet]) -> tuple[tuple[str, tuple[tuple[int, str], ...
     return tuple((part.title, tuple((line.look, line.label) for line in part.lines)) for part in parts)
 
 
-def _panels(metric: str, parts: Sequence[Facet], x: Axis, group: Group, table: Table,
-            judge: str | None) -> list[Panel]:
+def _panels(metric: str, title: str, parts: Sequence[Facet], x: Axis, group: Group, table: Table) -> list[Panel]:
     """On one upright axis, a chart for each part."""
     ends = [value.get(end) for part in parts for one in part.lines for point in _every(one.curve)
             if (value := point["metrics"].get(metric)) for end in ("mean", "low", "high")]
     y = quality_axis(ends, _LEAST.get(metric, 0.0))
     frame = Frame(metric, x, y, group, {id: cell.number for cell in table.cells for id in cell.ids})
     made = [(part, frame.lines(part)) for part in parts]
-    return [Panel(" · ".join(filter(None, (_title(metric, judge), part.title))), lines, x, y)
+    return [Panel(" · ".join(filter(None, (title, part.title))), lines, x, y)
             for part, lines in made if lines]
 
 
@@ -149,10 +172,21 @@ def _row(name: str, curve: Mapping[str, Any], metrics: Sequence[str], metric: st
     return Row(name, areas, difference(change), probability(change.p), probability(change.p_holm), change.real)
 
 
-def _test(one: Mapping[str, Any], called: Mapping[int, str], metric: str) -> Test:
-    made = Comparison.of(metric, one)
-    return Test(visible(str(one["factor"])), called[one["first"]], called[one["second"]], verdict(made),
-                difference(made), figure(made.before, made.before_low, made.before_high),
+def _tests(group: Group, stored: Mapping[str, Any], names: Sequence[str]) -> Iterator[Test]:
+    places = {place: at for at, place in enumerate(group.curves)}
+    factors = [stored["curves"][place]["factors"] for place in group.curves]
+    for one in stored["comparisons"]:
+        if one["first"] in places:
+            first, second, factor = places[one["first"]], places[one["second"]], str(one["factor"])
+            rests = labels([{name: level for name, level in row.items() if name != factor} for row in factors])
+            levels = labels([{factor: factors[first][factor]}, {factor: factors[second][factor]}])
+            yield _test(Comparison.of(stored["metric"], one), factor, (visible(levels[0]), visible(levels[1])),
+                        visible(rests[first]) if len(set(rests)) > 1 else "", (names[first], names[second]))
+
+
+def _test(made: Comparison, factor: str, levels: tuple[str, str], rest: str, names: tuple[str, str]) -> Test:
+    return Test(visible(factor), levels, rest, *names, verdict(made), difference(made),
+                figure(made.before, made.before_low, made.before_high),
                 figure(made.after, made.after_low, made.after_high), probability(made.p), probability(made.p_holm),
                 made.n, made.real)
 
