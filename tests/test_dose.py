@@ -178,6 +178,19 @@ def test_repeats_are_averaged_before_the_area():
     assert found["areas"]["em"]["mean"] == 0.75
 
 
+def test_without_the_gold_the_curve_is_of_refusals():
+    figures = {"em": {"mean": None, "low": None, "high": None, "n": 0},
+               "refusal_accuracy": {"mean": 0.5, "low": 0.1, "high": 0.9, "n": 4}}
+    rows = [row("g0", "drop_gold", metrics=figures), row("g4", "drop_gold+negatives@4", metrics=figures)]
+    made = {id: {f"q{at}": Averaged(False, "refused", {"em": None, "refusal_accuracy": float(at < refused)})
+                 for at in range(4)} for id, refused in (("g0", 4), ("g4", 2))}
+    found = dose(rows, made)
+    (curve,) = found["curves"]
+    assert (curve["factors"]["perturbation"], found["metric"], found["metrics"]) == (
+        "drop_gold", "refusal_accuracy", ["refusal_accuracy"])
+    assert (curve["areas"]["refusal_accuracy"]["mean"], curve["change"]["difference"]) == (0.75, -0.5)
+
+
 def test_doses_that_were_not_reached_are_counted_and_said():
     found = dose(TWO[:2], {"d0": answers(1), "d4": answers(1)}, fewer={"d4": 1, "d0": 0})
     assert [point["fewer"] for point in found["curves"][0]["points"]] == [0, 1]

@@ -185,3 +185,14 @@ def test_the_report_draws_a_line_for_each_curve_in_a_chart_for_each_metric(asked
     assert len(first.select("line.series")) == 4
     assert [spot["aria-label"] for spot in first.select("a.spot")][:2] == [
         "direct; 0 negatives: 1.00 [0.61, 1.00]; 6 questions", "direct; 2 negatives: 0.67 [0.30, 0.90]; 6 questions"]
+
+
+def test_charts_fit_a_phone_and_points_say_what_they_are(visit, asked):
+    page = visit((asked / "report.html").as_uri(), viewport={"width": 390, "height": 800}, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    point = page.locator("#dose a.spot").nth(1)
+    tip = point.locator(".tip")
+    assert not tip.is_visible()
+    point.focus()
+    assert tip.is_visible()
+    assert tip.locator("text").all_text_contents() == ["direct", "2 negatives: 0.67 [0.30, 0.90]", "6 questions"]

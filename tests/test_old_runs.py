@@ -40,7 +40,8 @@ from strategies.prompting import prompts_hash
 
 DATA = Path(__file__).parent / "data"
 # What reads a finished run, and what it is given besides.
-READING = ("report", "rescore", "verify", "attribute", "compare", "effects", "cassette export", "export", "show")
+READING = ("report", "rescore", "verify", "attribute", "compare", "effects", "dose", "cassette export", "export",
+           "show")
 AND = {"export": ["out.csv"], "show": ["#2"]}
 
 
@@ -114,7 +115,7 @@ def test_a_run_of_format_2_is_replayed_with_its_searches_and_without_their_embed
     assert json.loads(ragbed("cassette", "show", "c.gz", "--json")[1])["searches"] == 3
 
 
-@pytest.mark.parametrize("command", [one for one in READING if one != "effects"])  # of one factor there are none
+@pytest.mark.parametrize("command", [one for one in READING if one not in ("effects", "dose")])  # there are none
 def test_the_commands_that_read_a_run_read_it(command, old, ragbed, monkeypatch):
     monkeypatch.chdir(old.parent)
     status, _, err = ragbed(*command.split(), old, *AND.get(command, []), "--json")

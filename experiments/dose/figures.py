@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -52,7 +52,8 @@ def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     Args:
         rows: the cells of the summary.
         answers: by cell's id, then by question.
-        metric: the one by which curves are compared; citations, refusals and rankings stand beside it.
+        metric: the one by which curves are compared; citations, refusals and rankings stand beside it. Where no cell
+            has it, as none is right without the gold, the first of these is.
         repeated: the summary's, whose intervals are those of what was asked several times.
         fewer: of `fewer_of`.
     """
@@ -60,6 +61,9 @@ def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     if not curves:
         return None
     run = _Run(clusters, metric, scoring, seed, together_of(repeated), fewer or {})
+    shown = _shown(curves, run)
+    if shown and metric not in shown:
+        run = replace(run, metric=shown[0])
     own = [areas(curve) for curve in curves]
     figures = [_areas(curve, found, run) for curve, found in zip(curves, own, strict=True)]
     every = [(factors[0], first, second) for first, second in combinations(range(len(curves)), 2)
@@ -67,11 +71,11 @@ def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
              and len(factors := curves[first].differs(curves[second])) == 1]
     compared = _compared(curves, own, figures, every[:MOST], run)
     changes = _changes(curves, run)
-    return {"metric": metric, "metrics": _shown(curves, run), "hardness": list(HARDNESS),
+    return {"metric": run.metric, "metrics": shown, "hardness": list(HARDNESS),
             "curves": [_curve(curve, found, made, change, run)
                        for curve, found, made, change in zip(curves, own, figures, changes, strict=True)],
             "comparisons": compared,
-            "notes": notes(curves, own, run.fewer, metric, len(every), len(compared),
+            "notes": notes(curves, own, run.fewer, run.metric, len(every), len(compared),
                            sum(one is not None for one in changes))}
 
 

@@ -22,7 +22,7 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
     """
     with open_finished(path) as run:
         judge = run.rows[0]["judge"]
-        found = _found(run, metric or run.summary["columns"][0].split(" / ")[0])
+        found = _found(run, metric)
         if json:
             print_json({"run": str(path), "scoring": run.rows[0]["scoring"], "judge": judge, **found})
             return
@@ -36,15 +36,16 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
         say(text)
 
 
-def _found(run: Finished, metric: str) -> dict[str, Any]:
-    metric_named(metric)
-    found = dose_of_run(run, metric)
+def _found(run: Finished, metric: str | None) -> dict[str, Any]:
+    if metric is not None:
+        metric_named(metric)
+    found = dose_of_run(run, metric or run.summary["columns"][0].split(" / ")[0])
     if found is None:
         raise RunError(f"{run.path}: no two of its cells differ in the number or the hardness of negatives alone; see "
                        "`ragbed dose --help` for the perturbations that make a curve")
-    if metric not in found["metrics"]:
-        raise RunError(f"{metric} is no metric of the curves of {run.path}; there are: "
-                       f"{', '.join(dict.fromkeys(name for row in run.rows for name in row['metrics']))}")
+    if metric is not None and metric not in found["metrics"]:
+        known = dict.fromkeys(name for row in run.rows for name, one in row["metrics"].items() if one["n"])
+        raise RunError(f"{metric} is no metric of the curves of {run.path}; there are: {', '.join(known)}")
     return found
 
 
