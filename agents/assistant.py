@@ -23,7 +23,7 @@ from agents.settings import Limits, ModelSettings
 from agents.types import Answer
 from documents.errors import SettingsError
 from documents.types import digest
-from retrieval.conditional import Where
+from retrieval.filters.terms import Where
 from retrieval.index import Index
 from retrieval.retrievers import RetrieverSettings
 from retrieval.scoped import How, Whole

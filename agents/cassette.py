@@ -23,7 +23,7 @@ from agents.cassette_lines import KINDS, MAGIC, VERSION, Call, End, Head, Line, 
 from agents.database import Database, text_hash
 from agents.searches import request_key
 from documents.errors import RunError
-from retrieval.files import why_unwritten
+from retrieval.storage.files import why_unwritten
 
 LONGEST = 32 << 20  # bytes of a line
 # Unpacked bytes: a file of this many times its size is made to fill a disk; small ones may be all repetition.

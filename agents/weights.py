@@ -4,7 +4,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from documents.errors import ModelError
-from retrieval.files import remembered_sha256
+from retrieval.storage.files import remembered_sha256
 
 
 def sha256_of(path: Path) -> str:

@@ -33,9 +33,9 @@ import Stemmer
 
 from documents.types import Chunk, Document
 from experiments.benchmarks import Beir
-from retrieval.building.tables import ChunkWriter
 from retrieval.retrievers import Bm25
-from retrieval.tables import ChunkTable
+from retrieval.storage.table_writers import ChunkWriter
+from retrieval.storage.tables import ChunkTable
 from retrieval.types import Aids
 
 Search = Callable[[Sequence[str]], Sequence[Sequence[Any]]]

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from retrieval.models import MINILM, find_model
+from retrieval.models.finding import MINILM, find_model
 
 LONGEST = 800
 PEER, BASE = "langchain", "float32"
@@ -146,8 +146,8 @@ def _langchain(texts: Sequence[str]) -> Callable[[list[str]], Callable[[], Any]]
 
 
 def _ragbed(backend: str, cache: Path) -> Callable[[list[str]], Callable[[], Any]]:
-    from retrieval.cache import CachedEmbedder
     from retrieval.embedders.opening import open_embedder
+    from retrieval.storage.cache import CachedEmbedder
     from retrieval.vectors import VectorIndex
 
     embedder = CachedEmbedder(open_embedder(f"{backend}:{MINILM}"), cache)

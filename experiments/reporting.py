@@ -9,7 +9,7 @@ from experiments.report import ReportInput, write_report
 from experiments.report.text import visible
 from experiments.runs.finished import Finished
 from experiments.runs.garbage import no_collections
-from retrieval.files import why_unwritten
+from retrieval.storage.files import why_unwritten
 
 
 def report_run(run: Finished) -> Path:

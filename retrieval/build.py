@@ -18,12 +18,12 @@ from retrieval.building.plan import Work, plan_added, plan_files, plan_removed
 from retrieval.building.progress import Progress, silent
 from retrieval.building.run import BuildReport, Job, run
 from retrieval.building.staging import Staging
-from retrieval.cache import CachedEmbedder
 from retrieval.embedder import Embedder
 from retrieval.embedders.opening import open_embedder
-from retrieval.folder import alone, settled
-from retrieval.metadata import Metadata, check_sources
+from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.settings import IndexSettings
+from retrieval.storage.cache import CachedEmbedder
+from retrieval.storage.folder import alone, settled
 
 if TYPE_CHECKING:
     from retrieval.embedder import Matrix

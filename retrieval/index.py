@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from documents.errors import IndexFolderError
 from documents.types import Chunk, Document, digest
-from retrieval.cache import CachedEmbedder
+from retrieval.building.titles import plain_header
 from retrieval.dense import nearest_chunks
 from retrieval.embedder import Embedder
 from retrieval.embedders.opening import open_embedder
-from retrieval.folder import settled
-from retrieval.manifest import (
+from retrieval.retrievers.dense import DenseRetriever
+from retrieval.storage.cache import CachedEmbedder
+from retrieval.storage.folder import settled
+from retrieval.storage.manifest import (
     CHUNKS,
     DOCUMENTS,
     MANIFEST,
@@ -24,9 +26,7 @@ from retrieval.manifest import (
     check_files,
     read_manifest,
 )
-from retrieval.retrievers.dense import DenseRetriever
-from retrieval.tables import ChunkTable, DocumentTable
-from retrieval.titles import plain_header
+from retrieval.storage.tables import ChunkTable, DocumentTable
 from retrieval.types import Hit, Value
 from retrieval.vector_settings import Flat
 from retrieval.vectors import VectorIndex
@@ -63,7 +63,7 @@ class Index:
         """The index in a folder, after every file was compared with its hash; read again if replaced meanwhile.
 
         A large file that was compared before, and that the system says was not touched since, is not read for it again
-        (`retrieval.files.unchanged_sha256`). Chunks, documents and vectors are read when they are asked for.
+        (`retrieval.storage.files.unchanged_sha256`). Chunks, documents and vectors are read when they are asked for.
 
         Args:
             embedder: embeds the queries; if None, the one that the manifest names, looked up at the first

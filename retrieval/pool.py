@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from documents.types import Chunk, Document, digest
 from retrieval.build import Progress, embed_texts, silent
-from retrieval.cache import CachedEmbedder
+from retrieval.storage.cache import CachedEmbedder
 from retrieval.types import Value
 
 if TYPE_CHECKING:

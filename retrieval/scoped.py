@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from retrieval.filters import narrowed
+from retrieval.filters.narrowed import narrowed
 from retrieval.pool import Pool, Within
 from retrieval.retrievers import Kind
 from retrieval.types import Aids, Collection, Hit, Retriever

@@ -7,12 +7,12 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from documents.types import Chunk, Document, digest
-from retrieval.cache import CachedEmbedder
-from retrieval.conditional import normal
-from retrieval.filters import narrowed
+from retrieval.filters.narrowed import narrowed
+from retrieval.filters.terms import normal
 from retrieval.pool import Pool
 from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.base import MOST
+from retrieval.storage.cache import CachedEmbedder
 from retrieval.types import Aids
 
 READ = TypeAdapter(RetrieverSettings)

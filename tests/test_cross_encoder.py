@@ -2,7 +2,7 @@
 import json
 
 import pytest
-import tiny_models
+import tiny_rerankers
 
 from documents.errors import ModelError
 from retrieval.rerankers import CrossEncoding
@@ -14,7 +14,7 @@ TEXTS = ["ada founded it in 1999", "zebra eats grass", "the wind and the river"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tiny_models.cross_encoder(tmp_path_factory.mktemp("models") / "cross")
+    return tiny_rerankers.cross_encoder(tmp_path_factory.mktemp("models") / "cross")
 
 
 @pytest.fixture(scope="module")
@@ -88,18 +88,18 @@ def one_line(folder):
 
 
 def test_a_classifier_is_refused(tmp_path):
-    assert "tells 3 classes apart" in one_line(tiny_models.cross_encoder(tmp_path / "classes", labels=3))
+    assert "tells 3 classes apart" in one_line(tiny_rerankers.cross_encoder(tmp_path / "classes", labels=3))
 
 
 def test_a_damaged_model_is_one_line(tmp_path):
-    damaged = tiny_models.cross_encoder(tmp_path / "damaged")
+    damaged = tiny_rerankers.cross_encoder(tmp_path / "damaged")
     weights = damaged / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
     assert "cannot be loaded" in one_line(damaged)
 
 
 def test_weights_that_are_not_safetensors_are_refused(tmp_path):
-    other = tiny_models.cross_encoder(tmp_path / "pickled")
+    other = tiny_rerankers.cross_encoder(tmp_path / "pickled")
     (other / "model.safetensors").rename(other / "pytorch_model.bin")
     assert "safetensors" in one_line(other)
 

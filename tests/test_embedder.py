@@ -14,7 +14,7 @@ import pytest
 from documents.errors import ModelError
 from retrieval.embedders.opening import open_embedder
 from retrieval.embedders.sentence import SentenceEmbedder
-from retrieval.models import MINILM_SHA256, WEIGHTS, find_model
+from retrieval.models.finding import MINILM_SHA256, WEIGHTS, find_model
 
 
 @pytest.fixture(scope="module")

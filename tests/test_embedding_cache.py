@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from documents.errors import SettingsError
-from retrieval.cache import GROUP, CachedEmbedder
+from retrieval.storage.cache import GROUP, CachedEmbedder
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span

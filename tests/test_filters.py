@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import SettingsError
 from documents.types import Chunk
-from retrieval.conditional import Condition, Where, conditions, normal
-from retrieval.filters import Narrowed, narrowed
+from retrieval.filters.narrowed import Narrowed, narrowed
+from retrieval.filters.terms import Condition, Where, conditions, normal
 
 PAGES = [("annual.pdf", 1, 2023, "Annual report"), ("annual.pdf", 7, 2023, "Annual report"),
          ("notes/old.html", None, 2019, "Old and new"), ("notes/[2].txt", 3, None, "매출 보고서")]

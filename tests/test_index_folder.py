@@ -17,8 +17,8 @@ import pytest
 
 from documents.errors import IndexFolderError, ModelError
 from retrieval.build import build_index
-from retrieval.folder import replaced, settled, writing
 from retrieval.index import Index
+from retrieval.storage.folder import replaced, settled, writing
 from retrieval.vector_settings import Flat, Hnsw
 from retrieval.vectors import VectorIndex
 

@@ -18,9 +18,9 @@ from retrieval.build import build_index, estimate_index
 from retrieval.building import arrivals, tables
 from retrieval.building.plan import plan_files
 from retrieval.building.staging import Staging
-from retrieval.files import unchanged_sha256
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
+from retrieval.storage.files import unchanged_sha256
 
 SETTINGS = IndexSettings(titled=False)
 

@@ -15,9 +15,9 @@ from documents.paths import cache_dir
 from retrieval.build import build_index
 from retrieval.building import staging, writer
 from retrieval.building.staging import Staging
-from retrieval.folder import alone
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
+from retrieval.storage.folder import alone
 
 FILES = 40
 SETTINGS = IndexSettings(titled=False)

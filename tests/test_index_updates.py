@@ -13,10 +13,10 @@ from documents.chunkers import Crest
 from documents.errors import DocumentError, IndexFolderError, ModelError
 from documents.types import Document
 from retrieval.build import add_to_index, build_index, index_documents, remove_from_index
+from retrieval.filters.metadata import read_metadata
 from retrieval.index import Index, content_of_index
-from retrieval.manifest import read_manifest
-from retrieval.metadata import read_metadata
 from retrieval.settings import IndexSettings
+from retrieval.storage.manifest import read_manifest
 from retrieval.vector_settings import Flat, Hnsw
 
 _SPEC = importlib.util.spec_from_file_location("test_index", Path(__file__).parent / "test_index.py")

@@ -10,7 +10,7 @@ import pytest
 
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
-from retrieval.filters import narrowed
+from retrieval.filters.narrowed import narrowed
 from retrieval.lexical import kept as store
 from retrieval.lexical.words import Words
 from retrieval.retrievers import Bm25

@@ -1,15 +1,15 @@
 """Reranking by late interaction: the formula by hand, windows, what is kept, and models out of folders."""
 import numpy as np
 import pytest
-import tiny_models
+import tiny_rerankers
 
 from documents.errors import ModelError
 from documents.types import digest
-from retrieval.cache import VectorStore
-from retrieval.models import find_model
+from retrieval.models.finding import find_model
 from retrieval.rerankers import LateInteraction
 from retrieval.rerankers.late_interaction import MaxSim, maxsim
 from retrieval.rerankers.tokens import TokenVectors
+from retrieval.storage.cache import VectorStore
 from retrieval.types import Aids
 
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
@@ -22,7 +22,7 @@ def rows(*vectors, precision=np.float32):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tiny_models.sentence_model(tmp_path_factory.mktemp("models") / "sentences")
+    return tiny_rerankers.sentence_model(tmp_path_factory.mktemp("models") / "sentences")
 
 
 def vectors(folder, **fields):
@@ -39,6 +39,11 @@ def test_the_mean_does_not_grow_with_the_query():
     assert maxsim([rows(EAST, EAST, NORTH)], rows(EAST)) == pytest.approx([2 / 3])
 
 
+def test_a_token_of_the_query_counts_by_its_length():
+    """East three times as much as north, which has 0.8 of the passage: (3 * 0.6 + 0.8) / 4."""
+    assert maxsim([rows([3.0, 0.0], NORTH), rows(NORTH)], rows([0.6, 0.8])) == pytest.approx([0.65, 0.8])
+
+
 def test_passages_in_half_precision_are_compared_in_single():
     assert maxsim([rows(EAST)], rows([0.6, 0.8], precision=np.float16)) == pytest.approx([0.60009765625])
 
@@ -51,8 +56,10 @@ def test_scores_are_those_of_the_tokens_of_the_models_last_layer(folder):
     from sentence_transformers import SentenceTransformer
 
     tokens = SentenceTransformer(str(folder), device="cpu").encode([QUERY, *TEXTS], output_value="token_embeddings")
-    query, *passages = ((one / one.norm(dim=1, keepdim=True)).numpy() for one in tokens)
-    expected = [float((query @ passage.T).max(axis=1).mean()) for passage in passages]
+    query, *passages = (one.numpy() for one in tokens)
+    unit = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in passages]
+    length = np.linalg.norm(query, axis=1).sum()
+    expected = [float((query @ passage.T).max(axis=1).sum() / length) for passage in unit]
     own, none, same = MaxSim(vectors(folder)).scores([QUERY, "zebra", QUERY], [TEXTS, [], TEXTS[::-1]])
     assert own == pytest.approx(expected, abs=1e-3)  # token vectors are kept in half precision
     assert (none, same) == ([], own[::-1])
@@ -66,7 +73,7 @@ def test_the_tokens_of_a_long_passage_are_those_of_all_its_windows(folder):
 
 
 def test_what_is_kept_is_bounded_and_does_not_change_a_score(folder):
-    texts = [f"ada founded {word}" for word in tiny_models.WORDS]
+    texts = [f"ada founded {word}" for word in tiny_rerankers.WORDS]
     whole, small, none = (MaxSim(vectors(folder, kept=kept)) for kept in (1 << 20, 1_000, 0))
     first = whole.scores([QUERY], [texts])
     assert whole.scores([QUERY], [texts]) == first
@@ -93,7 +100,7 @@ def test_what_is_kept_on_disk_is_read_by_the_next_process_and_changes_no_score(f
 def test_a_model_made_for_it_is_read_as_it_was_saved(tmp_path):
     from sentence_transformers import MultiVectorEncoder
 
-    folder = tiny_models.multi_vector_model(tmp_path / "multi")
+    folder = tiny_rerankers.multi_vector_model(tmp_path / "multi")
     saved = MultiVectorEncoder(str(folder), device="cpu")
     expected = saved.encode_document(TEXTS, convert_to_numpy=True)
     found = vectors(folder).passages(TEXTS)
@@ -118,7 +125,7 @@ def test_half_the_precision_gives_nearly_the_same(folder):
 
 
 def test_a_damaged_model_is_one_line(tmp_path):
-    damaged = tiny_models.sentence_model(tmp_path / "damaged")
+    damaged = tiny_rerankers.sentence_model(tmp_path / "damaged")
     weights = damaged / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
     with pytest.raises(ModelError, match=r"^reranking model .* cannot be loaded: .*$") as caught:

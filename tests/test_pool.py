@@ -9,11 +9,11 @@ import pytest
 
 from documents.types import Chunk
 from experiments.settings.file import read_settings
-from retrieval.cache import CachedEmbedder
 from retrieval.embedders.opening import open_embedder
 from retrieval.pool import Pool, Within
 from retrieval.retrievers import Dense
 from retrieval.scoped import How, Scoped
+from retrieval.storage.cache import CachedEmbedder
 
 DATA = Path(__file__).parent / "data"
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef.",

@@ -13,7 +13,7 @@ import pytest
 from experiments.running.runner import Watch, run
 from experiments.settings.file import read_settings
 from retrieval.build import build_index
-from retrieval.manifest import MANIFEST, read_manifest, write_manifest
+from retrieval.storage.manifest import MANIFEST, read_manifest, write_manifest
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from documents.errors import BenchmarkError
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.question import Benchmark, Question
-from retrieval.files import sha256_of
+from retrieval.storage.files import sha256_of
 
 MANIFEST = "manifest.json"
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"

@@ -13,8 +13,8 @@ from experiments.commands.options import AsJson
 if TYPE_CHECKING:
     from experiments.terminal.display import Bars
     from retrieval.build import BuildReport, Estimate
-    from retrieval.manifest import Manifest
     from retrieval.settings import IndexSettings
+    from retrieval.storage.manifest import Manifest
 
 
 Sources = Annotated[list[str] | None, typer.Argument(help="Files, folders or globs of HTML, PDF, text, Markdown; with "
@@ -160,7 +160,7 @@ def _tell_of_backends(settings: IndexSettings) -> None:
 
 def _report(asked: Asked, bars: Bars, told: Callable[[Estimate], None]) -> BuildReport:
     from retrieval.build import add_to_index, build_index, remove_from_index
-    from retrieval.metadata import read_metadata
+    from retrieval.filters.metadata import read_metadata
 
     metadata = read_metadata(asked.metadata) if asked.metadata else None
     if asked.remove:
@@ -185,7 +185,7 @@ def _warn(asked: Asked, before: Manifest | None) -> None:
 def _manifest_of(out: Path) -> Manifest | None:
     """What the index that stands there says of itself; None where there is none that can be read."""
     from documents.errors import IndexFolderError
-    from retrieval.manifest import read_manifest
+    from retrieval.storage.manifest import read_manifest
 
     try:
         return read_manifest(out)

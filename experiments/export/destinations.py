@@ -15,7 +15,7 @@ from experiments.export.mlflow import log_to_mlflow
 from experiments.export.replacing import check_replaceable
 from experiments.export.tables import write_csv, write_parquet
 from experiments.runs.finished import Finished
-from retrieval.files import why_unwritten
+from retrieval.storage.files import why_unwritten
 
 FORMS: MappingProxyType[str, Callable[[Material, Path], None]] = MappingProxyType({
     ".jsonl": write_jsonl, ".csv": write_csv, ".parquet": write_parquet, ".xml": write_junit})

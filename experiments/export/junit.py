@@ -14,7 +14,7 @@ from documents.errors import RunError
 from experiments.attribution import BY_NAME
 from experiments.export.material import Material
 from experiments.record import Record
-from retrieval.files import why_unwritten, write_atomically
+from retrieval.storage.files import why_unwritten, write_atomically
 
 Kind = Literal["failure", "error", "skipped"]
 

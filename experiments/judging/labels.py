@@ -22,7 +22,7 @@ from experiments.judges.steps import numbered, read_steps
 from experiments.judging.again import Material
 from experiments.judging.agreement import Item, Rater
 from experiments.record import Verdict
-from retrieval.files import write_atomically
+from retrieval.storage.files import write_atomically
 from strategies.reading import strip_citations
 
 _COLUMNS = ("cell", "question", "text", "gold", "answer", "grade")

@@ -8,10 +8,10 @@ from documents.types import Chunk, Document
 from experiments.negatives.settings import MiningSettings
 from experiments.question import Benchmark
 from retrieval.building.progress import Progress
-from retrieval.cache import CachedEmbedder
 from retrieval.embedders.opening import open_embedder
 from retrieval.index import Index
 from retrieval.pool import Pool
+from retrieval.storage.cache import CachedEmbedder
 from retrieval.types import Collection
 
 _SCOPE = "all"

@@ -23,8 +23,8 @@ from experiments.negatives.types import Chosen, Wanted
 from experiments.negatives.wanted import Candidates, wanted_of
 from experiments.question import Benchmark, FoundBy, Question
 from retrieval.building.progress import Progress
-from retrieval.folder import replaced
 from retrieval.mining import Miner, Nearness, Rows, miner_names, open_miner
+from retrieval.storage.folder import replaced
 from retrieval.types import Aids
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from retrieval.models import MINILM
+from retrieval.models.finding import MINILM
 from retrieval.rerankers import RerankerSettings
 
 

@@ -16,7 +16,7 @@ from experiments.report.store import BUDGET
 from experiments.report.text import pieces, visible
 from experiments.report.view import ReportInput
 from experiments.words import two
-from retrieval.files import write_atomically
+from retrieval.storage.files import write_atomically
 
 # In the order in which they use each other.
 SCRIPTS = ("unpack.js", "dom.js", "focus.js", "data.js", "search.js", "filter.js", "state.js", "list.js", "question.js",

@@ -15,14 +15,14 @@ from experiments.settings import RunSettings
 from experiments.settings.finders import Finder, finder_named
 from experiments.settings.retrievers import RetrieverFactor
 from retrieval.build import Progress, build_index
-from retrieval.cache import CachedEmbedder
 from retrieval.embedders.opening import open_embedder
-from retrieval.folder import settled
 from retrieval.index import Index, content_of_index
-from retrieval.manifest import read_manifest
 from retrieval.pool import Pool, Within
 from retrieval.scoped import How, Scoped, Whole
 from retrieval.settings import IndexSettings
+from retrieval.storage.cache import CachedEmbedder
+from retrieval.storage.folder import settled
+from retrieval.storage.manifest import read_manifest
 
 
 def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:

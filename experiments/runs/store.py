@@ -21,7 +21,7 @@ from documents.errors import RunError
 from documents.types import digest
 from experiments.question import Question
 from experiments.record import Record, Result, Timing
-from retrieval.files import why_unwritten, write_atomically
+from retrieval.storage.files import why_unwritten, write_atomically
 
 VERSION = 2  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
 FORMAT = 2  # of summary.json; one more with every change in what its figures are or how they are computed

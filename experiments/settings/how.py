@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from documents.errors import SettingsError
 from experiments.settings.file import explain, read_value
-from retrieval.conditional import Where
+from retrieval.filters.terms import Where
 from retrieval.retrievers import Kind, RetrieverSettings
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
-from retrieval.conditional import Where
+from retrieval.filters.terms import Where
 from retrieval.kinds import discriminated
 from retrieval.retrievers import KINDS, Kind
 from retrieval.settings import IndexSettings

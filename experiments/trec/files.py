@@ -11,7 +11,7 @@ from pathlib import Path
 
 from documents.errors import BenchmarkError, SettingsError
 from experiments.benchmarks.files import local
-from retrieval.files import why_unwritten, write_atomically
+from retrieval.storage.files import why_unwritten, write_atomically
 
 Rankings = Mapping[str, Sequence[str]]
 """Ids of documents by query, best first."""

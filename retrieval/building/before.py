@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from documents.errors import IndexFolderError
 from documents.types import Chunk, Document
-from retrieval.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, SourceEntry, check_files, read_manifest
-from retrieval.tables import ChunkTable, DocumentTable
+from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, SourceEntry, check_files, read_manifest
+from retrieval.storage.tables import ChunkTable, DocumentTable
 from retrieval.types import Value
 from retrieval.vectors import VectorIndex
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from retrieval.cache import CachedEmbedder
 from retrieval.embedder import Embedder
 from retrieval.embedders.opening import choice_of
-from retrieval.manifest import EmbedderEntry, Manifest, check_embedder
+from retrieval.storage.cache import CachedEmbedder
+from retrieval.storage.manifest import EmbedderEntry, Manifest, check_embedder
 
 
 class LazyEmbedder:

@@ -9,9 +9,9 @@ from documents.types import Chunk, Document
 from retrieval.building.arrivals import Arrival
 from retrieval.building.before import Before
 from retrieval.building.lazy import LazyEmbedder
-from retrieval.metadata import Metadata
+from retrieval.building.titles import fitting_header
+from retrieval.filters.metadata import Metadata
 from retrieval.settings import IndexSettings
-from retrieval.titles import fitting_header
 from retrieval.types import Value
 
 if TYPE_CHECKING:

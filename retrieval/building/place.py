@@ -4,8 +4,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from documents.errors import IndexFolderError
-from retrieval.folder import set_aside
-from retrieval.manifest import CHUNKS, DOCUMENTS, MANIFEST, VECTORS, is_manifest
+from retrieval.storage.folder import set_aside
+from retrieval.storage.manifest import CHUNKS, DOCUMENTS, MANIFEST, VECTORS, is_manifest
 
 OWN_FILES = {MANIFEST, VECTORS, CHUNKS, DOCUMENTS}
 

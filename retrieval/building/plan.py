@@ -12,8 +12,8 @@ from documents.errors import IndexFolderError
 from documents.sources import SUFFIXES, Source
 from documents.types import digest
 from retrieval.building.before import Before
-from retrieval.files import sha256_of
-from retrieval.matching import matching
+from retrieval.building.matching import matching
+from retrieval.storage.files import sha256_of
 
 PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "pymupdf")
 

@@ -12,10 +12,10 @@ from retrieval.building.pieces import Cutter
 from retrieval.building.plan import parser_version
 from retrieval.building.progress import Clock, Progress
 from retrieval.building.writer import Writer
-from retrieval.folder import replaced, writing
-from retrieval.manifest import VECTORS, Manifest, Skipped, SourceEntry, write_manifest
-from retrieval.metadata import Metadata, types_of
+from retrieval.filters.metadata import Metadata, types_of
 from retrieval.settings import IndexSettings
+from retrieval.storage.folder import replaced, writing
+from retrieval.storage.manifest import VECTORS, Manifest, Skipped, SourceEntry, write_manifest
 from retrieval.types import Value
 from retrieval.vectors import VectorIndex
 

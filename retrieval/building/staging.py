@@ -14,8 +14,8 @@ from pathlib import Path
 from documents.errors import SettingsError
 from documents.paths import cache_dir
 from documents.types import Document, Page, digest
-from retrieval.files import unwritable
-from retrieval.lock import hold
+from retrieval.storage.files import unwritable
+from retrieval.storage.lock import hold
 
 ABANDONED = 7 * 24 * 3_600
 """Seconds after which what a killed build has parsed is thrown away: nobody continues it."""

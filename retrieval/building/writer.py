@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 from documents.types import Chunk
 from retrieval.building.lazy import LazyEmbedder
 from retrieval.building.pieces import Piece
-from retrieval.building.tables import ChunkWriter, DocumentWriter, canonical
-from retrieval.folder import writing
-from retrieval.manifest import CHUNKS, DOCUMENTS
+from retrieval.storage.folder import writing
+from retrieval.storage.manifest import CHUNKS, DOCUMENTS
+from retrieval.storage.table_writers import ChunkWriter, DocumentWriter, canonical
 
 if TYPE_CHECKING:
     import numpy as np

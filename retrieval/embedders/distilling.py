@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from documents.errors import ModelError
 from retrieval.embedders.engines.pytorch import PyTorch
-from retrieval.files import why_unwritten
-from retrieval.models import WEIGHTS, find_model
+from retrieval.models.finding import WEIGHTS, find_model
+from retrieval.storage.files import why_unwritten
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

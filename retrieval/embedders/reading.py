@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from documents.chunkers.spans import Span
 from documents.errors import ModelError
-from retrieval.windows import cut
+from retrieval.models.windows import cut
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

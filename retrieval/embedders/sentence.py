@@ -13,7 +13,7 @@ from retrieval.embedders.base import EmbedderKind
 from retrieval.embedders.engines import Backend, Engine, engine_of
 from retrieval.embedders.prefixes import Prefixes, declared
 from retrieval.embedders.reading import Reader
-from retrieval.models import MINILM, ModelFolder, find_model, model_settings
+from retrieval.models.finding import MINILM, ModelFolder, find_model, model_settings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

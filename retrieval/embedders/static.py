@@ -12,7 +12,7 @@ from documents.types import digest
 from retrieval.embedders.base import EmbedderKind
 from retrieval.embedders.reading import Reader
 from retrieval.embedders.table import TokenTable, read_table
-from retrieval.models import ModelFolder, find_static
+from retrieval.models.finding import ModelFolder, find_static
 
 if TYPE_CHECKING:
     from retrieval.embedder import Matrix

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import ModelError
-from retrieval.models import WEIGHTS, ModelFolder
+from retrieval.models.finding import WEIGHTS, ModelFolder
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

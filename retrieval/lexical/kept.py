@@ -11,10 +11,10 @@ from weakref import WeakValueDictionary
 
 from documents.errors import IndexFolderError, SettingsError
 from documents.paths import cache_dir
-from retrieval.files import sha256_of, unchanged_sha256, unwritable
-from retrieval.folder import replaced
 from retrieval.lexical.postings import Postings
-from retrieval.lock import hold
+from retrieval.storage.files import sha256_of, unchanged_sha256, unwritable
+from retrieval.storage.folder import replaced
+from retrieval.storage.lock import hold
 
 _SUMS = "sums.json"
 _OPEN: WeakValueDictionary[Path, Postings] = WeakValueDictionary()

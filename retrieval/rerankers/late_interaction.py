@@ -1,12 +1,12 @@
 """Late interaction: every token of the query against every token of the passage."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from documents.types import digest
-from retrieval.loading import Precision
-from retrieval.models import MINILM, find_model
+from retrieval.models.finding import MINILM, find_model
+from retrieval.models.loading import Precision
 from retrieval.rerankers.base import Reranker
 from retrieval.rerankers.tokens import TokenVectors, token_vectors
 from retrieval.types import Aids
@@ -15,23 +15,27 @@ if TYPE_CHECKING:
     from retrieval.embedder import Matrix
 
 _WHAT = "reranking model"
-_GROUP = 128
-"""Passages whose token vectors are in memory together, beside those that are kept: 30 MB of 384 numbers."""
+_GROUP = 200_000
+"""Characters whose token vectors are computed together, and are in memory beside those that are kept: some 80 MB."""
 _NOTHING = -1.0  # the score of a passage without a token: no cosine is lower
 
 
 class LateInteraction(Reranker):
     """The mean over the query's tokens of each one's highest cosine with a token of the passage (MaxSim).
 
-        score(q, d) = 1/|q| sum_i max_j q_i . d_j
+        score(q, d) = sum_i max_j q_i . d_j / sum_i |q_i|
 
-    with unit vectors q_i and d_j of the tokens (Khattab and Zaharia, "ColBERT", SIGIR 2020, equation 3, where it is
-    the sum, which gives the same order). A passage that is longer than the model's window is read by windows, and its
+    with a vector q_i of each token of the query, and a unit vector d_j of each of the passage. Where the q_i are unit
+    vectors too, it is the published sum over the number of tokens, which gives the same order (Khattab and Zaharia,
+    "ColBERT", SIGIR 2020, equation 3). A passage that is longer than the model's window is read by windows, and its
     tokens are those of all of them. A query is read as far as the window goes.
 
     Made for models that were trained for it, such as `lightonai/LateOn` or `answerdotai/answerai-colbert-small-v1`,
     which are read as they were saved. Any other sentence-transformers model, as the default, was trained for one vector
-    a text: its last layer's token vectors are compared then, and what that gives has to be measured.
+    a text: of its last layer every token is compared, and one of the query counts by its vector's length, as in the
+    mean that the model was trained for. That was chosen on 300 claims of SciFact's training part, with MiniLM over
+    `fused`, by nDCG@10: 0.742, against 0.730 with unit vectors; without special tokens or punctuation 0.740 to 0.744,
+    and 0.723 to 0.730.
 
     Attributes:
         model: a folder, or the hub's name, found as embedders are.
@@ -70,9 +74,7 @@ class MaxSim:
                 readers.setdefault(text, []).append(place)
         asked = self._vectors.queries(queries) if readers else []
         scored: dict[tuple[int, str], float] = {}
-        order = sorted(readers, key=len)
-        for first in range(0, len(order), _GROUP):
-            group = order[first:first + _GROUP]
+        for group in _groups(sorted(readers, key=len)):
             for text, passage in zip(group, self._vectors.passages(group), strict=True):
                 places = readers[text]
                 found = maxsim([asked[place] for place in places], passage)
@@ -80,19 +82,34 @@ class MaxSim:
         return [[scored[place, text] for text in own] for place, own in enumerate(texts)]
 
 
+def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in their order, some at a time."""
+    group: list[str] = []
+    size = 0
+    for text in texts:
+        if group and size + len(text) > _GROUP:
+            yield group
+            group, size = [], 0
+        group.append(text)
+        size += len(text)
+    if group:
+        yield group
+
+
 def maxsim(queries: Sequence[Matrix], passage: Matrix) -> list[float]:
-    """The score of one passage for each query, as the class above has it.
+    """The score of one passage for each query, as `LateInteraction` has it.
 
     Args:
-        queries: unit vectors of the tokens, each of shape (tokens, dimension), at least one token.
-        passage: the same of the passage, in whatever precision.
+        queries: vectors of the tokens, each of shape (tokens, dimension), at least one token.
+        passage: unit vectors of the passage's, in whatever precision.
     """
     import numpy as np
 
     if not len(passage):
         return [_NOTHING] * len(queries)
-    nearest = (np.concatenate(queries) @ passage.astype(np.float32).T).max(axis=1)
-    counts = [len(query) for query in queries]
-    sums = np.add.reduceat(nearest, np.cumsum([0, *counts[:-1]]))
-    scores: list[float] = (sums / counts).tolist()
+    tokens = np.concatenate(queries)
+    starts = np.cumsum([0, *map(len, queries[:-1])])
+    nearest = (tokens @ passage.astype(np.float32).T).max(axis=1)
+    sums, lengths = (np.add.reduceat(of, starts) for of in (nearest, np.linalg.norm(tokens, axis=1)))
+    scores: list[float] = (sums / lengths).tolist()
     return scores

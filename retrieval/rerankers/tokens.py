@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from documents.paths import cache_dir
 from documents.types import digest
-from retrieval.cache import VectorStore
-from retrieval.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
-from retrieval.models import ModelFolder
-from retrieval.windows import cut
+from retrieval.models.finding import ModelFolder
+from retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
+from retrieval.models.windows import cut
+from retrieval.storage.cache import VectorStore
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
@@ -38,10 +38,10 @@ def token_vectors(folder: ModelFolder, precision: Precision, on_disk: bool = Fal
 
 
 class TokenVectors:
-    """Unit vectors of the tokens of texts, by a model on the processor.
+    """Vectors of the tokens of texts, by a model on the processor.
 
-    Those of passages are kept in half precision, the latest `kept` bytes of them, and rounded to it also where
-    they were just computed, so that a score does not depend on what is kept. Thread-safe.
+    Those of passages are unit vectors. They are kept in half precision, the latest `kept` bytes of them, and rounded to
+    it also where they were just computed, so that a score does not depend on what is kept. Thread-safe.
     """
 
     def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = KEPT,
@@ -52,7 +52,10 @@ class TokenVectors:
         self._lock = threading.RLock()
 
     def queries(self, texts: Sequence[str]) -> list[Matrix]:
-        """For each query an array of shape (tokens, dimension), float32; what is longer than the window is cut."""
+        """For each query an array of shape (tokens, dimension), float32; what is longer than the window is cut.
+
+        Unit vectors where the model was trained for several a text, else of the length that its last layer gives them.
+        """
         with self._lock:
             model = self._model
             with running(self._precision):
@@ -97,7 +100,7 @@ class TokenVectors:
         pieces = [text[start:end] for text, cuts in zip(texts, spans, strict=True) for start, end in cuts]
         with running(self._precision):
             vectors = iter(model.encode_document(pieces, batch_size=BATCH, show_progress_bar=False,
-                                                 convert_to_numpy=True))
+                                                 convert_to_numpy=True, normalize_embeddings=True))
         return [np.concatenate([next(vectors) for _ in cuts]).astype("<f2") for cuts in spans]
 
     @cached_property
@@ -132,12 +135,10 @@ def _trained(path: str) -> MultiVectorEncoder:
 
 
 def _made(path: str) -> MultiVectorEncoder:
-    """Of a model with one vector a text: its layers without the pooling, and what is compared left in."""
+    """Of a model with one vector a text: its layers without the pooling."""
     from sentence_transformers import MultiVectorEncoder, SentenceTransformer
-    from sentence_transformers.base.modules import Normalize
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
     model = SentenceTransformer(path, **LOCAL)
-    modules = [model[0], MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
-    return MultiVectorEncoder(modules=modules, device="cpu",
-                              prompts={name: text for name, text in model.prompts.items() if text})
+    prompts = {name: text for name, text in model.prompts.items() if text}
+    return MultiVectorEncoder(modules=[model[0], MultiVectorMask()], device="cpu", prompts=prompts)

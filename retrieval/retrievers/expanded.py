@@ -12,8 +12,8 @@ from pydantic import Field
 from documents.chunkers.spans import Span
 from documents.types import Chunk, Document, Format, digest
 from retrieval.hits import distinct
-from retrieval.parents import free, parent, sections
 from retrieval.retrievers.base import Kind
+from retrieval.retrievers.parents import free, parent, sections
 from retrieval.types import Aids, Collection, Hit, Retriever
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from pydantic import Field, JsonValue, field_validator
 from documents.errors import RagbedError, SettingsError
 from documents.types import Chunk, digest
 from retrieval.conditions import Placed
-from retrieval.files import sha256_of
 from retrieval.hits import distinct
 from retrieval.langchain import FromLangChain
 from retrieval.retrievers.base import Kind
+from retrieval.storage.files import sha256_of
 from retrieval.types import Aids, Collection, Hit, Retriever
 
 

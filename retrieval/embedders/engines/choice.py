@@ -5,7 +5,7 @@ import threading
 from functools import cache
 
 from retrieval.embedders.engines.base import Backend, Engine
-from retrieval.models import ModelFolder
+from retrieval.models.finding import ModelFolder
 
 _LOADING = threading.Lock()
 

@@ -17,8 +17,8 @@ from documents.errors import ModelError
 from documents.paths import cache_dir
 from documents.types import digest
 from retrieval.embedders.engines.padding import STEP, Facts, padded
-from retrieval.files import unwritable
-from retrieval.models import ModelFolder
+from retrieval.models.finding import ModelFolder
+from retrieval.storage.files import unwritable
 
 if TYPE_CHECKING:
     import torch

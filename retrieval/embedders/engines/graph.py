@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from retrieval.embedders.engines.export import Exported, exported
 from retrieval.embedders.engines.padding import batches, padded
-from retrieval.models import ModelFolder
+from retrieval.models.finding import ModelFolder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

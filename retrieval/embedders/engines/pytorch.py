@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from retrieval.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
-from retrieval.models import ModelFolder
+from retrieval.models.finding import ModelFolder
+from retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -16,7 +16,7 @@ from documents.errors import SettingsError
 from documents.paths import cache_dir
 from documents.types import digest
 from retrieval.embedder import Embedder
-from retrieval.files import unwritable
+from retrieval.storage.files import unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

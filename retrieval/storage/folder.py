@@ -16,8 +16,8 @@ from uuid import uuid4
 from documents.errors import IndexFolderError
 from documents.paths import cache_dir
 from documents.types import digest
-from retrieval.files import unwritable
-from retrieval.lock import hold
+from retrieval.storage.files import unwritable
+from retrieval.storage.lock import hold
 
 ABANDONED = 3_600
 """Seconds without a write after which a half-written sibling is of a killed process, whatever lock that held."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from documents.errors import ModelError
-from retrieval.models import ModelFolder
+from retrieval.models.finding import ModelFolder
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

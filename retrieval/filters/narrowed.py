@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from documents.errors import SettingsError
 from documents.types import Chunk, Document, digest
-from retrieval.conditional import Condition, conditions
+from retrieval.filters.terms import Condition, conditions
 from retrieval.types import Collection, Value
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from documents.errors import IndexFolderError
 from retrieval.embedder import Embedder
 from retrieval.embedders import EmbedderSettings
-from retrieval.files import sha256_of, unchanged_sha256
-from retrieval.metadata import FieldType
+from retrieval.filters.metadata import FieldType
 from retrieval.settings import IndexSettings
+from retrieval.storage.files import sha256_of, unchanged_sha256
 from retrieval.vector_settings import Decided
 
 MANIFEST = "manifest.json"

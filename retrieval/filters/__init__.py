@@ -1,0 +1,1 @@
+"""Filters: conditions on what is known of chunks, decided before a search."""
