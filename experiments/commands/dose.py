@@ -16,9 +16,10 @@ def dose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
          json: AsJson = False) -> None:
     """Show what more, or harder, negatives do to each way of answering, and the area under each curve.
 
-    A run for it has perturbations such as [none, negatives@2, negatives@5, negatives@10] under conditions: evidence,
-    or [among@5, among@10, among@20] under conditions: retrieved with several retrievers; negatives of a hardness
-    (negatives@4:easy, negatives@4:medium, negatives@4:hard) are mined by `ragbed negatives`.
+    A run for it has several doses: under conditions: evidence, perturbations: none, negatives@2, negatives@5 and
+    negatives@10; under conditions: retrieved, several retrievers and perturbations: among@5, among@10 and among@20.
+    Negatives of a hardness, as in negatives@4:easy, negatives@4:medium and negatives@4:hard, are mined by
+    `ragbed negatives`.
     """
     from experiments.terminal.dose import show_dose
 
