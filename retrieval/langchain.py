@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from documents.errors import SettingsError
 from documents.types import Chunk, chunk_id, digest
@@ -117,15 +119,18 @@ class Known:
 def _chunk(document: LangChainDocument) -> Chunk:
     """A chunk of its own. Its metadata is a stranger's: nothing of it is taken as it is."""
     text, said = document.page_content, document.metadata
-    name = next((_name(said[key]) for key in ("document", "source") if said.get(key)), digest(text))
+    name = _name(said.get("document")) or _name(said.get("source")) or digest(text)
     begin = said.get("start_index")
     start = begin if isinstance(begin, int) and not isinstance(begin, bool) and 0 <= begin < _START else 0
     end = start + len(text)
     return Chunk(chunk_id(name, "plain", start, end, text), name, "plain", start, end, text)
 
 
-def _name(value: object) -> str:
-    text = value if isinstance(value, str) else repr(type(value))
+def _name(value: object) -> str | None:
+    """What metadata calls a document; None where that is nothing, or of a kind whose text need not tell two apart."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | PurePath | UUID):
+        return None
+    text = str(value) if not isinstance(value, int) or value.bit_length() <= 1_000 else hex(value)
     return text if len(text) <= LONGEST and text.isprintable() else digest(text)
 
 

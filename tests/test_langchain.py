@@ -1,6 +1,9 @@
 """LangChain's retrievers as ours and ours as LangChain's, with LangChain's own classes."""
 import math
+from pathlib import PurePosixPath
+from uuid import UUID
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -134,8 +137,16 @@ def test_without_chunks_a_document_becomes_one_with_a_lasting_id():
     assert given(Document("Bells ring."))[0].chunk == other.chunk
 
 
+@pytest.mark.parametrize(("one", "other"), [
+    (1, 2), (0, 1), (1.5, 2.5), (PurePosixPath("a.txt"), PurePosixPath("b.txt")), (UUID(int=1), UUID(int=2))])
+def test_documents_whose_names_are_no_text_stay_apart(one, other):
+    first, second = given(*(Document("Bells ring.", metadata={"source": name}) for name in (one, other)))
+    assert [first.chunk.document, second.chunk.document] == [str(one), str(other)]
+
+
 @pytest.mark.parametrize("metadata", [
-    {"source": "x" * 10_000}, {"source": "a\nb\x1b[31m"}, {"source": {"a": 1}}, {"source": object()},
+    {"source": "x" * 10_000}, {"source": 10 ** 5_000}, {"source": True}, {"source": np.zeros(2)},
+    {"source": "a\nb\x1b[31m"}, {"source": {"a": 1}}, {"source": object()},
     {"start_index": -1}, {"start_index": True}, {"start_index": 2 ** 70}, {"start_index": "7"}, {"document": ["d"]},
     {"chunk": ["c"]}, {1: 2}, {"score": "high"}, {"pages": "all"}])
 def test_hostile_metadata_stays_outside(metadata):
