@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import re
@@ -102,19 +103,20 @@ def _json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        table = list(csv.reader(text.splitlines(keepends=True), strict=True))
+        table = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
-        raise DocumentError(str(path), f"is no CSV: {error}") from error
-    header, *rows = [row for row in table if row] or [[]]
+        raise DocumentError(str(path), f"line {reader.line_num}: is no CSV: {error}") from error
+    (first, header), *rows = table or [(1, [])]
     if len(set(header)) != len(header):
-        raise DocumentError(str(path), "line 1: a column is there twice")
-    wrong = next((line for line, row in enumerate(rows, 2) if len(row) != len(header)), None)
+        raise DocumentError(str(path), f"line {first}: a column is there twice")
+    wrong = next((line for line, row in rows if len(row) != len(header)), None)
     if wrong is not None:
-        raise DocumentError(str(path), f"row {wrong}: has other columns than the first row")
-    columns = {name: _column(name, [row[place] for row in rows]) for place, name in enumerate(header)}
-    for place in range(len(rows)):
-        yield place + 2, {name: values[place] for name, values in columns.items()}
+        raise DocumentError(str(path), f"line {wrong}: has other columns than line {first}")
+    columns = {name: _column(name, [row[place] for _, row in rows]) for place, name in enumerate(header)}
+    for place, (line, _) in enumerate(rows):
+        yield line, {name: values[place] for name, values in columns.items()}
 
 
 def _column(name: str, texts: list[str]) -> list[Value]:
