@@ -16,6 +16,7 @@ from typing import IO
 
 from agents.settings import LocalSettings
 from documents.errors import ModelError
+from documents.processors import processors
 from documents.servers import Address, clean
 
 _ENOUGH = 5.0  # seconds for a child to end by itself
@@ -127,8 +128,4 @@ def _environment() -> dict[str, str]:
 
 
 def _threads() -> int:
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:
-        cores = os.cpu_count() or 1
-    return max(cores - 1, 1)
+    return max(processors() - 1, 1)

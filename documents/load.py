@@ -1,7 +1,6 @@
 """Reads many documents in parallel, or one, apart from this process."""
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +10,7 @@ from queue import SimpleQueue
 
 from documents.errors import DocumentError
 from documents.pool import Worker
+from documents.processors import processors
 from documents.sources import Source, find_sources
 from documents.types import Document
 
@@ -28,10 +28,10 @@ def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: 
 
     Args:
         deadline: seconds that one file may take to parse.
-        workers: processes; as many as there are cores, if None.
+        workers: processes; as many as there are processors to use, if None.
         largest: bytes above which a file is refused.
     """
-    count = max(1, min(workers or os.cpu_count() or 1, len(sources)))
+    count = max(1, min(workers or processors(), len(sources)))
     idle: SimpleQueue[Worker] = SimpleQueue()
     waiting: deque[Future[Document | DocumentError]] = deque()
     with ExitStack() as owned, ThreadPoolExecutor(count) as threads, ExitStack() as running:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import errno
 import math
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import IndexFolderError, ModelError
+from documents.processors import processors
 from retrieval.vector_choice import FLAT_LIMIT, Choice, choose
 from retrieval.vector_settings import Auto, Codes, Decided, Flat, Hnsw, Ivf, IvfPq, VectorSettings
 
@@ -75,7 +75,7 @@ class VectorIndex:
         if not index.is_trained:
             _learn(index, vectors, choice.settings)
         # The graph depends on the order in which the vectors come.
-        faiss.omp_set_num_threads(choice.settings.threads if isinstance(choice.settings, Hnsw) else _cores())
+        faiss.omp_set_num_threads(choice.settings.threads if isinstance(choice.settings, Hnsw) else processors())
         _reserve(index, len(vectors))
         for start in range(0, len(vectors), BLOCK):
             index.add(_block(vectors[start:start + BLOCK]))
@@ -112,7 +112,7 @@ class VectorIndex:
         allowed = len(self) if among is None else int(np.count_nonzero(among))
         if not allowed or not k or not len(queries):
             return _nothing(len(queries), k)
-        faiss.omp_set_num_threads(1 if len(queries) == 1 else _cores())
+        faiss.omp_set_num_threads(1 if len(queries) == 1 else processors())
         bits = None if among is None else np.packbits(among, bitorder="little")
         chosen = {} if bits is None else {"sel": faiss.IDSelectorBitmap(bits)}
         index, parameters = _plan(self.settings, self._index, k, allowed, chosen)
@@ -229,7 +229,7 @@ def _learn(index: Any, vectors: Matrix, settings: Decided) -> None:
     sample = np.resize(_block(vectors[rows]), (max(number, LEAST), vectors.shape[1]))
     faiss = _faiss()
     if lists:
-        faiss.omp_set_num_threads(_cores())
+        faiss.omp_set_num_threads(processors())
         found = faiss.extract_index_ivf(index)
         faiss.Clustering(found.d, found.nlist, found.cp).train(sample, found.quantizer)
     # Learning pieces is many short steps, at whose ends threads wait for each other: on busy cores two took six times
@@ -284,7 +284,3 @@ def _faiss() -> Any:
     import faiss
 
     return faiss
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1

@@ -1,11 +1,11 @@
 """What a build will take, before it starts: measured on a small sample, which need not be done again."""
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from documents.processors import processors
 from documents.sources import Source
 from retrieval.building.plan import Work, kind_of
 from retrieval.building.run import Job
@@ -108,7 +108,7 @@ def _size(file: Source) -> int:
 
 
 def _workers(files: int) -> int:
-    return max(1, min(os.cpu_count() or 1, files))
+    return max(1, min(processors(), files))
 
 
 def _free(job: Job) -> int:

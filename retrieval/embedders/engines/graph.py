@@ -1,11 +1,11 @@
 """A model as one graph, tokens in and vectors out, computed by OpenVINO or ONNX Runtime without PyTorch."""
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from documents.processors import processors
 from retrieval.embedders.engines.export import Exported, exported
 from retrieval.embedders.engines.padding import batches, padded
 from retrieval.models.finding import ModelFolder
@@ -35,7 +35,7 @@ class Graph:
         self._kept = kept
         self._reading = kept.tokenizer()
         self._reading.enable_truncation(kept.facts.window, direction=kept.facts.truncation)
-        self._workers = ThreadPoolExecutor(threads(), "embed")
+        self._workers = ThreadPoolExecutor(processors(), "embed")
 
     @classmethod
     def open(cls, folder: ModelFolder, backend: GraphBackend) -> Graph:
@@ -53,7 +53,7 @@ class Graph:
         from retrieval.embedders.engines import openvino
 
         kept = exported(folder, openvino.form())
-        return cls(openvino.read(kept.graph, "bf16" if backend == "openvino_bfloat16" else "f32", threads()), kept)
+        return cls(openvino.read(kept.graph, "bf16" if backend == "openvino_bfloat16" else "f32", processors()), kept)
 
     @property
     def dimension(self) -> int:
@@ -81,8 +81,3 @@ class Graph:
         else:
             list(self._workers.map(compute, together))
         return vectors
-
-
-def threads() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
