@@ -1,9 +1,10 @@
 """Retrievers that are opened when they first search: over a whole collection, or over each scope of a pool."""
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from retrieval.filters.narrowed import narrowed
@@ -44,14 +45,17 @@ class How:
 
 @dataclass(frozen=True)
 class Whole:
-    """One retriever over a collection."""
+    """One retriever over a collection. It is opened once, however many threads search first."""
 
     collection: Collection
     how: How
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """At most `k` chunks for each query, best first."""
-        return self._retriever.search(queries, k)
+        with self._lock:
+            retriever = self._retriever
+        return retriever.search(queries, k)
 
     @cached_property
     def _retriever(self) -> Retriever:
@@ -65,6 +69,7 @@ class Scoped:
         self.pool = pool
         self._how = how
         self._open: OrderedDict[str, Retriever] = OrderedDict()
+        self._lock = threading.Lock()
 
     def search(self, queries: Sequence[Within], k: int) -> list[list[Hit]]:
         """At most `k` chunks of its scope for each query, best first."""
@@ -80,9 +85,10 @@ class Scoped:
         return [found[place] for place in range(len(queries))]
 
     def _retriever(self, scope: str) -> Retriever:
-        if scope not in self._open:
-            self._open[scope] = self._how.open(self.pool.scope(scope))
-            if len(self._open) > _OPEN:
-                self._open.popitem(last=False)
-        self._open.move_to_end(scope)
-        return self._open[scope]
+        with self._lock:
+            if scope not in self._open:
+                self._open[scope] = self._how.open(self.pool.scope(scope))
+                if len(self._open) > _OPEN:
+                    self._open.popitem(last=False)
+            self._open.move_to_end(scope)
+            return self._open[scope]

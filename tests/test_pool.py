@@ -2,17 +2,20 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import retrieval.scoped
 from documents.types import Chunk
 from experiments.settings.file import read_settings
 from retrieval.embedders.opening import open_embedder
 from retrieval.pool import Pool, Within
 from retrieval.retrievers import Dense
-from retrieval.scoped import How, Scoped
+from retrieval.scoped import How, Scoped, Whole
 from retrieval.storage.cache import CachedEmbedder
 
 DATA = Path(__file__).parent / "data"
@@ -102,6 +105,26 @@ def test_no_text_is_embedded_twice(embedder, pool):
 def hotpot(town, **settings):
     return {"benchmark": {"kind": "hotpotqa", "path": str(DATA / "hotpotqa/hotpot_dev_distractor_v1.json")},
             "conditions": "retrieved", **settings}
+
+
+def test_threads_that_search_at_once_open_one_retriever_and_lose_none(pool, monkeypatch):
+    opened = []
+
+    class Slow(Dense):
+        def open(self, collection, aids):
+            opened.append(collection)
+            time.sleep(0.05)
+            return super().open(collection, aids)
+
+    whole, query = Whole(pool.scope("all"), How(Slow())), "What is the capital of Norway?"
+    with ThreadPoolExecutor(8) as threads:
+        first = [threads.submit(whole.search, [query], 1) for _ in range(8)]
+        assert {one.result()[0][0].chunk.id for one in first} == {"c0"}
+        assert len(opened) == 1
+        monkeypatch.setattr(retrieval.scoped, "_OPEN", 1)
+        scoped = Scoped(pool, How(Dense()))
+        asked = [threads.submit(scoped.search, [Within(f"own:{'ab'[place % 2]}", query)], 1) for place in range(200)]
+        assert [one.result()[0][0].chunk.id for one in asked] == ["c0", "c1"] * 100
 
 
 def test_a_question_searches_its_own_chunks_or_those_of_all(ragbed, serve, town):
