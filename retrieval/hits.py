@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from retrieval.types import Hit
 
 DECIMALS = 6
-"""Of a score made of others: what differs by less is a tie, which the number of threads must not decide."""
+"""Of a cosine or a score: what differs by less is a tie, which the number of threads must not decide."""
 
 
 def distinct(hits: Sequence[Hit]) -> list[Hit]:

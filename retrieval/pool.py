@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from documents.types import Chunk, Document, digest
-from retrieval.build import Progress, embed_texts, silent
+from retrieval.building.progress import Progress, silent
+from retrieval.hits import DECIMALS
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.types import Value
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from retrieval.embedder import Matrix
-
-_DECIMALS = 6  # of a cosine: what differs by less is a tie, which the number of threads must not decide
 
 
 def content_of(embedder: str, chunks: Iterable[str]) -> str:
@@ -76,7 +75,7 @@ class Pool:
         texts = [content[start:end] for content, windows in zip(contents, spans, strict=True)
                  for start, end in windows]
         self._firsts = np.cumsum([0, *map(len, spans)])
-        self._vectors = embed_texts(texts, self.embedder, progress)
+        self._vectors = _embedded(texts, self.embedder, progress)
 
     def windows(self, rows: NDArray[np.intp]) -> tuple[Matrix, NDArray[np.intp]]:
         """The vectors of the chunks in these rows, and where those of each begin."""
@@ -161,9 +160,21 @@ class Scope:
         return self.pool.windows(np.asarray(self.rows))
 
 
+def _embedded(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:
+    """Unit vectors of passages, float32 of shape (texts, dimension), telling of the stage `embed`."""
+    total, done = len(set(texts)), 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        progress("embed", done, total)
+
+    return embedder.embed_passages(texts, advance)
+
+
 def _best(query: Matrix, vectors: Matrix, starts: NDArray[np.intp], k: int) -> Iterator[tuple[int, float]]:
     import numpy as np
 
-    best = np.maximum.reduceat(vectors @ query, starts).round(_DECIMALS)
+    best = np.maximum.reduceat(vectors @ query, starts).round(DECIMALS)
     order = np.argsort(-best, kind="stable")[:k].tolist()
     return zip(order, best[order].tolist(), strict=True)

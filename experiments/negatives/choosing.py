@@ -10,6 +10,7 @@ from experiments.evidence.shown import Shown
 from experiments.negatives.guard import Guard, above_gold
 from experiments.negatives.types import Chosen, Rejected, Wanted
 from experiments.question import FoundBy
+from retrieval.hits import DECIMALS
 from retrieval.types import Hit, Scorer
 
 
@@ -111,5 +112,5 @@ def _found_by(found: Mapping[str, Sequence[Hit]]) -> Mapping[str, tuple[FoundBy,
     by: dict[str, tuple[FoundBy, ...]] = {}
     for miner, hits in found.items():
         for hit in hits:
-            by[hit.chunk.id] = (*by.get(hit.chunk.id, ()), FoundBy(miner, hit.rank, round(hit.score, 6)))
+            by[hit.chunk.id] = (*by.get(hit.chunk.id, ()), FoundBy(miner, hit.rank, round(hit.score, DECIMALS)))
     return by

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from experiments.negatives.types import Chosen
 from experiments.question import Bucket, Mined
+from retrieval.hits import DECIMALS
 
 _THIRDS: tuple[Bucket, ...] = ("hard", "medium", "easy")
-_DECIMALS = 6
 
 
 def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
@@ -20,7 +20,7 @@ def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
     Args:
         cosines: of the question with each chunk, in the order of `chosen.chunks`.
     """
-    hardness = [round(min(max(cosine, 0.0), 1.0), _DECIMALS) for cosine in cosines]
+    hardness = [round(min(max(cosine, 0.0), 1.0), DECIMALS) for cosine in cosines]
     order = sorted(range(len(hardness)), key=lambda place: (-hardness[place], place))
     buckets = {place: _THIRDS[rank * len(_THIRDS) // len(order)] for rank, place in enumerate(order)}
     return {chunk.id: Mined(chosen.found[chunk.id], hardness[place], buckets[place])

@@ -28,7 +28,7 @@ RAW = "vectors.f32"
 
 
 class RawVectors:
-    """The rows of a file of float32. Each slice is a copy: pages of a file that stays mapped count as memory in use."""
+    """The rows of a file of float32, given as copies: pages of a file that stays mapped count as memory in use."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
         self.shape = shape
@@ -40,7 +40,8 @@ class RawVectors:
     def __getitem__(self, rows: Any) -> Matrix:
         import numpy as np
 
-        return np.array(np.memmap(self._path, np.float32, "r", shape=self.shape)[rows])
+        found = np.memmap(self._path, np.float32, "r", shape=self.shape)[rows]
+        return np.array(found) if isinstance(rows, slice) else np.asarray(found)  # by a list of rows, it is one already
 
 
 class Writer:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import log
 
+from retrieval.hits import DECIMALS
 from retrieval.mining.names import names_of, numbers_of, subject_of
 from retrieval.mining.rows import Rows
 from retrieval.mining.types import Asked
@@ -41,7 +42,8 @@ class SameName:
                     scores[row] += log(1 + count / len(holders))
         for row in self._rows.of_ids(one.leave_out):
             scores.pop(row, None)
-        ranked = sorted(((round(score, 6), row) for row, score in scores.items()), key=lambda each: (-each[0], each[1]))
+        rounded = [(round(score, DECIMALS), row) for row, score in scores.items()]
+        ranked = sorted(rounded, key=lambda each: (-each[0], each[1]))
         return self._with_other_numbers(one, ranked, k)
 
     def _with_other_numbers(self, one: Asked, ranked: Sequence[tuple[float, int]], k: int) -> list[Hit]:
