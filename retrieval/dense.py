@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from retrieval.hits import DECIMALS
 from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
 
     from retrieval.embedder import Matrix
 
-DECIMALS = 6
-"""Of a cosine: what differs by less is a tie, which the number of threads must not decide."""
+BLOCK = 4_000_000
+"""Vectors that are looked at for all queries together: some 50 MB of rows and scores."""
 
 
 def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matrix, k: int,
@@ -32,17 +33,19 @@ def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matr
     windows = None if among is None else among[owners]
     most = len(vectors) if windows is None else int(np.count_nonzero(windows))
     results: list[list[tuple[int, float]]] = [[] for _ in range(len(queries))]
-    open_queries = list(range(len(queries))) if k > 0 and most else []
+    unfinished = list(range(len(queries))) if k > 0 and most else []
     reach = min(2 * k, most)
-    while open_queries:
-        scores, rows = vectors.search(queries[open_queries], reach, windows)
-        for position, query in enumerate(open_queries):
-            results[query] = _best(owners, scores[position], rows[position])
-        open_queries = [query for position, query in enumerate(open_queries)
-                        if reach < most and rows[position, 0] >= 0  # none is found for what is not a number
-                        and not _enough(results[query], k, float(scores[position, -1]))]
-        reach = min(4 * reach, most)
-    return [found[:k] for found in results]
+    while unfinished:
+        left = []
+        size = max(BLOCK // reach, 1)
+        for block in (unfinished[first:first + size] for first in range(0, len(unfinished), size)):
+            for query, scores, rows in zip(block, *vectors.search(queries[block], reach, windows), strict=True):
+                found = _best(owners, scores, rows)
+                results[query] = found[:k]
+                if reach < most and rows[0] >= 0 and not _enough(found, k, float(scores[-1])):  # none for a NaN
+                    left.append(query)
+        unfinished, reach = left, min(4 * reach, most)
+    return results
 
 
 def _best(owners: NDArray[np.intp], scores: Matrix, rows: NDArray[np.int64]) -> list[tuple[int, float]]:

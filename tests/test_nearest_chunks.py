@@ -1,6 +1,7 @@
 """From nearest vectors to nearest chunks: windows, ties and masks."""
 import numpy as np
 
+import retrieval.dense
 from retrieval.dense import nearest_chunks
 from retrieval.vector_settings import Hnsw
 from retrieval.vectors import VectorIndex
@@ -58,3 +59,10 @@ def test_a_graph_finds_as_many_chunks_as_there_are():
     index = VectorIndex.build(drawn, Hnsw(neighbours=4, ef_build=8, ef_search=8))
     found = nearest_chunks(index, np.arange(9_000) // 3_000, drawn[:2], 3)
     assert [sorted(rows(one)) for one in found] == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_many_queries_are_searched_in_blocks_and_find_what_each_finds_alone(monkeypatch):
+    queries = at(*np.linspace(0, 1, 40))
+    alone = [nearest_chunks(INDEX, OWNERS, query[None], 3)[0] for query in queries]
+    monkeypatch.setattr(retrieval.dense, "BLOCK", 60)  # ten queries of six vectors, and one that needs them all
+    assert nearest_chunks(INDEX, OWNERS, queries, 3) == alone
