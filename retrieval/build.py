@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from documents.sources import find_sources
 from documents.types import Document
@@ -22,14 +21,10 @@ from retrieval.embedder import Embedder
 from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.settings import IndexSettings
-from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import alone, settled
 
-if TYPE_CHECKING:
-    from retrieval.embedder import Matrix
-
-__all__ = ["BuildReport", "Estimate", "Progress", "add_to_index", "build_index", "embed_texts", "estimate_index",
-           "index_documents", "remove_from_index", "silent"]
+__all__ = ["BuildReport", "Estimate", "Progress", "add_to_index", "build_index", "estimate_index", "index_documents",
+           "remove_from_index", "silent"]
 
 Estimated = Callable[[Estimate], None]
 
@@ -84,9 +79,10 @@ def index_documents(documents: Iterable[Document], out: Path, settings: IndexSet
     The documents are taken one by one, so that they may come from a generator.
 
     Raises:
-        DocumentError: two have one source or one id.
+        DocumentError: two have one source or one id, or metadata is of a source that did not come.
     """
-    with _anew(out, settings, embedder, metadata) as job, closing(of_documents(documents, job.before)) as arriving:
+    with _anew(out, settings, embedder, metadata) as job, closing(
+            of_documents(documents, job.before, job.metadata)) as arriving:
         total = len(documents) if isinstance(documents, Sequence) else None
         return run(replace(job, total=total), arriving, progress)
 
@@ -117,18 +113,6 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
     with _carried(out, embedder) as job:
         assert job.before is not None
         return _of_plan(plan_removed(names, job.before), job, progress)
-
-
-def embed_texts(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:
-    """Unit vectors of passages, float32 of shape (texts, dimension), telling of the stage `embed`."""
-    total, done = len(set(texts)), 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        progress("embed", done, total)
-
-    return embedder.embed_passages(texts, advance)
 
 
 @contextmanager

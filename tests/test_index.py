@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import documents
 from documents.chunkers import Crest, Fixed
 from documents.errors import DocumentError, IndexFolderError
 from retrieval.build import BuildReport, build_index
+from retrieval.building.plan import parsing_code
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
 from retrieval.vector_settings import Hnsw
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from documents.chunkers.spans import Span
     from retrieval.embedder import Matrix
 
+DOCUMENTS = Path(documents.__file__).parent
 WHOLE = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000), titled=False)
 
 
@@ -181,6 +184,15 @@ def test_an_unchanged_folder_gives_the_same_bytes(folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in (folder.parent / "index").iterdir()}
     build(folder)
     assert {path.name: path.read_bytes() for path in (folder.parent / "index").iterdir()} == before
+
+
+def test_only_the_code_that_parses_decides_whether_a_file_is_parsed_again() -> None:
+    hashed = {path.relative_to(DOCUMENTS).as_posix() for path in parsing_code()}
+    assert {"parsers/pdf.py", "pdf/tables.py", "renderings/plain.py", "parse.py"} <= hashed
+    assert not {"servers.py", "retries.py", "pool.py", "chunkers/crest.py"} & hashed
+    needed = {name.replace(".", "/") + ".py" for file in hashed
+              for name in re.findall(r"^\s*from documents\.(\S+) import", (DOCUMENTS / file).read_text(), re.MULTILINE)}
+    assert needed - hashed == {"errors.py", "sources.py"}  # what is said of files that are not parsed
 
 
 def test_equal_text_is_embedded_once_and_is_two_chunks(folder: Path) -> None:

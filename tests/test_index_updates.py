@@ -166,6 +166,9 @@ def test_documents_that_are_given_keep_their_ids_and_only_a_changed_one_is_embed
     assert [row.get("split") for row in opened.metadata()] == [None, "test"]
     with pytest.raises(DocumentError, match="corpus/0: another document has this source or id"):
         build([*given("a"), *given("b")])
+    with pytest.raises(DocumentError, match="source corpus/1 is not indexed"):
+        build(iter(given("alone")))
+    assert len(Index.open(tmp_path / "index", Words()).chunks) == 2
 
 
 @pytest.mark.parametrize(("name", "kind"), [("flat", Flat()), ("hnsw", Hnsw())])

@@ -12,6 +12,7 @@ from documents.types import Document, digest
 from retrieval.building.before import Before
 from retrieval.building.plan import Work, hash_of, parser_version
 from retrieval.building.staging import Staging
+from retrieval.filters.metadata import Metadata, check_sources
 
 _ATTEMPTS = 3
 """How often a file is read that changes meanwhile."""
@@ -63,11 +64,11 @@ def arrived(work: Work, result: Document | DocumentError | None, before: Before 
     return _read(work, result or next(read_documents([work.file])), staging)
 
 
-def of_documents(documents: Iterable[Document], before: Before | None) -> Arriving:
+def of_documents(documents: Iterable[Document], before: Before | None, metadata: Metadata) -> Arriving:
     """Documents that are given, in their order.
 
     Raises:
-        DocumentError: two have one source or one id.
+        DocumentError: two have one source or one id, or there is metadata of a source that did not come.
     """
     sources: set[str] = set()
     ids: set[str] = set()
@@ -81,6 +82,7 @@ def of_documents(documents: Iterable[Document], before: Before | None) -> Arrivi
         same = (entry is not None and (entry.document, entry.sha256) == (document.id, sha256) and before is not None
                 and before.parser(document.source) == parser_version())
         yield Arrival(document, sha256, parser_version(), not same, same)
+    check_sources(metadata, sources)
 
 
 def renamed(document: Document, source: str) -> Document:

@@ -17,6 +17,8 @@ from retrieval.storage.files import sha256_of
 
 PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "pymupdf")
 
+_PARSING = ("parsers/**/*.py", "pdf/**/*.py", "renderings/**/*.py", "decode.py", "numbers.py", "parse.py", "types.py")
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -75,11 +77,16 @@ def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
     return kept
 
 
+def parsing_code() -> list[Path]:
+    """The files that decide what a document becomes; not those that find, fetch or cut, or that start processes."""
+    (folder,) = map(Path, documents.__path__)
+    return sorted(path for pattern in _PARSING for path in folder.glob(pattern))
+
+
 @cache
 def parser_version() -> str:
-    """Hash of the code of `documents` and the versions of the libraries it parses with."""
-    (folder,) = documents.__path__
-    code = [path.read_text(encoding="utf-8") for path in sorted(Path(folder).rglob("*.py"))]
+    """Hash of the code of `documents` that parses, and of the versions of the libraries it parses with."""
+    code = [path.read_text(encoding="utf-8") for path in parsing_code()]
     return digest(*code, *(f"{name} {importlib.metadata.version(name)}" for name in PARSERS))
 
 
