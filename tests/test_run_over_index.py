@@ -71,6 +71,23 @@ def test_an_interrupt_ends_the_building_of_an_index_at_once(town):
     assert "write" not in stages
 
 
+def test_retrievers_over_one_corpus_share_one_index(serve, town):
+    built: list[str] = []
+
+    def stage(name: str, done: int, total: int | None) -> None:
+        built.extend([name] if name == "write" and done else [])
+
+    pages = town.folder / "pages"
+    pages.mkdir()
+    (pages / "oslo.txt").write_text("Oslo is the capital of Norway.")
+    own = town.own({"question": "Where?"}) | {"corpus": str(pages)}
+    settings = read_settings(town.config(serve(town.reply).url, benchmark=own, conditions="retrieved",
+                                         retriever=["dense", "bm25", {"kind": "dense", "name": "wide", "k": 9}]))
+    asyncio.run(run(settings, Watch(stage, lambda begun: None, lambda record: None)))
+    assert len(town.hashes()) == 3
+    assert built == ["write"]
+
+
 def test_an_index_that_changed_since_is_not_mixed_into_an_unfinished_run(ragbed, serve, town):
     pages = town.folder / "pages"
     pages.mkdir()

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from agents.client import ModelClient
@@ -82,7 +83,8 @@ class Resources:
         seed: of what is drawn in a cell that has none of its own.
 
     Attributes:
-        indexes: by finder's name and format.
+        opened: the indexes that are open, by their folder.
+        indexes: those, by finder's name and format.
         pools: by finder's name.
         how: the identity of each retriever, by name.
         aids: what opening a retriever may need.
@@ -93,6 +95,7 @@ class Resources:
         self.exemplars = exemplars
         self.clients: dict[str, ModelClient] = {}
         self.judge: ModelClient | None = None
+        self.opened: dict[Path, Index] = {}
         self.indexes: dict[IndexKey, Index] = {}
         self.searchers: dict[IndexKey, Searcher[str]] = {}
         self.pools: dict[str, Pooled] = {}
@@ -104,18 +107,24 @@ class Resources:
         self.perturber = Perturber(benchmark, self.source_of)
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
 
+    def index(self, folder: Path) -> Index:
+        """The index in a folder, opened once, as it then was. Raises what `Index.open` raises."""
+        if folder not in self.opened:
+            self.opened[folder] = Index.open(folder)
+        return self.opened[folder]
+
     def source_of(self, document: str) -> str:
         """The source path of a document id; the id itself where no source is known."""
         if document in self.benchmark.documents:
             return self.benchmark.documents[document].source
-        for index in self.indexes.values():
+        for index in self.opened.values():
             with contextlib.suppress(KeyError):
                 return index.source_of(document)
         return self.recording.searches.sources.get(document, document)
 
     def indexed_documents(self) -> set[str]:
         """Ids and source paths of the documents that can be searched."""
-        return {name for index in self.indexes.values() for source, entry in index.manifest.sources.items()
+        return {name for index in self.opened.values() for source, entry in index.manifest.sources.items()
                 for name in (source, entry.document)}
 
     def indexed_gold(self, question: Question) -> tuple[Gold, ...]:

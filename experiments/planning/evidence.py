@@ -14,9 +14,8 @@ from experiments.evidence.resources import Resources
 from experiments.question import Question
 from experiments.running.searching import index_folder
 from experiments.settings import RunSettings
-from experiments.settings.finders import finder_named
+from experiments.settings.finders import finders_of
 from experiments.settings.retrievers import RetrieverFactor
-from retrieval.index import Index
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
 _OF_INDEX = 200  # chunks of an index that stand for all
@@ -32,6 +31,7 @@ class Foreseen:
 
     def __init__(self, settings: RunSettings, resources: Resources) -> None:
         self._settings, self._resources = settings, resources
+        self._finders = finders_of(settings)
         self._some: dict[tuple[str | None, str | None], list[Chunk]] = {}
         self.guessed = False
 
@@ -39,7 +39,7 @@ class Foreseen:
         """What a search for `k` chunks returns under the cell's condition."""
         if cell.retriever is None:
             return self._resources.placed(cell, question).chunks
-        retriever = finder_named(self._settings, cell.finder).retriever
+        retriever = self._finders[cell.finder or ""].retriever
         opened = cell.format is None or self._open(retriever, cell.format)
         if cell.searched:
             count = (k or retriever.k) + cell.change.negatives
@@ -72,7 +72,7 @@ class Foreseen:
         """Whether there is an index, which is opened for its chunks alone."""
         key, folder = (retriever.name, format), index_folder(self._settings, retriever, format)
         if key not in self._resources.indexes and (retriever.index is not None or folder.exists()):
-            index = self._resources.indexes[key] = Index.open(folder)
+            index = self._resources.indexes[key] = self._resources.index(folder)
             step = max(1, len(index.chunks) // _OF_INDEX)
             self._some[key] = [index.chunks[row] for row in range(0, len(index.chunks), step)]
         self.guessed |= key not in self._resources.indexes

@@ -35,8 +35,7 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
         if mode is not None:
             await _open_models(settings, cells, mode != "replay", beginning.manifest["models"], resources, stack)
         resources.recording.pins = beginning.kept() if mode == "replay" else None
-        for cell in cells:
-            open_searching(cell, cells, settings, resources, progress)
+        open_searching(cells, settings, resources, progress)
         for searcher in resources.searchers.values():
             stack.callback(searcher.close)
         for pooled in resources.pools.values():

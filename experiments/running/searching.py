@@ -12,7 +12,7 @@ from experiments.evidence.recording import Scopes, embedder_pin, how_pin, index_
 from experiments.evidence.resources import Among, Pooled, Resources, scope_of
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
-from experiments.settings.finders import Finder, finder_named
+from experiments.settings.finders import Finder, finders_of
 from experiments.settings.retrievers import RetrieverFactor
 from retrieval.build import Progress, build_index
 from retrieval.embedders.opening import open_embedder
@@ -31,24 +31,22 @@ def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Form
     return retriever.index or built
 
 
-def open_searching(cell: Cell, cells: Sequence[Cell], settings: RunSettings, resources: Resources,
-                   progress: Progress) -> None:
-    """Open what the cell searches, if it searches anything and nobody opened it yet.
-
-    Args:
-        cells: all that may search the same.
+def open_searching(cells: Sequence[Cell], settings: RunSettings, resources: Resources, progress: Progress) -> None:
+    """Open what the cells search, as far as nobody opened it yet.
 
     Raises:
         UserError: an index, a model or a package is not to be had.
     """
-    if cell.finder is None:
-        return
-    finder = finder_named(settings, cell.finder)
-    if cell.format is None:
-        _open_pool(finder, {resources.among(one) for one in cells if one.finder == cell.finder and one.searched},
-                   resources)
-    else:
-        _open_searcher((cell.finder, cell.format), finder.retriever, settings, resources, progress)
+    finders = finders_of(settings)
+    for cell in cells:
+        if cell.finder is None:
+            continue
+        finder = finders[cell.finder]
+        if cell.format is not None:
+            _open_searcher((cell.finder, cell.format), finder.retriever, settings, resources, progress)
+        elif cell.finder not in resources.pools:
+            among = {resources.among(one) for one in cells if one.finder == cell.finder and one.searched}
+            _open_pool(finder, among, resources)
 
 
 def _open_searcher(key: tuple[str, Format], retriever: RetrieverFactor, settings: RunSettings, resources: Resources,
@@ -58,7 +56,7 @@ def _open_searcher(key: tuple[str, Format], retriever: RetrieverFactor, settings
         return
     recording = resources.recording
     if recording.pins is None:
-        resources.indexes[key] = _open_index(retriever, key[1], settings, resources.benchmark, progress)
+        resources.indexes[key] = _open_index(retriever, key[1], settings, resources, progress)
     elif index_pin(key) not in recording.pins and (there := _content_there(retriever)):
         recording.pins = {**recording.pins, index_pin(key): there}
     index, how = resources.indexes.get(key), how_of(retriever, resources)
@@ -78,15 +76,14 @@ def _identity(how: How, name: str, resources: Resources) -> str:
     return resources.how[name]
 
 
-def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSettings, benchmark: Benchmark,
+def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSettings, resources: Resources,
                 progress: Progress) -> Index:
-    """Open the retriever's index, or build it over the benchmark's corpus."""
-    path = index_folder(settings, retriever, format)
-    if retriever.index is None:
-        assert benchmark.corpus is not None
-        build = retriever.build.model_copy(update={"formats": (format,)})
-        build_index([benchmark.corpus], path, build, progress=progress)
-    index = Index.open(path)
+    """Open the retriever's index, or build it over the benchmark's corpus; once, however many retrievers search it."""
+    path, corpus = index_folder(settings, retriever, format), resources.benchmark.corpus
+    if retriever.index is None and path not in resources.opened:
+        assert corpus is not None
+        build_index([corpus], path, retriever.build.model_copy(update={"formats": (format,)}), progress=progress)
+    index = resources.index(path)
     if index.manifest.settings.formats != (format,):
         raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
                             "set formats to match, one format to an index")
@@ -105,8 +102,6 @@ def _content_there(retriever: RetrieverFactor) -> str | None:
 def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resources) -> None:
     """The pool that the retriever searches; two retrievers over the same chunks share one."""
     retriever, recording = finder.retriever, resources.recording
-    if retriever.name in resources.pools:
-        return
     everything = retriever.over == "all"
     brought, how = scopes_of(resources, finder, among), how_of(retriever, resources)
     if recording.pins is not None:

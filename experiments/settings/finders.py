@@ -44,8 +44,3 @@ def finders_of(settings: RunSettings) -> dict[str, Finder]:
                 build = retriever.build.model_copy(update=made)
                 found[name] = Finder(retriever.model_copy(update={"name": name, "build": build}), chunker is not None)
     return found
-
-
-def finder_named(settings: RunSettings, name: str | None) -> Finder:
-    """The finder that a cell of these settings names."""
-    return finders_of(settings)[name or ""]
