@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_models import make_tiny
 
 from documents.errors import ModelError
 from retrieval.embedders.opening import open_embedder
@@ -134,6 +135,16 @@ def test_a_damaged_model_is_one_line(tmp_path: Path, minilm: SentenceEmbedder) -
     (copy / WEIGHTS).write_bytes(b"no weights")
     with pytest.raises(ModelError, match="cannot be loaded"):
         open_embedder(str(copy)).embed_queries(["rain"])
+
+
+@pytest.mark.parametrize(("file", "content"), [
+    ("modules.json", "["), ("modules.json", '{"type": 1}'), ("config_sentence_transformers.json", '{"prompts"'),
+    ("sentence_bert_config.json", "[]"), ("tokenizer.json", '{"model": {'), ("tokenizer.json", "{}")])
+def test_a_damaged_small_file_is_named(tmp_path: Path, file: str, content: str) -> None:
+    (make_tiny(tmp_path / "tiny") / file).write_text(content)
+    with pytest.raises(ModelError) as caught:
+        open_embedder(str(tmp_path / "tiny")).embed_queries(["rain"])
+    assert str(caught.value) == f"{tmp_path / 'tiny' / file} is damaged: fetch the model again"
 
 
 def test_torch_and_faiss_work_in_one_process(minilm: SentenceEmbedder) -> None:

@@ -66,6 +66,10 @@ def test_files_that_are_no_static_model_are_one_line(tmp_path):
     (tmp_path / "o" / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(ModelError, match="cannot be loaded"):
         open_embedder(name).embed_queries(["rain"])
+    name = static(tmp_path / "p", embeddings=VECTORS)
+    (tmp_path / "p" / "tokenizer.json").write_text('{"model"')
+    with pytest.raises(ModelError, match=r"tokenizer\.json is damaged: fetch the model again$"):
+        open_embedder(name).embed_queries(["rain"])
 
 
 def test_a_model_is_distilled_and_its_folder_is_read_by_others_too(tmp_path, ragbed):

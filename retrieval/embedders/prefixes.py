@@ -1,11 +1,11 @@
 """What goes in front of queries and passages where a model was trained with it and its files do not say so."""
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from retrieval.models.files import prompts_of
 
 _BGE = "Represent this sentence for searching relevant passages: "
 _E5_TASK = "Given a web search query, retrieve relevant passages that answer the query"
@@ -40,10 +40,9 @@ class Prefixes:
 
 def declared(folder: Path) -> Prefixes:
     """The prompts in a sentence-transformers model's files."""
-    file = folder / "config_sentence_transformers.json"
-    prompts: dict[str, Any] = json.loads(file.read_bytes()).get("prompts") or {} if file.is_file() else {}
-    passage = next((prompts[name] for name in ("document", "passage") if prompts.get(name)), "")
-    return Prefixes(str(prompts.get("query") or ""), str(passage))
+    prompts = prompts_of(folder)
+    passage = next((prompts[name] for name in ("document", "passage") if name in prompts), "")
+    return Prefixes(str(prompts.get("query", "")), str(passage))
 
 
 def family(name: str) -> Prefixes:

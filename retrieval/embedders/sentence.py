@@ -13,7 +13,8 @@ from retrieval.embedders.base import EmbedderKind
 from retrieval.embedders.engines import Backend, Engine, engine_of
 from retrieval.embedders.prefixes import Prefixes, declared
 from retrieval.embedders.reading import Reader
-from retrieval.models.finding import MINILM, ModelFolder, find_model, model_settings
+from retrieval.models.files import model_settings, plain_tokenizer
+from retrieval.models.finding import MINILM, ModelFolder, find_model
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -115,15 +116,8 @@ class SentenceEmbedder:
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        from tokenizers import Tokenizer
-
         saved = self.folder.path / "tokenizer.json"
-        if not saved.is_file():
-            return self._engine.tokenizer()
-        tokenizer = Tokenizer.from_file(str(saved))
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
+        return plain_tokenizer(saved) if saved.is_file() else self._engine.tokenizer()
 
     @property
     def _engine(self) -> Engine:

@@ -1,11 +1,12 @@
 """The files of a static model: a vector for each token of a tokenizer."""
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import ModelError
+from retrieval.models.files import plain_tokenizer, read_json
 from retrieval.models.finding import WEIGHTS, ModelFolder
 
 if TYPE_CHECKING:
@@ -38,24 +39,21 @@ def read_table(folder: ModelFolder) -> TokenTable:
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
 
     try:
         arrays = load_file(folder.path / WEIGHTS)
-        text = (folder.path / "tokenizer.json").read_text(encoding="utf-8")
     except (OSError, SafetensorError) as error:
         raise ModelError(f"static model {folder.name} in {folder.path} cannot be loaded: {error}") from error
     vectors = _vectors(arrays)
     if vectors is None:
         raise ModelError(f"{folder.name} in {folder.path} is no static model: name it without static:")
-    tokenizer = Tokenizer.from_str(text)
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    file = folder.path / "tokenizer.json"
+    tokenizer = plain_tokenizer(file)
     tokens = max(tokenizer.get_vocab().values()) + 1
     if len(vectors) < tokens:
         raise ModelError(f"{folder.name} in {folder.path} has {len(vectors)} vectors for {tokens} tokens: its files "
                          "are not of one model")
-    return TokenTable(vectors, tokenizer, _unknown(tokenizer, text))
+    return TokenTable(vectors, tokenizer, _unknown(tokenizer, file))
 
 
 def _vectors(arrays: dict[str, Any]) -> Matrix | None:
@@ -70,8 +68,8 @@ def _vectors(arrays: dict[str, Any]) -> Matrix | None:
     return vectors * np.asarray(arrays["weights"], np.float32)[:, None] if "weights" in arrays else vectors
 
 
-def _unknown(tokenizer: Tokenizer, saved: str) -> int | None:
-    model = json.loads(saved)["model"]
+def _unknown(tokenizer: Tokenizer, file: Path) -> int | None:
+    model = read_json(file)["model"]
     if isinstance(model.get("unk_token"), str):
         found: int | None = tokenizer.token_to_id(model["unk_token"])
         return found

@@ -11,6 +11,7 @@ from typing import Any
 from documents.errors import ModelError
 from documents.paths import cache_dir
 from documents.types import digest
+from retrieval.models.files import damaged, model_settings, prompts_of, read_json
 from retrieval.storage.files import remembered_sha256
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -124,22 +125,19 @@ def _packaged(name: str) -> Path | None:
 
 def _identity(path: Path) -> str:
     weights = {str(file.relative_to(path)): remembered_sha256(file) for file in path.rglob("*.safetensors")}
-    prompts = model_settings(path / "config_sentence_transformers.json").get("prompts") or {}
-    used = {name: text for name, text in prompts.items() if text}
     sizes = model_settings(path / "sentence_bert_config.json")
     tokens = {name: remembered_sha256(path / name) for name in TOKENIZER if (path / name).is_file()}
-    rest = [_modules(path), used, weights, sizes.get("max_seq_length"), sizes.get("do_lower_case") or False, tokens]
+    rest = [_modules(path), prompts_of(path), weights, sizes.get("max_seq_length"),
+            sizes.get("do_lower_case") or False, tokens]
     return f"{weights[WEIGHTS][:32]}-{digest(json.dumps(rest, sort_keys=True))[:8]}"
 
 
 def _modules(path: Path) -> list[Any]:
     """The name of each module's class, without the package that a version of the library keeps it in, and settings."""
     file = path / "modules.json"
-    modules = json.loads(file.read_bytes()) if file.is_file() else [{"type": "Pooling", "path": "1_Pooling"}]
+    modules = read_json(file) if file.is_file() else [{"type": "Pooling", "path": "1_Pooling"}]
+    if not isinstance(modules, list) or not all(isinstance(module, dict) and isinstance(module.get("path", ""), str)
+                                                for module in modules):
+        raise damaged(file)
     return [[str(module.get("type")).rsplit(".", 1)[-1],
              model_settings(path / module["path"] / "config.json") if module.get("path") else {}] for module in modules]
-
-
-def model_settings(path: Path) -> dict[str, Any]:
-    """The content of one of a model's JSON files; empty where it has none."""
-    return dict(json.loads(path.read_bytes())) if path.is_file() else {}

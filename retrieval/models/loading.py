@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from documents.errors import ModelError
+from retrieval.models.files import uncut
 from retrieval.models.finding import ModelFolder
 
 if TYPE_CHECKING:
@@ -87,7 +88,4 @@ def fast_tokenizer(model: Any) -> Tokenizer:
     own = getattr(model.tokenizer, "backend_tokenizer", None)
     if own is None:
         raise ModelError("this model has no fast tokenizer, which is needed to cut long texts: use another")
-    tokenizer = Tokenizer.from_str(own.to_str())
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
+    return uncut(Tokenizer.from_str(own.to_str()))

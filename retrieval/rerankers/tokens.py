@@ -1,7 +1,6 @@
 """Token vectors of texts, by models with one vector a token."""
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from documents.paths import cache_dir
 from documents.types import digest
+from retrieval.models.files import PROMPTS, model_settings
 from retrieval.models.finding import ModelFolder
 from retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
 from retrieval.models.windows import cut
@@ -123,8 +123,7 @@ class TokenVectors:
 
 def _is_multi(folder: ModelFolder) -> bool:
     """Whether the model was saved as one of several vectors a text."""
-    saved, config = (json.loads(file.read_bytes()) if file.is_file() else {} for file in (
-        folder.path / "config_sentence_transformers.json", folder.path / "config.json"))
+    saved, config = (model_settings(folder.path / name) for name in (PROMPTS, "config.json"))
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
 
 

@@ -17,6 +17,7 @@ from documents.errors import ModelError
 from documents.paths import cache_dir
 from documents.types import digest
 from retrieval.embedders.engines.padding import STEP, Facts, padded
+from retrieval.models.files import plain_tokenizer
 from retrieval.models.finding import ModelFolder
 from retrieval.storage.files import unwritable
 
@@ -66,9 +67,7 @@ class Exported:
 
     def tokenizer(self) -> Tokenizer:
         """A new tokenizer, as the model reads texts."""
-        from tokenizers import Tokenizer
-
-        return Tokenizer.from_file(str(self.graph.parent / _TOKENIZER))
+        return plain_tokenizer(self.graph.parent / _TOKENIZER)
 
 
 def exported(folder: ModelFolder, form: Form) -> Exported:
