@@ -4,7 +4,6 @@
 """
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,15 +12,14 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from documents.errors import BenchmarkError
-from documents.types import Chunk, Document, digest
+from documents.types import Chunk, Document
 from experiments.benchmarks.rows import Row, read_rows
 from experiments.question import Benchmark, Question
-from retrieval.storage.files import sha256_of
+from retrieval.storage.sealed import body_of, changed, hashes_of, seal, unsealed
 
 MANIFEST = "manifest.json"
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
 VERSION: Literal[1] = 1
-_MANIFEST_HASH = "sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +83,8 @@ def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
 
 def write_manifest(manifest: MinedManifest, folder: Path) -> None:
     """Hash every file of the folder, and write the manifest with its own hash beside them."""
-    hashes = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
-    body = manifest.model_copy(update={"files": hashes}).model_dump(mode="json")
-    text = json.dumps({_MANIFEST_HASH: _hash(body), **body}, indent=1, ensure_ascii=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    whole = manifest.model_copy(update={"files": hashes_of(folder)})
+    seal(whole.model_dump(mode="json"), folder / MANIFEST)
 
 
 def read_manifest(folder: Path) -> MinedManifest:
@@ -99,11 +95,12 @@ def read_manifest(folder: Path) -> MinedManifest:
     """
     path = folder / MANIFEST
     try:
-        body = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        said = body_of(path)
+    except OSError as error:
         raise BenchmarkError(f"{folder}: no mined benchmark, its {MANIFEST} cannot be read; make one with "
                              "`ragbed negatives BENCHMARK PATH --per-question N --out DIR`") from error
-    if not isinstance(body, dict) or body.pop(_MANIFEST_HASH, None) != _hash(body):
+    body = None if said is None else unsealed(said)
+    if body is None:
         raise _damaged(path)
     if body.get("version") != VERSION:
         raise BenchmarkError(f"{folder}: a mined benchmark of version {body.get('version')}, and this ragbed reads "
@@ -120,10 +117,9 @@ def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
     Raises:
         BenchmarkError: a file is missing or damaged; names it.
     """
-    for name in {QUESTIONS, CHUNKS, DOCUMENTS} | manifest.files.keys():
-        path = folder / name
-        if not path.is_file() or sha256_of(path) != manifest.files.get(name):
-            raise _damaged(path)
+    path = changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
+    if path is not None:
+        raise _damaged(path)
     brought = [_parsed(_BROUGHT, row) for row in read_rows(folder / CHUNKS)]
     chunks = {one.chunk.id: one.chunk for one in brought}
     questions = tuple(_whole(_parsed(_PLACED, row), chunks, row) for row in read_rows(folder / QUESTIONS))
@@ -163,10 +159,6 @@ def _parsed(adapter: TypeAdapter[Any], row: Row) -> Any:
 
 def _damaged(path: Path) -> BenchmarkError:
     return BenchmarkError(f"{path}: missing or damaged, it is not as it was written; mine the benchmark anew")
-
-
-def _hash(body: object) -> str:
-    return digest(json.dumps(body, sort_keys=True, ensure_ascii=False))
 
 
 def write_lines(lines: Iterable[str], path: Path) -> None:

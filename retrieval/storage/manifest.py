@@ -1,10 +1,8 @@
 """The manifest of an index folder: what it was made of and with, and the hashes that prove it whole."""
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -13,7 +11,7 @@ from retrieval.embedder import Embedder
 from retrieval.embedders import EmbedderSettings
 from retrieval.filters.metadata import FieldType
 from retrieval.settings import IndexSettings
-from retrieval.storage.files import sha256_of, unchanged_sha256
+from retrieval.storage.sealed import body_of, changed, hashes_of, seal, unsealed
 from retrieval.vector_settings import Decided
 
 MANIFEST = "manifest.json"
@@ -98,10 +96,8 @@ class Manifest(Closed):
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:
     """Hash every file of the folder, and write the manifest with its own hash beside them."""
-    hashes = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
-    body = manifest.model_copy(update={"files": hashes}).model_dump(mode="json")
-    text = json.dumps({"sha256": _hash(body), **body}, indent=1, ensure_ascii=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    whole = manifest.model_copy(update={"files": hashes_of(folder)})
+    seal(whole.model_dump(mode="json"), folder / MANIFEST)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -117,20 +113,17 @@ def read_manifest(folder: Path) -> Manifest:
             raise IndexFolderError(f"{folder} is a file: name the folder that `ragbed index SOURCES --out DIR` made")
         what = "is no index" if folder.is_dir() else "does not exist"
         raise IndexFolderError(f"{folder} {what}: make one with `ragbed index SOURCES --out {folder}`")
-    body = _body(path)
+    body = body_of(path)
     if body is None or "sha256" not in body:
         raise _damaged(path)
     if body.get("version") not in (VERSION, *OLDER):
         raise IndexFolderError(f"{folder} is an index of version {body.get('version')}, and this ragbed reads "
                                f"versions up to {VERSION}: build it anew")
-    try:
-        whole = body.pop("sha256") == _hash(body)
-    except RecursionError:
-        whole = False
-    if not whole:
+    said = unsealed(body)
+    if said is None:
         raise _damaged(path)
     try:
-        return Manifest.model_validate(body)
+        return Manifest.model_validate(said)
     except ValidationError as error:
         raise IndexFolderError(f"{path} does not fit this version of ragbed: build the index anew") from error
 
@@ -145,7 +138,7 @@ def check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None
 
 def is_manifest(path: Path) -> bool:
     """Whether the file has the fields of an index's manifest, of whatever version, whole or damaged."""
-    return path.is_file() and {"sha256", "version", "embedder", "files"} <= (_body(path) or {}).keys()
+    return path.is_file() and {"sha256", "version", "embedder", "files"} <= (body_of(path) or {}).keys()
 
 
 def check_files(manifest: Manifest, folder: Path, verify: bool = False) -> None:
@@ -158,26 +151,10 @@ def check_files(manifest: Manifest, folder: Path, verify: bool = False) -> None:
         OSError: a file cannot be read.
         IndexFolderError: a file is missing or damaged; names it.
     """
-    for name, expected in manifest.files.items():
-        path = folder / name
-        if not path.is_file():
-            raise IndexFolderError(f"{path} is missing: build the index anew")
-        if (sha256_of(path) if verify else unchanged_sha256(path)) != expected:
-            raise _damaged(path)
-
-
-def _body(path: Path) -> dict[str, Any] | None:
-    try:
-        body = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return None
-    return body if isinstance(body, dict) else None
+    path = changed(manifest.files, folder, verify)
+    if path is not None:
+        raise _damaged(path) if path.is_file() else IndexFolderError(f"{path} is missing: build the index anew")
 
 
 def _damaged(path: Path) -> IndexFolderError:
     return IndexFolderError(f"{path} is damaged: build the index anew")
-
-
-def _hash(body: object) -> str:
-    canonical = json.dumps(body, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return hashlib.sha256(canonical).hexdigest()
