@@ -61,11 +61,11 @@ def test_another_programs_run_stands_beside_with_the_same_tests(evaluate, tmp_pa
     other = tmp_path / "theirs.run"
     other.write_text("1 Q0 5836 1 9 x\n1 Q0 33370 2 8 x\n77 Q0 4983 1 1 x\n")
     made = evaluate("beir", BEIR, "--retriever", "bm25", "--run", other)
-    assert [line["name"] for line in made["lines"]] == ["search_only", "theirs"]
+    assert [line["name"] for line in made["lines"]] == ["bm25@100", "theirs"]
     theirs = made["lines"][1]["metrics"]
     assert (theirs["recall@10"]["mean"], theirs["mrr"]["mean"]) == (0.25, 0.25)
     (one,) = made["comparisons"]
-    assert (one["first"], one["second"], one["n"]) == ("search_only", "theirs", 2)
+    assert (one["first"], one["second"], one["n"]) == ("bm25@100", "theirs", 2)
     assert "theirs ranks nothing for 1 of 2 questions, which score 0 there." in made["notes"]
     assert "1 queries of theirs are no questions here, and left out." in made["notes"]
 

@@ -25,7 +25,7 @@ from experiments.terminal.failures import all_failed, on_failures
 from experiments.terminal.live import RunView
 from experiments.terminal.searching import Searching, Stages, searching_of, seconds_said
 from experiments.terminal.stopping import stoppable
-from experiments.trec.evaluation import Evaluation, Line, evaluated, evaluated_alone
+from experiments.trec.evaluation import Evaluation, Line, evaluated, evaluated_alone, line_name
 from experiments.trec.files import Rankings, read_run, write_run
 from experiments.trec.rankings import rankings_of
 
@@ -108,7 +108,7 @@ def _write(finished: Finished, folder: Path) -> list[Path]:
     written = []
     questions = list(finished.questions.values())
     for cell in finished.cells:
-        label = finished.labels[cell.id]
+        label = line_name(finished.labels[cell.id], cell.levels)
         file = folder / f"{re.sub(r'[^A-Za-z0-9._@+-]+', '-', label).strip('-')}.run"
         own = (result for result in finished.folder.results() if result.cell == cell.id)
         write_run(file, rankings_of(own, questions), label)

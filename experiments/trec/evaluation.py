@@ -67,13 +67,18 @@ def evaluated(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str])
     """
     side = read_side(path)
     labels = {cell.row["id"]: label for label, cell in side.cells.items()}
-    own = {id: Line(label, side.cells[label].row["metrics"], side.cells[label].answers, side.cells[label].row)
-           for id, label in labels.items()}
+    own = {id: Line(line_name(label, side.cells[label].row), side.cells[label].row["metrics"],
+                    side.cells[label].answers, side.cells[label].row) for id, label in labels.items()}
     tested, bound = tested_pairs(list(side.cells.values()))
     others, said = _foreign(foreign, list(side.questions.values()), side.columns, side.seed)
     pairs = [(own[first.row["id"]], own[second.row["id"]]) for _, first, second in tested]
     return _compared(side.columns, [*own.values()], others, pairs, clusters(side.questions.values()), side.seed,
                      [*notes, *bound, *said])
+
+
+def line_name(label: str, row: Mapping[str, Any]) -> str:
+    """What a cell is called: a lone one, which no factor tells from others, by what it searched with."""
+    return str(row["retriever"]) if label == row["reasoning"] and row.get("retriever") else label
 
 
 def evaluated_alone(foreign: Mapping[str, Rankings], questions: Sequence[Question],
