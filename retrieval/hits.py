@@ -1,7 +1,7 @@
 """Small things that several retrievers do with what others found."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from retrieval.types import Hit
 
@@ -23,3 +23,16 @@ def scaled(scores: Sequence[float]) -> list[float]:
     if highest - least <= 10 ** -DECIMALS * max(abs(least), abs(highest)):
         return [1.0] * len(scores)
     return [(score - least) / (highest - least) for score in scores]
+
+
+def continued(first: Sequence[Hit], rest: Iterable[Hit], k: int) -> list[Hit]:
+    """At most `k` hits: those that were put into an order, and behind them others in the order in which they come.
+
+    So a retriever that reorders so many of another's hits and no more has the same best ones however many are asked
+    for. The others score 1, 2, 3 ... below the last of the first.
+    """
+    known = {hit.chunk.id for hit in first}
+    least, count = (first[-1].score, len(first)) if first else (0.0, 0)
+    more = (hit for hit in rest if hit.chunk.id not in known)
+    behind = [Hit(hit.chunk, least - place, count + place, hit.found_by) for place, hit in enumerate(more, 1)]
+    return [*first, *behind][:k]

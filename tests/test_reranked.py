@@ -51,9 +51,9 @@ def test_candidates_come_in_the_order_of_the_reranker_and_with_its_scores():
     assert table.batches == [(("?", "??"), [["a", "b", "c"]] * 2)]
 
 
-def test_more_than_the_depth_is_looked_at_where_more_is_asked_for():
+def test_what_is_asked_for_beyond_the_depth_follows_as_it_was_found():
     first = Preset(a=3, b=2, c=1)
-    assert [name for name, *_ in reranked(first, Table(a=0, b=1, c=2), k=3, depth=1)[0]] == ["c", "b", "a"]
+    assert [name for name, *_ in reranked(first, Table(a=0, b=1, c=2), k=3, depth=1)[0]] == ["a", "b", "c"]
     assert first.asked == [(("?",), 3)]
 
 

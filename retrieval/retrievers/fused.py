@@ -1,15 +1,16 @@
 """Fused retrieval: what several retrievers find, put into one order."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import fsum
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, FiniteFloat, model_validator
 
 from documents.types import Chunk, digest
-from retrieval.hits import DECIMALS, distinct, scaled
+from retrieval.hits import DECIMALS, continued, distinct, scaled
 from retrieval.retrievers.base import Kind
 from retrieval.types import Aids, Collection, Hit, Retriever
 
@@ -37,7 +38,7 @@ class Fused(Kind):
             fusion outperforms Condorcet and individual rank learning methods, SIGIR 2009; weights of 1 are theirs).
         constant: of reciprocal ranks; the larger, the less the first ones stand out.
         weights: one for each retriever; None for equal ones.
-        depth: how many are taken of each retriever; never fewer than are asked for.
+        depth: how many of each retriever are fused; what is asked for beyond them follows, of each retriever in turn.
     """
 
     kind: Literal["fused"] = "fused"
@@ -76,6 +77,15 @@ def labels(kinds: Sequence[Kind]) -> tuple[str, ...]:
                  for place, name in enumerate(names))
 
 
+def _in_turn(lists: Sequence[Sequence[Hit]]) -> Iterator[Hit]:
+    """One of each list after the other, each chunk once."""
+    seen: set[str] = set()
+    for hit in (hit for level in zip_longest(*lists) for hit in level if hit is not None):
+        if hit.chunk.id not in seen:
+            seen.add(hit.chunk.id)
+            yield hit
+
+
 @dataclass(frozen=True, slots=True)
 class FusedRetriever:
     """Fuses what `parts` find; `names` are what hits call them, as in `fused(dense 1, bm25 4)`.
@@ -91,16 +101,18 @@ class FusedRetriever:
         """Raises what searching the parts raises."""
         if k < 1:
             return [[] for _ in queries]
-        found = [part.search(queries, max(self.settings.depth, k)) for part in self.parts]
-        return [self._fused([distinct(hits) for hits in lists], k) for lists in zip(*found, strict=True)]
+        depth = self.settings.depth
+        found = [part.search(queries, max(depth, k)) for part in self.parts]
+        return [continued(self._fused([hits[:depth] for hits in lists]), _in_turn([hits[depth:] for hits in lists]), k)
+                for lists in ([distinct(hits) for hits in several] for several in zip(*found, strict=True))]
 
-    def _fused(self, lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+    def _fused(self, lists: Sequence[Sequence[Hit]]) -> list[Hit]:
         ranks = [{hit.chunk.id: rank for rank, hit in enumerate(hits, 1)} for hits in lists]
         chunks = {hit.chunk.id: hit.chunk for hits in lists for hit in hits}
         scores = self._reciprocal(chunks, ranks) if self.settings.method == "reciprocal_rank" \
             else self._weighted(chunks, lists)
         order = sorted(chunks, key=lambda id: (-scores[id], *(places.get(id, _NOWHERE) for places in ranks)))
-        return [Hit(chunks[id], scores[id], rank, self._found_by(id, ranks)) for rank, id in enumerate(order[:k], 1)]
+        return [Hit(chunks[id], scores[id], rank, self._found_by(id, ranks)) for rank, id in enumerate(order, 1)]
 
     def _reciprocal(self, chunks: Mapping[str, Chunk], ranks: Sequence[Mapping[str, int]]) -> dict[str, float]:
         """The sum of the parts does not depend on their order, so that what is tied stays tied."""

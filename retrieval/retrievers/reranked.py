@@ -10,7 +10,7 @@ from pydantic import Field
 
 from documents.errors import ModelError
 from documents.types import digest
-from retrieval.hits import DECIMALS, scaled
+from retrieval.hits import DECIMALS, continued, scaled
 from retrieval.rerankers import Reranker, RerankerSettings
 from retrieval.retrievers.base import Kind
 from retrieval.types import Aids, Collection, Hit, Retriever, Scorer
@@ -28,7 +28,8 @@ class Reranked(Kind):
     Attributes:
         of: what finds the candidates.
         by: what scores them.
-        depth: candidates of each query; never fewer than are asked for.
+        depth: candidates of each query, whose order is the reranker's; what is asked for beyond them follows in the
+            order of `of`.
         weight: of the reranker's score in the final one. Below 1 the rest is the first retriever's, both moved to 0..1
             by the least and the highest score among the candidates of the query.
     """
@@ -68,18 +69,20 @@ class RerankedRetriever:
         """Raises what searching and scoring raise, and ModelError where a score is not finite."""
         if k < 1 or not queries:
             return [[] for _ in queries]
-        found = self.first.search(queries, max(self.settings.depth, k))
-        scores = self.scorer.scores(queries, [[hit.chunk.content for hit in hits] for hits in found])
+        depth = self.settings.depth
+        found = self.first.search(queries, max(depth, k))
+        scores = self.scorer.scores(queries, [[hit.chunk.content for hit in hits[:depth]] for hits in found])
         if not all(isfinite(score) for own in scores for score in own):
             by: Any = self.settings.by
             raise ModelError(f"the reranker {by.kind} gave a score that is no number: use another model")
-        return [self._ordered(hits, own, k) for hits, own in zip(found, scores, strict=True)]
+        return [continued(self._ordered(hits[:depth], own), hits[depth:], k)
+                for hits, own in zip(found, scores, strict=True)]
 
-    def _ordered(self, hits: Sequence[Hit], scores: Sequence[float], k: int) -> list[Hit]:
+    def _ordered(self, hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
         final = [round(score, DECIMALS) for score in self._weighed(hits, scores)]
         order = sorted(range(len(hits)), key=lambda place: -final[place])
         return [Hit(hits[place].chunk, final[place], rank, self._found_by(hits[place]))
-                for rank, place in enumerate(order[:k], 1)]
+                for rank, place in enumerate(order, 1)]
 
     def _weighed(self, hits: Sequence[Hit], scores: Sequence[float]) -> Sequence[float]:
         weight = self.settings.weight

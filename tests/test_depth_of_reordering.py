@@ -1,0 +1,57 @@
+"""Retrievers that reorder what others find have the same best ones, however many are asked for."""
+from __future__ import annotations
+
+import pytest
+
+from documents.types import Chunk
+from retrieval.hits import continued
+from retrieval.retrievers import Fused
+from retrieval.retrievers.fused import FusedRetriever
+from retrieval.retrievers.reranked import Reranked, RerankedRetriever
+from retrieval.types import Hit
+
+
+def hits(*names):
+    return [Hit(Chunk(name, name, "plain", 0, 1, name), 10.0 - place, place + 1, "dense")
+            for place, name in enumerate(names)]
+
+
+class Preset:
+    def __init__(self, *names):
+        self.hits = hits(*names)
+
+    def search(self, queries, k):
+        return [self.hits[:k] for _ in queries]
+
+
+class Alphabet:
+    """The later in the alphabet, the more relevant."""
+
+    def scores(self, queries, texts):
+        return [[float(ord(text)) for text in own] for own in texts]
+
+
+def names(retriever, k):
+    (found,) = retriever.search(["?"], k)
+    assert [hit.rank for hit in found] == list(range(1, len(found) + 1))
+    assert sorted((hit.score for hit in found), reverse=True) == [hit.score for hit in found]
+    return "".join(hit.chunk.id for hit in found)
+
+
+def test_what_is_behind_follows_below_in_its_order():
+    found = continued(hits("a", "b"), hits("b", "c", "d", "e"), 4)
+    assert [(hit.chunk.id, hit.rank, hit.score) for hit in found] == [
+        ("a", 1, 10.0), ("b", 2, 9.0), ("c", 3, 8.0), ("d", 4, 7.0)]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, 9])
+def test_only_the_depth_is_reranked(k):
+    retriever = RerankedRetriever(Preset(*"abcdef"), Alphabet(), Reranked(of="dense", depth=3))
+    assert names(retriever, k) == "cbadef"[:k]
+
+
+@pytest.mark.parametrize("method", ["weighted", "reciprocal_rank"])
+def test_only_the_depth_is_fused_and_the_rest_follows_in_turn(method):
+    retriever = FusedRetriever((Preset(*"abxpq"), Preset(*"bayrs")), ("one", "two"), Fused(method=method, depth=2))
+    assert names(retriever, 9) == "abxyprqs"
+    assert all(names(retriever, k) == "abxyprqs"[:k] for k in range(1, 8))
