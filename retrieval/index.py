@@ -11,6 +11,7 @@ from documents.errors import IndexFolderError
 from documents.types import Chunk, Document, digest
 from retrieval.building.titles import plain_header
 from retrieval.dense import nearest_chunks
+from retrieval.embedded import windows_of
 from retrieval.embedder import Embedder
 from retrieval.embedders.opening import open_embedder
 from retrieval.retrievers.dense import DenseRetriever
@@ -139,6 +140,11 @@ class Index:
         """
         return nearest_chunks(self._vectors, self._owners, queries, k, among)
 
+    def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
+        """As the protocol says; those that the index keeps only nearly as they were are embedded anew."""
+        return windows_of(chunks, self._stored, lambda document: self._headers.get(document, ""),
+                          lambda: self.embedder)
+
     def metadata(self) -> Iterator[Mapping[str, Value]]:
         """Of each chunk: its document and source, the document's title, format, first page, and the user's fields."""
         sources, titles, said = self._documents.sources, self._documents.titles, self._documents.metadata
@@ -178,6 +184,16 @@ class Index:
         titled = self.manifest.settings.titled
         return {key: f"{plain_header(source, self._documents.titles[key])}\n" if titled else ""
                 for key, source in self._documents.sources.items()}
+
+    def _stored(self, chunk: Chunk) -> Matrix | None:
+        import numpy as np
+
+        try:
+            row = self.chunks.row(chunk.id)
+        except KeyError:
+            return None
+        first, end = np.searchsorted(self._owners, [row, row + 1]).tolist()
+        return self._vectors.stored(first, end)
 
     @cached_property
     def _owners(self) -> NDArray[np.intp]:

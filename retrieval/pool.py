@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from documents.types import Chunk, Document, digest
 from retrieval.building.progress import Progress, silent
+from retrieval.embedded import windows_of
 from retrieval.hits import DECIMALS
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.types import Value
@@ -91,6 +92,12 @@ class Pool:
         places = np.arange((ends - begins).sum()) + np.repeat(begins - starts, ends - begins)
         return self._vectors[places], starts
 
+    def known(self, chunk: Chunk) -> Matrix | None:
+        """The vectors of one chunk; None where it is none of the pool."""
+        import numpy as np
+
+        return self.windows(np.array([self._rows[chunk.id]]))[0] if chunk.id in self._rows else None
+
     def _row(self, chunk: Chunk) -> int:
         if chunk.id not in self._rows:
             self._rows[chunk.id] = len(self.chunks)
@@ -152,6 +159,10 @@ class Scope:
         vectors, starts = self._windows if among is None else self.pool.windows(np.asarray(self.rows)[rows])
         return [[(int(rows[place]), cosine) for place, cosine in _best(query, vectors, starts, k)]
                 for query in queries]  # one by one: the product of two matrices may differ in the last digits, and ties
+
+    def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
+        """As the protocol says."""
+        return windows_of(chunks, self.pool.known, lambda document: "", lambda: self.embedder)
 
     @cached_property
     def _windows(self) -> tuple[Matrix, NDArray[np.intp]]:

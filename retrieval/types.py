@@ -83,6 +83,16 @@ class Collection(Protocol):
         """
         ...
 
+    def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
+        """The unit vectors of the windows of these chunks, shape (windows, d), and where those of each begin.
+
+        A chunk that is none of the collection's own, such as one that was widened, is embedded as those are.
+
+        Args:
+            chunks: at least one.
+        """
+        ...
+
     def document(self, id: str) -> Document:
         """The document of a chunk, with both renderings; KeyError if it is not known."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from retrieval.build import BuildReport, build_index
 from retrieval.building.plan import parsing_code
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
-from retrieval.vector_settings import Hnsw
+from retrieval.vector_settings import Flat, Hnsw
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
@@ -184,6 +185,24 @@ def test_an_unchanged_folder_gives_the_same_bytes(folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in (folder.parent / "index").iterdir()}
     build(folder)
     assert {path.name: path.read_bytes() for path in (folder.parent / "index").iterdir()} == before
+
+
+@pytest.mark.parametrize("kind", [Flat(), Flat(codes="sq8")])
+def test_chunks_have_the_vectors_that_they_were_indexed_with_and_others_are_embedded_alike(folder: Path, kind: Flat,
+                                                                                           ) -> None:
+    for name, count in (("long", 15), ("short", 3)):
+        words = " ".join(f"w{place}" for place in range(count))
+        (folder / f"{name}.html").write_text(f"<title>{name}</title><p>{words}</p>")
+    build(folder, WHOLE.model_copy(update={"titled": True, "vectors": kind}))
+    index, embedder = Index.open(folder.parent / "index", Words()), Words()
+    chunks = [index.chunks[1], replace(index.chunks[1], id="wider", content="wider"), index.chunks[0]]
+    headers = [text[:-len(chunk.content)] for chunk, text in zip(index.chunks, index.texts(), strict=True)]
+    assert [len(header.split()) for header in headers] == [1, 1]
+    texts = [headers[row] + chunk.content[start:end] for row, chunk in zip((1, 1, 0), chunks, strict=True)
+             for start, end in embedder.windows([chunk.content], headers[row])[0]]
+    vectors, firsts = index.vectors(chunks)
+    assert (firsts.tolist(), len(texts)) == ([0, 1, 2], 5)
+    np.testing.assert_allclose(vectors, embedder.embed_passages(texts), atol=1e-6)
 
 
 def test_only_the_code_that_parses_decides_whether_a_file_is_parsed_again() -> None:

@@ -4,6 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from documents.types import Chunk
+from retrieval.embedded import windows_of
 from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.diverse import marginal
 from retrieval.types import Aids, Hit
@@ -44,6 +45,9 @@ class Chunks:
 
     def texts(self):
         return (self._header + chunk.content for chunk in self.chunks)
+
+    def vectors(self, chunks):
+        return windows_of(chunks, lambda chunk: None, lambda document: self._header, lambda: self.embedder)
 
     def nearest(self, queries, k):
         scored = [[(row, max(float(VECTORS[letter] @ query) for letter in chunk.content.split()))

@@ -104,6 +104,10 @@ class Narrowed:
         """As the protocol says."""
         return self.whole.nearest(queries, k, self.mask if among is None else self.mask & among)
 
+    def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
+        """As the protocol says."""
+        return self.whole.vectors(chunks)
+
     def document(self, id: str) -> Document:
         """The document of that id; KeyError if it is not known."""
         return self.whole.document(id)

@@ -1,17 +1,15 @@
 """Maximal marginal relevance: what is found, without saying the same thing twice."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import accumulate
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from documents.types import Chunk, digest
-from retrieval.headers import headers
-from retrieval.hits import DECIMALS, distinct, scaled
+from documents.types import digest
+from retrieval.hits import DECIMALS, continued, distinct, scaled
 from retrieval.retrievers.base import Kind
 from retrieval.types import Aids, Collection, Hit, Retriever
 
@@ -40,7 +38,7 @@ class Mmr(Kind):
 
     Attributes:
         of: what finds the candidates.
-        fetch: how many candidates; never fewer than are asked for.
+        fetch: how many candidates; what is asked for beyond them follows in the order of `of`.
         balance: the paper's lambda, from 0, nothing but unlike each other, to 1, nothing but relevant.
         relevance: Sim1. `cosine`: that of the query and the chunk's nearest window, whatever found the chunk; `score`:
             what `of` gave, moved to 0..1 by the least and the highest score for this query (all 1 where it gave one).
@@ -75,33 +73,23 @@ class MmrRetriever:
         """Raises what the inner search raises, and ModelError where the embedder is not on this machine."""
         if k < 1 or not queries:
             return [[] for _ in queries]
-        candidates = [distinct(hits) for hits in self.inner.search(queries, max(self.settings.fetch, k))]
+        fetch = self.settings.fetch
+        candidates = [distinct(hits) for hits in self.inner.search(queries, max(fetch, k))]
         vectors = self.collection.embedder.embed_queries(queries)
-        return [self._diverse(vector, hits, k) for vector, hits in zip(vectors, candidates, strict=True)]
+        return [continued(self._diverse(vector, hits[:fetch], k), hits[fetch:], k)
+                for vector, hits in zip(vectors, candidates, strict=True)]
 
     def _diverse(self, query: Matrix, hits: Sequence[Hit], k: int) -> list[Hit]:
         import numpy as np
 
         if not hits:
             return []
-        vectors, firsts = self._vectors([hit.chunk for hit in hits])
+        vectors, firsts = self.collection.vectors([hit.chunk for hit in hits])
         relevant = np.maximum.reduceat(vectors @ query, firsts) if self.settings.relevance == "cosine" \
             else np.asarray(scaled([hit.score for hit in hits]))
         taken = marginal(relevant, partial(_alike, vectors, firsts), self.settings.balance, k)
         return [Hit(hits[place].chunk, score, rank, f"mmr({self.settings.of.kind} {place + 1})")
                 for rank, (place, score) in enumerate(taken, 1)]
-
-    def _vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, list[int]]:
-        """The vectors of the windows of these chunks, cut and headed as they are in an index, and where each begins."""
-        embedder = self.collection.embedder
-        texts = [[header + chunk.content[start:end] for start, end in embedder.windows([chunk.content], header)[0]]
-                 for chunk in chunks for header in [self._headers.get(chunk.document, "")]]
-        firsts = [0, *accumulate(map(len, texts))][:-1]
-        return embedder.embed_passages([text for windows in texts for text in windows]), firsts
-
-    @cached_property
-    def _headers(self) -> Mapping[str, str]:
-        return headers(self.collection)
 
 
 def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix], balance: float,
@@ -126,7 +114,7 @@ def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix
     return taken
 
 
-def _alike(vectors: Matrix, firsts: Sequence[int], place: int) -> Matrix:
+def _alike(vectors: Matrix, firsts: NDArray[np.intp], place: int) -> Matrix:
     """The cosine of the nearest windows of one chunk and each, shape (chunks,)."""
     import numpy as np
 
