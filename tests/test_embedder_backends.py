@@ -12,6 +12,7 @@ from tiny_models import make_tiny
 
 from documents.errors import ModelError
 from retrieval.embedders import Sentence
+from retrieval.embedders.engines import choice
 from retrieval.embedders.engines.padding import TOKENS, batches
 from retrieval.embedders.opening import open_embedder
 
@@ -92,6 +93,19 @@ def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_pa
 
     with pytest.raises(ModelError, match="is damaged: delete that folder"):
         read(graph, "f32", 1)
+
+
+@openvino
+def test_a_graph_with_one_changed_bit_is_exported_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
+    model = f"openvino:{make_tiny(tmp_path / 'flipped')}"
+    wanted = open_embedder(model).embed_passages(TEXTS)
+    (graph,) = (tmp_path / "cache" / "graphs").glob("*/model.bin")
+    content = graph.read_bytes()
+    graph.write_bytes(content[:400] + bytes([content[400] ^ 64]) + content[401:])
+    choice._loaded.cache_clear()
+    np.testing.assert_array_equal(open_embedder(model).embed_passages(TEXTS), wanted)
+    assert graph.read_bytes() == content
 
 
 @openvino

@@ -257,7 +257,7 @@ def test_a_second_build_of_one_folder_is_refused_while_the_first_goes_on(index: 
     refused: list[str] = []
 
     def progress(stage: str, done: int, total: int | None) -> None:
-        with pytest.raises(IndexFolderError, match="another process is building this index; wait for it") as caught:
+        with pytest.raises(IndexFolderError, match="another process is building this; wait for it") as caught:
             build_index([index.parent / "pages"], index, embedder=Lengths())
         refused.append(str(caught.value))
 

@@ -14,6 +14,7 @@ from retrieval.filters.narrowed import narrowed
 from retrieval.lexical import kept as store
 from retrieval.lexical.words import Words
 from retrieval.retrievers import Bm25
+from retrieval.storage import unused
 from retrieval.types import Aids
 
 MANY = Words.many
@@ -121,6 +122,20 @@ def test_two_processes_build_the_same_once(tmp_path, cache):
     assert [read for *_, read in said] == ["0", "1"]
     assert said[0][0] == said[1][0] == str(found(Reefs()))
     assert [folder.name for folder in cache.iterdir() if folder.name.startswith(".")] == []
+
+
+def test_what_nobody_opened_for_long_goes_when_something_new_comes(cache):
+    for name in ("old", "used"):
+        assert found(Reefs(name))
+    old, used = sorted(cache.iterdir(), key=lambda folder: folder.stat().st_mtime_ns)
+    for folder in (old, used):
+        os.utime(folder, (time.time() - 91 * 86_400,) * 2)
+    unused._swept.cache_clear()
+    store._OPEN.clear()
+    assert found(Reefs("used"))
+    assert found(Reefs("new"))
+    assert old not in set(cache.iterdir())
+    assert len(list(cache.iterdir())) == 2
 
 
 def test_a_builder_that_was_killed_is_taken_over(cache):

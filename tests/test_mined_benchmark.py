@@ -7,6 +7,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import HotpotQa, Mined
+from retrieval.storage.folder import alone
 
 DATA = Path(__file__).parent / "data"
 SOURCE = DATA / "hotpotqa_195" / "hotpot_dev_distractor_v1.jsonl"
@@ -52,9 +53,18 @@ def test_each_negative_says_who_found_it_and_how_hard_it_is(folder):
         assert (buckets.count("hard"), buckets.count("medium"), buckets.count("easy")) == (3, 3, 3)
         for one in question.mined.values():
             assert 0 <= one.hardness <= 1
-            assert set(one.kinds) <= {"dense", "bm25", "random"}
+            assert one.miner in {found.miner for found in one.found} <= {"dense", "bm25", "random"}
             near = [found.score for found in one.found if found.miner == "dense"]
             assert all(max(score, 0) == pytest.approx(one.hardness, abs=1e-5) for score in near)
+
+
+def test_every_dose_is_as_mixed_as_it_can_be_and_each_miner_gives_its_nearest_first(folder):
+    for question in Mined(path=str(folder)).load().questions:
+        taken = [question.mined[id] for id in question.in_turns()]
+        assert [one.miner for one in taken[:6]] == ["dense", "bm25", "random"] * 2
+        for miner in ("dense", "bm25", "random"):
+            ranks = [found.rank for one in taken if one.miner == miner for found in one.found if found.miner == miner]
+            assert ranks == sorted(ranks)
 
 
 def test_every_decision_is_kept_and_counted(folder):
@@ -90,7 +100,8 @@ def test_a_run_over_it_is_scored_and_asked_as_its_source_and_adds_its_negatives(
     assert summary["columns"] == list(HotpotQa.scheme.columns)
     prompts = "\n".join(body["messages"][1]["content"] for body, _ in server.requests)
     for question in Mined(path=str(folder)).load().questions:
-        assert all(chunk.content in prompts for chunk in question.negatives[:5])
+        contents = {chunk.id: chunk.content for chunk in question.chunks}
+        assert all(contents[id] in prompts for id in question.in_turns()[:5])
 
 
 def test_too_few_candidates_are_said_and_counted(tmp_path, ragbed):
@@ -156,6 +167,11 @@ def test_a_file_that_was_changed_is_refused(folder, tmp_path, name):
     path.write_text(path.read_text(encoding="utf-8").replace("1", "2", 1), encoding="utf-8")
     with pytest.raises(BenchmarkError, match=f"{name}: missing or damaged"):
         Mined(path=str(tmp_path / "m")).load()
+
+
+def test_two_do_not_mine_into_one_folder(tmp_path, ragbed):
+    with alone(tmp_path / "n"):
+        ragbed.refuses("negatives", "hotpotqa", SOURCE, "--out", tmp_path / "n", says=["another process is building"])
 
 
 def test_what_cannot_be_mined_is_one_line(tmp_path, ragbed):

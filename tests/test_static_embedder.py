@@ -8,9 +8,11 @@ from tiny_models import WORDS, make_tiny
 from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.models import WordLevel
 
-from documents.errors import ModelError
+from documents.errors import IndexFolderError, ModelError
 from retrieval.embedders import Static
+from retrieval.embedders.distilling import distil
 from retrieval.embedders.opening import open_embedder
+from retrieval.storage.folder import alone
 
 VECTORS = np.asarray([[9, 9], [3, 0], [0, 4], [1, 1]], np.float32)  # of [UNK], rain, river, sea
 
@@ -85,3 +87,17 @@ def test_a_model_is_distilled_and_its_folder_is_read_by_others_too(tmp_path, rag
     mean = theirs[[WORDS.index("river"), WORDS.index("rain")]].mean(0)
     np.testing.assert_allclose(found[0], mean / np.linalg.norm(mean), atol=1e-5)
     ragbed.refuses("models", "distil", source, "--out", out, says=["is not empty", "name another folder"])
+
+
+def test_distilling_that_ends_early_leaves_nothing_and_may_begin_again(tmp_path):
+    def stopped(stage, done, total):
+        raise KeyboardInterrupt
+
+    source, out = make_tiny(tmp_path / "tiny"), tmp_path / "made" / "static"
+    with pytest.raises(KeyboardInterrupt):
+        distil(str(source), out, 8, stopped)
+    assert not out.exists()
+    with alone(out), pytest.raises(IndexFolderError, match="another process is building this"):
+        distil(str(source), out, 8, lambda *_: None)
+    assert distil(str(source), out, 8, lambda *_: None) == len(WORDS) - 6
+    assert [path.name for path in out.parent.iterdir()] == ["static"]

@@ -24,7 +24,7 @@ from experiments.negatives.wanted import Candidates, wanted_of
 from experiments.question import Benchmark, FoundBy, Question
 from retrieval.building.progress import Progress
 from retrieval.mining import Miner, Nearness, Rows, miner_names, open_miner
-from retrieval.storage.folder import replaced
+from retrieval.storage.folder import alone, replaced
 from retrieval.types import Aids
 
 
@@ -50,9 +50,14 @@ def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Pr
     Raises:
         SettingsError: there is something in the folder, or a miner is not known.
         BenchmarkError: the benchmark cannot be loaded, or brings no chunks and there is no index.
-        UserError: an index, or a model, is not to be had.
+        UserError: an index, or a model, is not to be had; or another process is writing the folder.
     """
-    _check_new(out)
+    with alone(out):
+        _check_new(out)
+        return _mined(selection, settings, out, progress)
+
+
+def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
     if unknown := [name for name in settings.miners if name not in miner_names()]:
         raise SettingsError(f"there is no miner {unknown[0]!r}; there are: {', '.join(miner_names())}")
     benchmark = selection.load()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from documents.errors import ModelError
 from retrieval.embedders.engines.pytorch import PyTorch
 from retrieval.models.finding import WEIGHTS, find_model
-from retrieval.storage.files import why_unwritten
+from retrieval.storage.folder import alone, replaced, writing
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -42,18 +42,18 @@ def distil(model: str, out: Path, dimensions: int, progress: Progress) -> int:
         The number of tokens.
 
     Raises:
-        ModelError: the model is nowhere, has no fast tokenizer, or the folder holds something or cannot be written.
+        ModelError: the model is nowhere, has no fast tokenizer, or the folder holds something.
+        IndexFolderError: the folder cannot be written, or another process is writing it.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ModelError(f"{out} is not empty: name another folder")
-    engine = PyTorch(find_model(model), "float32")
-    tokenizer = engine.tokenizer()
-    used = _used(tokenizer)
-    vectors = _reduced(_token_vectors(engine, used, progress), dimensions)
-    try:
-        _write(out, model, tokenizer, used, vectors)
-    except OSError as error:
-        raise ModelError(f"{out}: {why_unwritten(error)}") from error
+    with alone(out):
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise ModelError(f"{out} is not empty: name another folder")
+        engine = PyTorch(find_model(model), "float32")
+        tokenizer = engine.tokenizer()
+        used = _used(tokenizer)
+        vectors = _reduced(_token_vectors(engine, used, progress), dimensions)
+        with replaced(out) as fresh, writing(out):
+            _write(fresh, model, tokenizer, used, vectors)
     return len(used)
 
 
@@ -100,7 +100,6 @@ def _write(out: Path, model: str, tokenizer: Tokenizer, used: Sequence[int], vec
     config = {"model_type": "model2vec", "architectures": ["StaticModel"], "tokenizer_name": model,
               "apply_pca": vectors.shape[1], "sif_coefficient": SIF, "hidden_dim": vectors.shape[1],
               "seq_length": 1_000_000, "normalize": True, "embedding_dtype": "float32"}
-    out.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(out / "tokenizer.json"))
     _json(out / "config.json", config)
     _json(out / "modules.json", [

@@ -1,22 +1,16 @@
 """Postings kept on disk: built once, then mapped into memory."""
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 from weakref import WeakValueDictionary
 
-from documents.errors import IndexFolderError, SettingsError
 from documents.paths import cache_dir
 from retrieval.lexical.postings import Postings
-from retrieval.storage.files import sha256_of, unchanged_sha256, unwritable
-from retrieval.storage.folder import replaced
-from retrieval.storage.lock import hold
+from retrieval.storage.folder import alone
+from retrieval.storage.kept import is_whole, keep
 
-_SUMS = "sums.json"
 _OPEN: WeakValueDictionary[Path, Postings] = WeakValueDictionary()
 _LOCK = Lock()
 
@@ -36,7 +30,7 @@ def kept(key: str, build: Callable[[], Postings]) -> Postings:
     with _LOCK:
         found = _OPEN.get(folder) or _read(folder)
         if found is None:
-            with _alone(folder):
+            with alone(folder, wait=True):
                 found = _read(folder) or _written(folder, build())
         _OPEN[folder] = found
         return found
@@ -47,11 +41,7 @@ def _read(folder: Path) -> Postings | None:
     import bm25s
     import numpy as np
 
-    try:
-        sums = json.loads((folder / _SUMS).read_bytes())
-        if not sums or any(unchanged_sha256(folder / name) != sum for name, sum in sums.items()):
-            return None
-    except (OSError, ValueError, AttributeError):
+    if not is_whole(folder):
         return None
     scorer = bm25s.BM25.load(folder, mmap=True, allow_pickle=False, show_progress=False)
     # What is mapped is read as plain arrays: slicing a memmap costs more than the sums over the slice.
@@ -62,28 +52,5 @@ def _read(folder: Path) -> Postings | None:
 def _written(folder: Path, postings: Postings) -> Postings:
     if postings.scorer is None:
         return postings  # costs nothing to build
-    try:
-        with replaced(folder) as fresh:
-            postings.scorer.save(fresh, allow_pickle=False, show_progress=False)
-            sums = {path.name: sha256_of(path) for path in sorted(fresh.iterdir())}
-            (fresh / _SUMS).write_text(json.dumps(sums), encoding="utf-8")
-    except OSError as error:
-        raise unwritable(error) from error
-    except IndexFolderError as error:
-        raise SettingsError(f"{error}; set RAGBED_CACHE to a folder that can be written") from error
+    keep(folder, lambda fresh: postings.scorer.save(fresh, allow_pickle=False, show_progress=False))
     return _read(folder) or postings
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    lock = cache_dir() / "locks" / f"bm25-{folder.name}"
-    while True:
-        try:
-            held = hold(lock)
-            break
-        except BlockingIOError:
-            time.sleep(0.1)
-        except OSError as error:
-            raise unwritable(error) from error
-    with closing(held):
-        yield

@@ -15,6 +15,7 @@ from uuid import uuid4
 from documents.errors import SettingsError
 from documents.paths import cache_dir
 from documents.types import digest
+from retrieval.storage.unused import made, opened
 
 _LARGE = 8_000_000
 """Bytes of a file below which reading it takes less than 10 ms or so."""
@@ -83,14 +84,17 @@ def _noted(seen: Sequence[str | int]) -> str | None:
         known = json.loads(_note_of(seen).read_bytes())
     except (OSError, ValueError):
         return None
-    whole = isinstance(known, list) and known[:-1] == seen and isinstance(known[-1], str)
-    return str(known[-1]) if whole else None
+    if not isinstance(known, list) or known[:-1] != seen or not isinstance(known[-1], str):
+        return None
+    opened(_note_of(seen))
+    return known[-1]
 
 
 def _note(seen: Sequence[str | int], found: str) -> None:
     note = _note_of(seen)
     note.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(note, json.dumps([*seen, found]).encode())
+    made(note)
 
 
 def unwritable(error: OSError) -> SettingsError:

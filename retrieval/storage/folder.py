@@ -39,20 +39,27 @@ def set_aside(folder: Path) -> Path:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path, wait: bool = False) -> Iterator[None]:
     """Keep every other process from replacing the folder. The lock is in the cache: nothing is left beside the folder.
+
+    Args:
+        wait: until another process that is about to replace it is done.
 
     Raises:
         IndexFolderError: another process is about to replace it.
         SettingsError: the cache folder cannot be written.
     """
-    try:
-        lock = hold(cache_dir() / "locks" / digest(str(_real(folder))))
-    except BlockingIOError as error:
-        raise IndexFolderError(f"{folder}: another process is building this index; wait for it, or name another "
-                               "folder") from error
-    except OSError as error:
-        raise unwritable(error) from error
+    while True:
+        try:
+            lock = hold(cache_dir() / "locks" / digest(str(_real(folder))))
+            break
+        except BlockingIOError as error:
+            if not wait:
+                raise IndexFolderError(f"{folder}: another process is building this; wait for it, or name another "
+                                       "folder") from error
+            time.sleep(0.1)
+        except OSError as error:
+            raise unwritable(error) from error
     with closing(lock):
         yield
 

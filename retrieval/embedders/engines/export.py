@@ -3,14 +3,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
-import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import ModelError
@@ -19,7 +16,8 @@ from documents.types import digest
 from retrieval.embedders.engines.padding import STEP, Facts, padded
 from retrieval.models.files import plain_tokenizer
 from retrieval.models.finding import ModelFolder
-from retrieval.storage.files import unwritable
+from retrieval.storage.folder import alone
+from retrieval.storage.kept import is_whole, keep
 
 if TYPE_CHECKING:
     import torch
@@ -71,7 +69,7 @@ class Exported:
 
 
 def exported(folder: ModelFolder, form: Form) -> Exported:
-    """The model's graph: kept, or exported now and compared with PyTorch.
+    """The model's graph: kept and as it was written, or exported now and compared with PyTorch.
 
     Raises:
         ModelError: the model cannot be loaded or exported, or its graph gives other vectors.
@@ -79,29 +77,20 @@ def exported(folder: ModelFolder, form: Form) -> Exported:
     """
     versions = (f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers", *form.maker))
     kept = cache_dir() / "graphs" / digest(folder.identity, form.file, str(VERSION), *versions)[:32]
-    if not (kept / _FACTS).is_file():
-        try:
-            _export(folder, form, kept)
-        except OSError as error:
-            raise unwritable(error) from error
+    if not is_whole(kept):
+        with alone(kept, wait=True):
+            if not is_whole(kept):
+                keep(kept, lambda fresh: _export(folder, form, fresh))
     try:
         return Exported(kept / form.file, Facts(**json.loads((kept / _FACTS).read_bytes())))
     except (OSError, ValueError, TypeError) as error:
         raise ModelError(f"the exported model in {kept} is damaged: delete that folder") from error
 
 
-def _export(folder: ModelFolder, form: Form, kept: Path) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(mkdtemp(dir=kept.parent, prefix=".new-"))
-    try:
-        facts, tokenizer = _written(folder, form, fresh)
-        tokenizer.save(str(fresh / _TOKENIZER))
-        (fresh / _FACTS).write_text(json.dumps(asdict(facts)), encoding="utf-8")
-        if not (kept / _FACTS).is_file():  # another process may have been faster
-            shutil.rmtree(kept, ignore_errors=True)
-            os.rename(fresh, kept)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+def _export(folder: ModelFolder, form: Form, fresh: Path) -> None:
+    facts, tokenizer = _written(folder, form, fresh)
+    tokenizer.save(str(fresh / _TOKENIZER))
+    (fresh / _FACTS).write_text(json.dumps(asdict(facts)), encoding="utf-8")
 
 
 def _written(folder: ModelFolder, form: Form, fresh: Path) -> tuple[Facts, Tokenizer]:
