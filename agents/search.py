@@ -49,6 +49,37 @@ class Kept(Generic[Asked]):
     request: Callable[[Asked, int], Request]
 
 
+@dataclass(slots=True)
+class Took:
+    """What the searches of a retriever took.
+
+    Attributes:
+        first: seconds of the first, which loads and builds what it needs; None before it.
+        alone: queries of the first.
+        queries: of those after it.
+        seconds: of those after it.
+    """
+
+    first: float | None = None
+    alone: int = 0
+    queries: int = 0
+    seconds: float = 0.0
+
+    def add(self, queries: int, seconds: float) -> None:
+        """A search took so long."""
+        if self.first is None:
+            self.first, self.alone = seconds, queries
+        else:
+            self.queries += queries
+            self.seconds += seconds
+
+    @property
+    def rate(self) -> float | None:
+        """Queries a second after the first search; where there was one search, in that."""
+        queries, seconds = (self.queries, self.seconds) if self.queries else (self.alone, self.first)
+        return queries / seconds if seconds else None
+
+
 class Searcher(Generic[Asked]):
     """Searches one retriever for many questions and cells.
 
@@ -61,13 +92,13 @@ class Searcher(Generic[Asked]):
         kept: where hits are looked for first, and kept; None keeps nothing.
 
     Attributes:
-        took: of each search that the retriever was asked for, how many queries it had, and how many seconds it took.
+        took: what the searches took that the retriever was asked for.
     """
 
     def __init__(self, retriever: Finder[Asked] | None, k: int, kept: Kept[Asked] | None = None) -> None:
         self.retriever = retriever
         self.k = k
-        self.took: list[tuple[int, float]] = []
+        self.took = Took()
         self._kept = kept
         self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}
         self._found: dict[tuple[Asked, int], list[Hit]] = {}
@@ -126,7 +157,7 @@ class Searcher(Generic[Asked]):
         assert self.retriever is not None
         begun = time.perf_counter()
         found = await asyncio.get_running_loop().run_in_executor(self._thread, self.retriever.search, batch, k)
-        self.took.append((len(batch), time.perf_counter() - begun))
+        self.took.add(len(batch), time.perf_counter() - begun)
         return found
 
     def close(self) -> None:

@@ -85,16 +85,17 @@ def test_what_is_kept_is_bounded_and_does_not_change_a_score(folder):
 
 def test_what_is_kept_on_disk_is_read_by_the_next_process_and_changes_no_score(folder, tmp_path):
     def opened():
-        return vectors(folder, store=VectorStore(tmp_path / "tokens.sqlite", "<f2"))
+        return MaxSim(vectors(folder), VectorStore(tmp_path / "tokens.sqlite", "<f2"))
 
-    swapped = {digest("ada"): opened().passages(["zebra eats grass"])[0]}
+    swapped = {digest("ada"): vectors(folder).passages(["zebra eats grass"])[0]}
     VectorStore(tmp_path / "tokens.sqlite", "<f2").write(swapped)
     texts = [*TEXTS, "ada " * 40, "", "zebra eats grass"]
-    first = MaxSim(opened()).scores([QUERY], [texts])
-    assert MaxSim(opened()).scores([QUERY], [[*texts, "ada"]]) == [[*first[0], first[0][-1]]]  # as it was kept
+    first = opened().scores([QUERY], [texts])
+    assert opened().scores([QUERY], [[*texts, "ada"]]) == [[*first[0], first[0][-1]]]  # as it was kept
     assert first == MaxSim(vectors(folder)).scores([QUERY], [texts])
     plain, kept = LateInteraction(model=str(folder)), LateInteraction(model=str(folder), keep=True)
     assert plain.identity() == kept.identity()
+    assert plain.open(Aids())._vectors is kept.open(Aids())._vectors
 
 
 def test_a_model_made_for_it_is_read_as_it_was_saved(tmp_path):

@@ -70,20 +70,11 @@ def _chunks(resources: Resources, key: IndexKey) -> Sequence[Chunk]:
 
 
 def _searching(chunks: Sequence[Chunk], questions: Sequence[Question], searcher: Searcher[Any]) -> Searching:
-    first, rate = _pace(searcher)
+    first, rate = searcher.took.first, searcher.took.rate
     if not chunks:
         return Searching(first=first, rate=rate)
     lengths = [chunk.end - chunk.start for chunk in chunks]
     return Searching(len(chunks), sum(lengths) / len(lengths), _omega(chunks, questions), first, rate)
-
-
-def _pace(searcher: Searcher[Any]) -> tuple[float | None, float | None]:
-    """Of the first search, and of those after it."""
-    took = searcher.took
-    if not took:
-        return None, None
-    queries, seconds = (sum(column) for column in zip(*(took[1:] or took), strict=True))
-    return took[0][1], queries / seconds if seconds else None
 
 
 def _omega(chunks: Sequence[Chunk], questions: Sequence[Question]) -> float | None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,7 +52,7 @@ class CrossEncoding(Reranker):
         return f"cross_encoder {digest(self.precision, folder.identity, config)}"
 
 
-@cache
+@lru_cache(2)
 def cross_scorer(folder: ModelFolder, precision: Precision) -> CrossScorer:
     """One for all retrievers that use the model."""
     return CrossScorer(folder, precision)

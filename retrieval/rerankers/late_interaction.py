@@ -8,7 +8,8 @@ from documents.types import digest
 from retrieval.models.finding import MINILM, find_model
 from retrieval.models.loading import Precision
 from retrieval.rerankers.base import Reranker
-from retrieval.rerankers.tokens import TokenVectors, token_vectors
+from retrieval.rerankers.tokens import TokenVectors, token_store, token_vectors
+from retrieval.storage.cache import VectorStore
 from retrieval.types import Aids
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class LateInteraction(Reranker):
         model: a folder, or the hub's name, found as embedders are.
         precision: of the model's computation.
         keep: whether the token vectors of passages are kept in the user's cache, so that the next process need not
-            compute them: some 0.2 MB an abstract, which nothing deletes. It changes no score.
+            compute them: some 0.2 MB an abstract, deleted when nobody used them for 90 days. It changes
+            no score.
     """
 
     kind: Literal["late_interaction"] = "late_interaction"
@@ -50,17 +52,22 @@ class LateInteraction(Reranker):
     keep: bool = False
 
     def open(self, aids: Aids) -> MaxSim:
-        return MaxSim(token_vectors(find_model(self.model, _WHAT), self.precision, self.keep))
+        folder = find_model(self.model, _WHAT)
+        return MaxSim(token_vectors(folder, self.precision), token_store(folder, self.precision) if self.keep else None)
 
     def identity(self) -> str:
         return f"late_interaction {digest(self.precision, find_model(self.model, _WHAT).identity)}"
 
 
 class MaxSim:
-    """Scores passages by late interaction."""
+    """Scores passages by late interaction.
 
-    def __init__(self, vectors: TokenVectors) -> None:
-        self._vectors = vectors
+    Args:
+        store: where the token vectors of passages are kept; None keeps them in memory alone.
+    """
+
+    def __init__(self, vectors: TokenVectors, store: VectorStore | None = None) -> None:
+        self._vectors, self._store = vectors, store
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
         """From -1 to 1. Each different text is embedded once, however many queries it is a candidate of.
@@ -75,7 +82,7 @@ class MaxSim:
         asked = self._vectors.queries(queries) if readers else []
         scored: dict[tuple[int, str], float] = {}
         for group in _groups(sorted(readers, key=len)):
-            for text, passage in zip(group, self._vectors.passages(group), strict=True):
+            for text, passage in zip(group, self._vectors.passages(group, self._store), strict=True):
                 places = readers[text]
                 found = maxsim([asked[place] for place in places], passage)
                 scored |= {(place, text): score for place, score in zip(places, found, strict=True)}

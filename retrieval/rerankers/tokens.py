@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from documents.paths import cache_dir
@@ -14,6 +14,7 @@ from retrieval.models.finding import ModelFolder
 from retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
 from retrieval.models.windows import cut
 from retrieval.storage.cache import VectorStore
+from retrieval.storage.unused import made
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
@@ -26,15 +27,18 @@ KEPT = 512 << 20
 _MULTI = {"MultiVectorEncoder", "ColBERT"}
 
 
-@cache
-def token_vectors(folder: ModelFolder, precision: Precision, on_disk: bool = False) -> TokenVectors:
-    """The token vectors of a model: one for all retrievers that use it, so that they share what is kept.
+@lru_cache(2)
+def token_vectors(folder: ModelFolder, precision: Precision) -> TokenVectors:
+    """The token vectors of a model: one for all retrievers that use it, so that they share what is kept."""
+    return TokenVectors(folder, precision)
 
-    Args:
-        on_disk: whether those of passages are kept in the user's cache too.
-    """
+
+def token_store(folder: ModelFolder, precision: Precision) -> VectorStore:
+    """Where the token vectors of passages are kept in the user's cache."""
     file = cache_dir() / "tokens" / f"{digest(folder.identity, precision)}.sqlite"
-    return TokenVectors(folder, precision, store=VectorStore(file, "<f2") if on_disk else None)
+    store = VectorStore(file, "<f2")
+    made(file)
+    return store
 
 
 class TokenVectors:
@@ -44,9 +48,8 @@ class TokenVectors:
     it also where they were just computed, so that a score does not depend on what is kept. Thread-safe.
     """
 
-    def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = KEPT,
-                 store: VectorStore | None = None) -> None:
-        self._folder, self._precision, self._room, self._store = folder, precision, kept, store
+    def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = KEPT) -> None:
+        self._folder, self._precision, self._room = folder, precision, kept
         self._kept: OrderedDict[str, Matrix] = OrderedDict()
         self._bytes = 0
         self._lock = threading.RLock()
@@ -62,12 +65,16 @@ class TokenVectors:
                 return [vectors.astype("<f4") for vectors in model.encode_query(
                     list(texts), batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)]
 
-    def passages(self, texts: Sequence[str]) -> list[Matrix]:
-        """For each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows."""
+    def passages(self, texts: Sequence[str], store: VectorStore | None = None) -> list[Matrix]:
+        """For each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows.
+
+        Args:
+            store: where they are looked for before they are computed, and kept.
+        """
         with self._lock:
             keys = [digest(text) for text in texts]
             found = {key: self._kept[key] for key in keys if key in self._kept}
-            found |= self._made({key: text for key, text in zip(keys, texts, strict=True) if key not in found})
+            found |= self._made({key: text for key, text in zip(keys, texts, strict=True) if key not in found}, store)
             for key in keys:
                 self._keep(key, found[key])
         return [found[key] for key in keys]
@@ -80,9 +87,8 @@ class TokenVectors:
         while self._bytes > self._room:
             self._bytes -= self._kept.popitem(last=False)[1].nbytes
 
-    def _made(self, texts: dict[str, str]) -> dict[str, Matrix]:
+    def _made(self, texts: dict[str, str], store: VectorStore | None) -> dict[str, Matrix]:
         """The vectors of texts by their keys, from the disk as far as they are there."""
-        store = self._store
         width = self._model.get_embedding_dimension() or 0 if store and texts else 0
         found = {key: flat.reshape(-1, width) for key, flat in store.read(list(texts)).items()} if store else {}
         missing = [key for key in texts if key not in found]

@@ -1,8 +1,8 @@
-"""The engine of each backend, loaded once in a process."""
+"""The engine of each backend, of which the last two that were used stay loaded."""
 from __future__ import annotations
 
 import threading
-from functools import cache
+from functools import lru_cache
 
 from retrieval.embedders.engines.base import Backend, Engine
 from retrieval.models.finding import ModelFolder
@@ -21,7 +21,7 @@ def engine_of(folder: ModelFolder, backend: Backend) -> Engine:
         return _loaded(folder, backend)
 
 
-@cache
+@lru_cache(2)  # those before are loaded again when needed: a matrix of embedders may have more than fit in memory
 def _loaded(folder: ModelFolder, backend: Backend) -> Engine:
     if backend == "float32" or backend == "bfloat16":
         from retrieval.embedders.engines.pytorch import PyTorch
