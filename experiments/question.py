@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, zip_longest
 from operator import not_
 from typing import Annotated, Literal
 
@@ -70,20 +70,24 @@ class Mined:
     """How a negative was mined.
 
     Attributes:
-        found: by each miner that found it, in the order in which the miners were given.
+        miner: the one whose turn took it, which is its sort: each negative has one. What an earlier one took is none of
+            a later one's, though that found it too.
+        found: by each miner that found it, in the order in which the miners were given; for information.
         hardness: how near it is to the question, from 0 to 1: the cosine of their vectors; 0 where that is negative.
-        bucket: the third of the question's mined negatives that it belongs to by hardness, so that a question has as
-            many hard ones as easy ones.
+        bucket: the third of the question's own mined negatives that it belongs to by hardness, so that a question has
+            as many hard ones as easy ones. It is no level: one question's hard ones may be farther from it than another
+            one's easy ones are.
     """
 
+    miner: str
     found: tuple[FoundBy, ...]
     hardness: float
     bucket: Bucket
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The names of the miners that found it."""
-        return tuple(one.miner for one in self.found)
+    def sorts(self) -> tuple[str, str]:
+        """What `negatives@N:SORT` may call it."""
+        return self.bucket, self.miner
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +102,10 @@ class Question:
         given: the benchmark's own chunks, in its order; gold ones are named by `gold`.
         pool: chunks that this question alone may be searched over, where they are others than `given`.
         whole: what the condition `full` shows.
-        negatives: the benchmark's own further negatives, in the order in which `negatives@N` adds them.
-        mined: by chunk id, how negatives were mined that stand in `given` or `negatives`; of other benchmarks, nothing.
+        negatives: the benchmark's own further negatives, in the order in which `negatives@N` adds them; of mined ones
+            `in_turns` has the order.
+        mined: by chunk id, in the order in which they were taken, how negatives were mined that stand in `given` or
+            `negatives`; of other benchmarks, nothing.
         table: the table that the documents were made from, which the perturbation `table` shows in their place.
         options: label and text of each; only those of a multiple-choice question.
         sub_questions: in the order of the hops; `#1` stands for the answer to the first, which none of them holds.
@@ -141,10 +147,14 @@ class Question:
         """Every chunk that the question brings; one that stands in two places comes twice."""
         return chain(self.given, self.pool, self.whole, self.negatives, () if self.table is None else (self.table,))
 
-    def sorts(self, chunk: str) -> tuple[str, ...]:
-        """The sorts of negative that the chunk of that id is: its hardness, and the miners that found it."""
-        mined = self.mined.get(chunk)
-        return () if mined is None else (mined.bucket, *mined.kinds)
+    def in_turns(self, sort: str = "") -> list[str]:
+        """The ids of its mined negatives of a sort, or of all, as doses draw them: one of each miner in turn, each
+        miner's in the order in which it ranked them, so that every dose is as mixed as there are enough of each."""
+        queues: dict[str, list[str]] = {}
+        for id, one in self.mined.items():
+            if not sort or sort in one.sorts:
+                queues.setdefault(one.miner, []).append(id)
+        return [id for turn in zip_longest(*queues.values()) for id in turn if id is not None]
 
     def without_chunks(self) -> Question:
         """The question as it is stored: its chunks are where they were shown."""
@@ -179,3 +189,20 @@ class Benchmark:
     def has_whole(self) -> bool:
         """Whether any question brings the whole of its document."""
         return any(question.whole for question in self.questions)
+
+    @property
+    def is_mined(self) -> bool:
+        """Whether negatives were mined for its questions."""
+        return any(question.mined for question in self.questions)
+
+    @property
+    def searchable(self) -> list[Chunk]:
+        """Every chunk that a question may be searched over, in order; one of several questions comes several times."""
+        return [*chain.from_iterable(question.own for question in self.questions), *self.shared]
+
+    @property
+    def every_chunk(self) -> list[Chunk]:
+        """These, what stands beside a question's pool, and all further negatives: each once."""
+        found = {chunk.id: chunk for question in self.questions
+                 for chunk in (*question.given, *question.pool, *question.negatives)}
+        return list((found | {chunk.id: chunk for chunk in self.shared}).values())

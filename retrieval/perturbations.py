@@ -26,8 +26,8 @@ class Perturbation:
         drop_gold: gold chunks are left out, so that the question counts as unanswerable.
         negatives: so many chunks that are not gold are added, after those that stand there.
         among: what is searched is the gold and so many negatives, whatever else the question brings.
-        sort: which negatives: those of that hardness (`easy`, `medium`, `hard`), or those that a miner of that name
-            found; empty for any, in the benchmark's order.
+        sort: which negatives: those of that third of each question's own by hardness (`easy`, `medium`, `hard`), or
+            those that were taken in the turn of a miner of that name; empty for any, in the benchmark's order.
         shuffle: the order is drawn anew for each question.
         gold_at: the gold chunks stand together, the first of them at this position, counted from 1.
         separators_off: chunks are shown without numbers, joined by a blank line; there are no citations then.

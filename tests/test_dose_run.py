@@ -158,7 +158,7 @@ def test_hardness_of_mined_negatives_is_an_axis(town, serve, ragbed):
     mine(HotpotQa(path=str(SOURCE), limit=3), MiningSettings(miners=("dense",), per_question=6, fill=2), folder,
          lambda stage, done, total: None)
     questions = Mined(path=str(folder)).load().questions
-    hard = {chunk.content for one in questions for chunk in one.negatives if "hard" in one.sorts(chunk.id)}
+    hard = {chunk.content for one in questions for chunk in one.negatives if one.mined[chunk.id].bucket == "hard"}
     answers = {one.text: one.answers[0] for one in questions}
 
     def reply(body):

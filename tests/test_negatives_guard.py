@@ -125,6 +125,7 @@ def test_the_first_miner_fills_up_and_then_they_take_turns_past_what_is_rejected
     made = chosen(wanted(fill=1, further=2), {"dense": hits("dense", B, A, C), "bm25": hits("bm25", B, D, A)})
     assert ids(made.chunks) == ["a", "c", "d"]
     assert made.fill == 1
+    assert made.miners == {"a": "dense", "c": "dense", "d": "bm25"}
     assert [(one.miner, one.rank) for one in made.found["a"]] == [("dense", 2), ("bm25", 3)]
     (rejected,) = made.rejected
     assert (rejected.chunk.id, rejected.reason) == ("b", "answer")

@@ -16,14 +16,14 @@ NEGATIVES = {name: chunk(name) for name in ("n1", "n2", "n3", "n4")}
 
 
 def mined(miner, hardness, bucket):
-    return Mined((FoundBy(miner, 1, 1.0),), hardness, bucket)
+    return Mined(miner, (FoundBy("dense", 9, 0.5), FoundBy(miner, 1, 1.0)), hardness, bucket)
 
 
 QUESTION = Question(
-    "q", "Which is gold?", ("gold",), True, gold=(Gold("doc-gold", "gold"),), given=(GOLD, NEGATIVES["n1"], OTHER),
-    negatives=(NEGATIVES["n2"], NEGATIVES["n3"], NEGATIVES["n4"]),
-    mined={"n1": mined("dense", 0.9, "hard"), "n2": mined("bm25", 0.5, "medium"), "n3": mined("bm25", 0.2, "easy"),
-           "n4": mined("dense", 0.8, "hard")})
+    "q", "Which is gold?", ("gold",), True, gold=(Gold("doc-gold", "gold"),),
+    given=(NEGATIVES["n4"], GOLD, NEGATIVES["n1"], OTHER), negatives=(NEGATIVES["n2"], NEGATIVES["n3"]),
+    mined={"n1": mined("dense", 0.9, "hard"), "n4": mined("dense", 0.8, "hard"), "n2": mined("bm25", 0.5, "medium"),
+           "n3": mined("bm25", 0.2, "easy")})
 BENCHMARK = Benchmark("b", (QUESTION,), {f"doc-{name}": Document(f"doc-{name}", name, "", "", "")
                                          for name in ("gold", "other", *NEGATIVES)})
 PERTURBER = Perturber(BENCHMARK, lambda id: id)
@@ -39,14 +39,29 @@ def among(name):
     return [one.id for one in changed.chunks], list(changed.notes)
 
 
-def test_mined_negatives_come_with_those_first_that_filled_the_question():
-    assert after("negatives@3") == (["gold", "n1", "n2", "n3"], [])
+def test_mined_negatives_come_one_of_each_miner_in_turn_whatever_their_place_among_the_chunks_given():
+    assert after("negatives@1") == (["gold", "n1"], [])
+    assert after("negatives@3") == (["gold", "n1", "n2", "n4"], [])
+    assert after("negatives@4") == (["gold", "n1", "n2", "n4", "n3"], [])
 
 
-def test_negatives_are_of_a_hardness_or_of_a_miner():
+def test_a_dose_ends_with_what_was_mined_and_a_note_says_so():
+    assert after("negatives@9") == (["gold", "n1", "n2", "n4", "n3"], ["negatives:4 of 9"])
+    assert among("among@9") == (["gold", "n1", "n2", "n4", "n3"], ["among:4 of 9"])
+
+
+def test_a_question_for_which_nothing_was_mined_gets_nothing_drawn_either():
+    bare = Question("p", "Which?", ("gold",), True, gold=QUESTION.gold, given=(GOLD, OTHER))
+    both = Perturber(Benchmark("b", (QUESTION, bare), BENCHMARK.documents), lambda id: id)
+    changed = both.changed(Perturbation.parse("negatives@2"), bare, (GOLD,), bare.gold, 0)
+    assert (changed.chunks, changed.notes) == ((GOLD,), ("negatives:0 of 2",))
+
+
+def test_negatives_are_of_a_hardness_or_of_the_miner_whose_turn_took_them():
     assert after("negatives@2:hard") == (["gold", "n1", "n4"], [])
     assert after("negatives@1:easy") == (["gold", "n3"], [])
     assert after("negatives@2:bm25") == (["gold", "n2", "n3"], [])
+    assert after("negatives@4:dense") == (["gold", "n1", "n4"], ["negatives:2 of 4"])  # dense found the others too
 
 
 def test_where_there_are_too_few_of_a_sort_none_of_another_fill_up_and_a_note_says_so():

@@ -1,8 +1,9 @@
 """A benchmark whose questions were given hard negatives by `ragbed negatives`.
 
 Everything of a question is as in the benchmark that it was mined from, and answers are scored as there. What was mined
-stands in `given`, which it fills up, and in `negatives`, which the perturbation `negatives@N` adds in order; how each
-was mined, and how hard it is, in `mined`. `manifest.json` says of what, with what and by which rules.
+stands in `given`, which it fills up, and in `negatives`; how each was mined, and how hard it is, in `mined`. The
+perturbations `negatives@N` and `among@N` take these alone, one of each miner in turn. `manifest.json` says of what they
+were mined, with what and by which rules.
 """
 from __future__ import annotations
 

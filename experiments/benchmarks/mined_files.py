@@ -19,7 +19,7 @@ from retrieval.storage.sealed import body_of, changed, hashes_of, seal, unsealed
 
 MANIFEST = "manifest.json"
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
-VERSION: Literal[1] = 1
+VERSION: Literal[2] = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class MinedManifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
     benchmark: dict[str, Any]
     name: str
     corpus: str | None = None

@@ -40,8 +40,10 @@ class Perturber:
 
         Negatives are, in this order: those of the benchmark, the question's own chunks that are not shown, and drawn
         ones: of other questions, then of `more`. A drawn one holds no gold answer and comes from none of the
-        question's own documents. Where fewer can be had than asked for, a note `negatives:3 of 5` says so, and where
-        there are too few chunks for the gold's position, `gold_at:3 of 5`, where it stands.
+        question's own documents. Of a benchmark that was mined they are the mined ones alone, in turns of the miners
+        (`Question.in_turns`): beyond these a curve over doses would go on with others than it began with. Where fewer
+        can be had than asked for, a note `negatives:3 of 5` says so, and where there are too few chunks for the gold's
+        position, `gold_at:3 of 5`, where it stands.
 
         Args:
             gold: as the chunks can be matched with it.
@@ -96,12 +98,10 @@ class Perturber:
 
     def _candidates(self, change: Perturbation, question: Question, seed: int,
                     more: Sequence[Chunk]) -> Iterator[Chunk]:
-        if change.sort:
-            yield from (chunk for chunk in (*question.given, *question.negatives)
-                        if change.sort in question.sorts(chunk.id))
+        if change.sort or self._mined:
+            brought = {chunk.id: chunk for chunk in (*question.given, *question.negatives)}
+            yield from (brought[id] for id in question.in_turns(change.sort) if id in brought)
             return
-        if question.mined:  # nearest first: what a question was filled up with, then further ones
-            yield from (chunk for chunk in question.given if chunk.id in question.mined)
         yield from question.negatives
         if not change.table:  # the table says what they say
             yield from question.given
@@ -115,10 +115,11 @@ class Perturber:
 
     @cached_property
     def _others(self) -> list[Chunk]:
-        """Every chunk that any question may be searched over, once."""
-        found = {chunk.id: chunk for question in self._benchmark.questions
-                 for chunk in (*question.given, *question.pool, *question.negatives)}
-        return list((found | {chunk.id: chunk for chunk in self._benchmark.shared}).values())
+        return self._benchmark.every_chunk
+
+    @cached_property
+    def _mined(self) -> bool:
+        return self._benchmark.is_mined
 
 
 def _short(word: str, found: int, wanted: int) -> list[str]:

@@ -66,29 +66,34 @@ def choose(wanted: Wanted, found: Mapping[str, Sequence[Hit]], guard: Guard, sco
     """
     by = _found_by(found)
     passing = _Passing(wanted, guard, scores)
-    queues = [map(attrgetter("chunk"), hits) for hits in found.values()]
-    while len(passing.chunks) < wanted.fill and passing.take(queues[0]):
+    left = {miner: map(attrgetter("chunk"), hits) for miner, hits in found.items()}
+    first = next(iter(left))
+    while len(passing.taken) < wanted.fill and passing.take(first, left[first]):
         pass
-    while queues and len(passing.chunks) < wanted.total:
-        queues = [queue for queue in queues if len(passing.chunks) == wanted.total or passing.take(queue)]
+    while left and len(passing.taken) < wanted.total:
+        for miner in list(left):
+            if len(passing.taken) == wanted.total:
+                break
+            if not passing.take(miner, left[miner]):
+                del left[miner]
     rejected = tuple(replace(one, found=by[one.chunk.id]) for one in passing.rejected)
-    chunks = tuple(passing.chunks)
-    return Chosen(chunks, min(wanted.fill, len(chunks)), {chunk.id: by[chunk.id] for chunk in chunks},
-                  (*wanted.coarse, *rejected))
+    chunks = tuple(passing.taken)
+    return Chosen(chunks, min(wanted.fill, len(chunks)), {chunk.id: miner for chunk, miner in passing.taken.items()},
+                  {chunk.id: by[chunk.id] for chunk in chunks}, (*wanted.coarse, *rejected))
 
 
 class _Passing:
-    """What passes the guard, in order, and what does not."""
+    """What passes the guard, in order and with the miner whose turn took it, and what does not."""
 
     def __init__(self, wanted: Wanted, guard: Guard, scores: Scores) -> None:
-        self.chunks: list[Chunk] = []
+        self.taken: dict[Chunk, str] = {}
         self.rejected: list[Rejected] = []
         self._wanted, self._guard, self._scores = wanted, guard, scores
         self._shown = Shown([*wanted.kept, *wanted.gold])
         self._seen: set[str] = set()
 
-    def take(self, candidates: Iterator[Chunk]) -> bool:
-        """Take the next candidate that was not seen before and passes; False where there is none."""
+    def take(self, miner: str, candidates: Iterator[Chunk]) -> bool:
+        """Take the miner's next candidate that was not seen before and passes; False where there is none."""
         for chunk in candidates:
             if chunk.id in self._seen:
                 continue
@@ -96,7 +101,7 @@ class _Passing:
             why = self._why_not(chunk)
             if why is None:
                 self._shown.add(chunk)
-                self.chunks.append(chunk)
+                self.taken[chunk] = miner
                 return True
             self.rejected.append(why)
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from documents.errors import BenchmarkError
-from documents.types import Chunk, Document
+from documents.types import Document
 from experiments.negatives.settings import MiningSettings
 from experiments.question import Benchmark
 from retrieval.building.progress import Progress
@@ -56,18 +56,10 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
         index = Index.open(settings.index)
         index.check_embedder()
         return Source(benchmark, index, index)
-    chunks = _own_chunks(benchmark)
+    chunks = benchmark.shared or benchmark.every_chunk
     if not chunks:
         raise BenchmarkError(f"{benchmark.name}: its questions bring no chunks to find negatives among; index its "
                              "documents and give --index DIR")
     pool = Pool({_SCOPE: chunks}, CachedEmbedder(open_embedder(settings.embedder)), benchmark.documents)
     pool.embed(progress)
     return Source(benchmark, pool.scope(_SCOPE), None)
-
-
-def _own_chunks(benchmark: Benchmark) -> list[Chunk]:
-    if benchmark.shared:
-        return list(benchmark.shared)
-    found = {chunk.id: chunk for question in benchmark.questions
-             for chunk in (*question.given, *question.pool, *question.negatives)}
-    return list(found.values())

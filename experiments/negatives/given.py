@@ -13,7 +13,7 @@ def with_negatives(wanted: Wanted, chosen: Chosen, mined: Mapping[str, Mined], s
     """The question as it was, with negatives among its chunks and further ones behind these.
 
     Where any fill it up, the order of its chunks is drawn, so that gold has no place of its own. The benchmark's own
-    negatives, where they are kept, follow the mined ones.
+    negatives, where they are kept, follow the mined ones; no dose has them, since nobody knows how hard they are.
     """
     question = wanted.question
     given = (*wanted.kept, *chosen.chunks[:chosen.fill])

@@ -70,12 +70,14 @@ class Chosen:
     Attributes:
         chunks: those that fill the question up, then the further ones.
         fill: how many of them fill it up.
+        miners: by chunk id, whose turn took it.
         found: by chunk id, which miners found it.
         why_short: why there are fewer than wanted; None where there are not.
     """
 
     chunks: tuple[Chunk, ...]
     fill: int
+    miners: Mapping[str, str]
     found: Mapping[str, tuple[FoundBy, ...]]
     rejected: tuple[Rejected, ...]
     why_short: str | None = None

@@ -65,8 +65,7 @@ class Foreseen:
 
     @cached_property
     def _everything(self) -> Sequence[Chunk]:
-        benchmark = self._resources.benchmark
-        return [*(chunk for question in benchmark.questions for chunk in question.own), *benchmark.shared]
+        return self._resources.benchmark.searchable
 
     def _open(self, retriever: RetrieverFactor, format: Format) -> bool:
         """Whether there is an index, which is opened for its chunks alone."""

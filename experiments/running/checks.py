@@ -41,7 +41,7 @@ def check_conditions(settings: RunSettings, cells: Sequence[Cell], benchmark: Be
 
 def _check_negatives(cells: Sequence[Cell], benchmark: Benchmark) -> None:
     """Negatives of a sort have to be there, and only chunks that questions bring can be searched among."""
-    sorts = sorted({sort for question in benchmark.questions for id in question.mined for sort in question.sorts(id)})
+    sorts = sorted({sort for question in benchmark.questions for one in question.mined.values() for sort in one.sorts})
     for cell in cells:
         if cell.change.sort and cell.change.sort not in sorts:
             there = f"there are: {', '.join(sorts)}" if sorts else \

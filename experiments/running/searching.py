@@ -125,7 +125,7 @@ def scopes_of(resources: Resources, finder: Finder, among: Collection[Among | No
     """
     benchmark, everything = resources.benchmark, finder.retriever.over == "all"
     if everything:
-        scopes = {"all": [*(chunk for question in benchmark.questions for chunk in question.own), *benchmark.shared]}
+        scopes = {"all": benchmark.searchable}
     else:
         own = {scope_of(one, everything): list(one.own) for one in benchmark.questions if one.own}
         scopes = {"shared": list(benchmark.shared), **own}
