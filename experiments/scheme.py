@@ -21,6 +21,8 @@ class Scheme:
         rubric: what a judge is asked; None where none is.
         columns: the metrics of a run's table, in order; ` / ` joins those that share a column.
         views: the breakdowns of a finished run, by name (`experiments.views.VIEWS`).
+        itself_ignored: whether a document with the id of a query is that query, and counts neither as found nor as
+            missed, as BEIR's evaluation has it.
         published: the tables of the paper that stand beside a run's own, by name (`experiments.published`).
     """
 
@@ -29,6 +31,7 @@ class Scheme:
     columns: tuple[str, ...]
     views: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
+    itself_ignored: bool = False
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -50,6 +53,6 @@ class Scheme:
 
 RANKED = Scheme(groups=("ranking",), rubric=None, columns=("ndcg@10", "recall@10", "recall@100", "mrr", "map"))
 SPANS = Scheme(groups=("spans", "ranking"), rubric=None,
-               columns=("char_recall@5", "char_precision@5", "char_iou@5", "recall@10", "ndcg@10"))
+               columns=("char_recall@5", "char_precision@5", "char_iou@5"))
 ANSWERS = Scheme(groups=("answers", "overlap", "form"), rubric="grades",
                  columns=("unified", "correct / partial / wrong", "refusal_accuracy", "citation_f1"))

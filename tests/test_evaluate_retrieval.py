@@ -7,6 +7,7 @@ import pytest
 from ir_measures import AP, RR, R, nDCG
 
 from experiments.question import Gold, Question
+from experiments.scheme import RANKED
 from experiments.settings.file import check_settings
 from experiments.settings.searching import searching_scheme
 
@@ -132,7 +133,7 @@ def test_characters_are_measured_where_gold_is_spans_and_no_chunks():
     span = Gold("d", format="plain", start=0, end=4)
     for gold, first in ((span, "char_recall@5"), (Gold("d"), "ndcg@10"),
                         (Gold("d", "c", "plain", 0, 4), "ndcg@10")):
-        assert searching_scheme([Question("q", "?", (), True, gold=(gold,))], ()).columns[0] == first
+        assert searching_scheme([Question("q", "?", (), True, gold=(gold,))], RANKED).columns[0] == first
 
 
 def test_ask_refuses_a_strategy_that_gives_no_answer(ragbed):

@@ -43,7 +43,7 @@ class Beir(Selection):
         licence="by collection", size="SciFact: 300 test queries over 5,183 abstracts",
         get="a folder from https://github.com/beir-cellar/beir, or the hub's mteb/NAME",
         settings={"reasoning": "search_only", "conditions": "retrieved", "retriever": {"kind": "dense", "k": 100}})
-    scheme = RANKED
+    scheme = replace(RANKED, itself_ignored=True)
 
     kind: Literal["beir"] = "beir"
     path: str

@@ -49,7 +49,8 @@ def distinct(gold: Iterable[Gold]) -> tuple[Gold, ...]:
     return tuple(dict.fromkeys(gold))
 
 
-def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: Callable[[str], str]) -> GoldView:
+def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: Callable[[str], str],
+          itself: str | None = None) -> GoldView:
     """Match every passage with every gold item.
 
     A chunk is gold if it is the gold chunk, else if it overlaps the gold span, else the gold page, else stands in
@@ -57,6 +58,7 @@ def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: Callable
 
     Args:
         source_of: document id to its source path, since a gold item may name either.
+        itself: a document that is the query, and takes no rank.
     """
     items = distinct(gold)
     whole = bool(items) and all((item.chunk, item.start, item.page) == (None, None, None) for item in items)
@@ -65,7 +67,7 @@ def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: Callable
     repeats: set[int] = set()
     seen: set[str] = set()
     for passage in evidence:
-        if whole and passage.chunk.document in seen:
+        if whole and (passage.chunk.document in seen or passage.chunk.document == itself):
             repeats.add(passage.number)
         seen.add(passage.chunk.document)
         source = source_of(passage.chunk.document)

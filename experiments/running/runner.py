@@ -13,7 +13,7 @@ from typing import NoReturn
 from agents.client import ModelClient
 from agents.journal import Journal, Mode
 from agents.model import Model
-from agents.relevance import RelevanceJudges
+from agents.relevance import RelevanceJudges, on_judges
 from agents.window import in_window
 from experiments.cassettes.replay import Replay
 from experiments.cells import Cell
@@ -62,7 +62,8 @@ class Watch:
         stage: called while an index is built.
         begun: called once, where there is anything to do.
         record: called after each record.
-        note: told, before the first call, what looks like a mistake and what cannot be answered.
+        note: told, before the first call, what looks like a mistake and what cannot be answered; after the last, what
+            relevance judges graded in this sitting.
         searched: given what was searched, once all of it was, and before it is closed.
     """
 
@@ -195,6 +196,8 @@ async def _sit(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Wo
         watch.note(text)
     with _start_up_kept():
         await _play(jobs, work)
+    for text in on_judges(work.resources.aids):
+        watch.note(text)
     if work.spending.stopped:
         over.end(folder.done())
 
@@ -235,7 +238,8 @@ class _Work:
         player = self._player(job.cell)
         answer = await player.answer(job.question)
         subs = await subs_of(player, job.question, answer, self.folder.database)
-        view = match(resources.gold(job.cell, job.question), answer.evidence, resources.source_of)
+        view = match(resources.gold(job.cell, job.question), answer.evidence, resources.source_of,
+                     job.question.id if scheme.itself_ignored else None)
         result = make_result(job.cell, job.question, resources.answerable(job.cell, job.question), answer, view,
                              resources.source_of, self.folder.database)
         judged = await ask_judge(settings.judge, self._judge_model,

@@ -10,7 +10,7 @@ from experiments.cells import Cell, on_cells
 from experiments.comparing.effects import effects
 from experiments.comparing.every import comparisons
 from experiments.comparing.repeated import repeated
-from experiments.dose import dose_of, fewer_of
+from experiments.dose import dose_of, reached_of
 from experiments.metrics.aggregate import aggregate, outcomes
 from experiments.metrics.scored import may_refuse
 from experiments.notes import (
@@ -23,11 +23,14 @@ from experiments.notes import (
     on_short,
     on_unjudged,
 )
+from experiments.question import Question
+from experiments.ranking_notes import on_chunked, on_cuts, on_unranked
 from experiments.record import Result
 from experiments.runs.manifest import known_models
 from experiments.runs.store import FORMAT, RunFolder
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
+from experiments.settings.finders import finders_of
 from experiments.settings.matrix import models_of
 from experiments.statistics import Clusters, clusters
 from experiments.views import Material, views_of
@@ -56,12 +59,13 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
     return {"format": FORMAT, "name": settings.name, "seed": settings.seed, "columns": list(scheme.columns),
             "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
-            **_between(rows, by_cell, scheme, settings, grouped),
+            **_between(rows, cells, by_cell, scheme, settings, grouped, questions),
             **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed),
             "notes": [*on_cells(settings, cells), *([grouped.note] if grouped.note else []),
                       *on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
                       *on_late_clues(questions.values()),
+                      *_on_rankings(settings, scheme, cells, by_cell, questions),
                       *on_models(models_of(settings), known_models(folder.path)),
                       *on_judge(judge, judge_used), *on_filled(settings.filled, results),
                       *on_unjudged(result.verdict for result in results),
@@ -70,14 +74,27 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
             "results": folder.results_hash()}
 
 
-def _between(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Sequence[Result]], scheme: Scheme,
-             settings: RunSettings, grouped: Clusters) -> dict[str, Any]:
+def _on_rankings(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Result]],
+                 questions: Mapping[str, Question]) -> list[str]:
+    if "ranking" not in scheme.groups:
+        return []
+    finders = finders_of(settings)
+    searched = [cell for cell in cells if cell.searched and cell.finder is not None]
+    asked = {str(cell.finder): finders[str(cell.finder)].retriever.k for cell in searched}
+    return [*on_cuts(asked, scheme.columns), *on_unranked(questions.values()),
+            *on_chunked({cell.id: by_cell[cell.id] for cell in searched},
+                        {cell.id: str(cell.finder) for cell in searched})]
+
+
+def _between(rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Result]],
+             scheme: Scheme, settings: RunSettings, grouped: Clusters,
+             questions: Mapping[str, Question]) -> dict[str, Any]:
     """What the cells do to the metric of the first column, against each other and by factor; repeats together."""
     metric = scheme.columns[0].split(" / ")[0]
     answers = {cell: {result.question: result for result in results} for cell, results in by_cell.items()}
     together = repeated(rows, answers, grouped, settings.scoring, settings.seed)
-    fewer = {cell: fewer_of(results) for cell, results in by_cell.items()}
-    dose = dose_of(rows, answers, grouped, metric, settings.scoring, settings.seed, together, fewer)
+    reached = {cell.id: reached_of(cell.change, by_cell[cell.id], questions) for cell in cells}
+    dose = dose_of(rows, answers, grouped, metric, settings.scoring, settings.seed, together, reached)
     return {"comparisons": comparisons(rows, answers, grouped, metric, settings.scoring, settings.seed, together),
             "effects": effects(rows, answers, grouped, metric, settings.scoring),
             "repeated": together, **({} if dose is None else {"dose": dose})}

@@ -185,7 +185,7 @@ class RunSettings(Matrix):
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
         """How these of the benchmark's questions are scored, as this run asks them."""
         scheme = self.benchmark.scheme_of(questions)
-        return searching_scheme(questions, scheme.published) if self.only_searches else scheme
+        return searching_scheme(questions, scheme) if self.only_searches else scheme
 
     @property
     def seed(self) -> int:

@@ -1,7 +1,7 @@
 """A run that only searches: its strategy asks no model, and what it measures is what was found."""
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from experiments.scheme import RANKED, SPANS, Scheme
 from strategies.catalogue import SEARCH_ONLY
 
 # All of a batch of searches counts against each question of it, so that the deadline is no deadline of one.
+_DEEP = 100  # chunks of a search where nothing else is said: the deepest cut of the columns
 _SETTINGS = {"models": [NO_MODEL], "conditions": ["retrieved"], "limits": {"seconds": 86_400.0}}
 
 
@@ -19,7 +20,21 @@ def with_defaults(paper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
     it. A model that is given is asked, though the paper only searches."""
     if "models" in given and "reasoning" not in given and _only_searches(paper):
         paper = {name: value for name, value in paper.items() if name != "reasoning"}
-    return {**paper, **(_SETTINGS if _only_searches({**paper, **given}) else {}), **given}
+    if not _only_searches({**paper, **given}):
+        return {**paper, **given}
+    usual = paper.get("retriever")
+    k = usual.get("k", _DEEP) if isinstance(usual, Mapping) else _DEEP
+    deep = {"retriever": _at_depth(given["retriever"], k)} if "retriever" in given else {}
+    return {**paper, **_SETTINGS, **given, **deep}
+
+
+def _at_depth(retriever: Any, k: int) -> Any:
+    """Retrievers that say no `k` find as many as the columns look at."""
+    if isinstance(retriever, list):
+        return [_at_depth(one, k) for one in retriever]
+    if isinstance(retriever, str):
+        return {"kind": retriever, "k": k}
+    return {"k": k, **retriever} if isinstance(retriever, Mapping) else retriever
 
 
 def _only_searches(fields: Mapping[str, Any]) -> bool:
@@ -49,12 +64,12 @@ def check_searching(reasoning: Collection[str], models: Collection[str], conditi
     return True
 
 
-def searching_scheme(questions: Collection[Question], published: Sequence[str]) -> Scheme:
+def searching_scheme(questions: Collection[Question], usual: Scheme) -> Scheme:
     """What is measured of searches for these questions: characters too, where some gold is spans of them.
 
     Args:
-        published: the benchmark's tables.
+        usual: the benchmark's own scheme.
     """
     gold = [item for question in questions for item in question.gold]
     spans = any(item.start is not None and item.chunk is None for item in gold)
-    return replace(SPANS if spans else RANKED, published=tuple(published))
+    return replace(SPANS if spans else RANKED, published=usual.published, itself_ignored=usual.itself_ignored)

@@ -105,6 +105,8 @@ def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], co
         scores = scores_of(ranked, questions, columns)
         metrics = aggregate(list(scores.values()), seed=seed, clusters=[grouped[id] for id in scores])
         lines.append(Line(name, metrics, scores))
+        notes.append(f"{name} ranks up to {max(map(len, ranked.values()))} documents for a query, over which its "
+                     "mrr and map are.")
         if known < len(questions):
             notes.append(f"{name} ranks nothing for {len(questions) - known} of {len(questions)} questions, which score"
                          " 0 there.")

@@ -1,6 +1,7 @@
 """Reading and writing TREC runs: a line for each document found, `query Q0 document rank score tag`."""
 from __future__ import annotations
 
+import ctypes
 import gzip
 import io
 import math
@@ -38,7 +39,8 @@ def read_run(file: Path) -> Rankings:
         if document in found.setdefault(query, {}):
             raise BenchmarkError(f"{file}, line {number}: the document {document} is ranked twice for the query "
                                  f"{query}")
-        found[query][document] = float(columns[4])
+        # As trec_eval keeps scores: what is equal in single precision is a tie.
+        found[query][document] = ctypes.c_float(float(columns[4])).value
     if not found:
         raise BenchmarkError(f"{file}: no line in it")
     return {query: sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)

@@ -28,7 +28,8 @@ def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> R
     them, by their id or by their source."""
     named = {item.document for question in questions for item in question.gold}
     return {result.question: list(dict.fromkeys(
-        one.source if one.source in named else one.document for one in result.evidence)) for result in results}
+        one.source if one.source in named else one.document for one in result.evidence
+        if not (one.repeats and one.document == result.question))) for result in results}
 
 
 def scores_of(rankings: Rankings, questions: Iterable[Question], wanted: Iterable[str] = ()) -> dict[str, Ranked]:
