@@ -17,7 +17,7 @@ from agents.journal import Journal
 from agents.model import Model
 from agents.models import open_model
 from agents.playback import Means, Playback
-from agents.relevance import open_aids
+from agents.relevance import on_judges, open_aids
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer
@@ -63,8 +63,9 @@ class Assistant:
                  checkpointer: Any = None, aids: Aids | None = None) -> None:
         self.settings = settings
         self.index = index
+        self.aids = aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
-        how = How(settings.retriever, settings.where, lambda: aids or Aids())
+        how = How(settings.retriever, settings.where, lambda: self.aids)
         self.searcher = Searcher(Whole(index, how), settings.k)
         self._reasoning = reasoning(settings.reasoning)
         self._retrieval = retrieval(settings.retrieval)
@@ -94,6 +95,10 @@ class Assistant:
                 yield assistant
             finally:
                 assistant.searcher.close()
+
+    def on_judges(self) -> list[str]:
+        """A line for each model that judged what was found: what it graded so far, and what it used."""
+        return on_judges(self.aids)
 
     async def ask(self, question: str, options: Options = ()) -> Answer:
         """The answer to one question; its outcome says how it ended."""

@@ -46,6 +46,14 @@ class Tally:
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
 
+    def said(self, model: str) -> str:
+        """One line for a person."""
+        graded = f"{self.graded:,} passages graded" if not self.unreadable else \
+            f"{self.unreadable:,} of {self.graded:,} passages could not be graded and count as {LOWEST}"
+        price = f", ${self.usage.price:.4f}" if self.usage.price else ""
+        return (f"relevance judge {model}: {graded}; {self.usage.calls:,} calls, "
+                f"{self.usage.prompt_tokens + self.usage.completion_tokens:,} tokens{price}")
+
 
 class RelevanceJudge:
     """Grades each passage by one call, and asks once more where the reply cannot be read.
@@ -157,6 +165,17 @@ class RelevanceJudges:
             model = self._model(settings.model)
             self.opened[settings] = RelevanceJudge(model, settings, self._loop, self._limits.seconds)
         return self.opened[settings]
+
+
+def tallies(aids: Aids) -> dict[Judge, Tally]:
+    """What judges graded so far for the retrievers that were opened with these aids."""
+    opened = aids.judge.opened if isinstance(aids.judge, RelevanceJudges) else {}
+    return {settings: judge.tally for settings, judge in opened.items() if judge.tally.graded}
+
+
+def on_judges(aids: Aids) -> list[str]:
+    """A line for each judge that graded passages: how many, how many it could not grade, and what it used."""
+    return [tally.said(settings.model) for settings, tally in tallies(aids).items()]
 
 
 @contextlib.asynccontextmanager

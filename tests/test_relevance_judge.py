@@ -1,5 +1,6 @@
 """A model as judge of relevance, by a scripted server: what it is asked, how replies are read, and how it fails."""
 import asyncio
+import json
 import re
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -178,6 +179,22 @@ async def test_a_retriever_opens_its_judge_and_is_searched_beside_the_loop(serve
         hits, = await asyncio.to_thread(retriever.search, [QUERY], 2)
     assert [(hit.chunk.id, hit.score, hit.found_by) for hit in hits] == [
         ("b", 3.0, "judge(preset 2)"), ("a", 1.0, "judge(preset 1)")]
+
+
+def test_what_a_judge_could_not_grade_and_what_it_used_are_said(serve, ragbed, tmp_path):
+    for name, text in (("oak.txt", "Oaks grow for centuries."), ("elm.txt", "Elms are felled by beetles.")):
+        (tmp_path / name).write_text(text)
+    assert ragbed("index", tmp_path / "oak.txt", tmp_path / "elm.txt", "--out", tmp_path / "index")[0] == 0
+    server = serve(lambda body: "Grade: 2" if "Oaks" in passage_of(body) else "Well.")
+    status, out, err = ragbed("search", "Which trees grow old?", "--index", tmp_path / "index", "--json", "--retriever",
+                              f"{{kind: reranked, of: dense, by: {{kind: judge, model: '{server.url}#m'}}}}")
+    assert status == 0, err
+    found = json.loads(out)
+    said = f"relevance judge {server.url}#m: 1 of 2 passages could not be graded and count as 0; 3 calls, "
+    assert [hit["score"] for hit in found["hits"]] == [2, 0]
+    assert found["usage"]["calls"] == 3
+    assert found["notes"][0].startswith(said)
+    assert said in err
 
 
 async def test_no_model_is_opened_where_nothing_judges():

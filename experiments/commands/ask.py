@@ -40,8 +40,9 @@ def ask(question: Asked, index: IndexFolder,
                                  retriever=kind, where=conditions,
                                  limits=Limits(max_tokens=max_tokens),
                                  calls=ModelSettings(temperature=_temperature(temperature)))
-    answer, opened = asyncio.run(_ask(settings, question))
+    answer, opened, judged = asyncio.run(_ask(settings, question))
     row = answer_row(answer, opened, model)
+    row["notes"] += judged
     if json:
         print_json({**row, "trace": [step_row(step) for step in answer.trace]} if trace else row)
     else:
@@ -68,11 +69,11 @@ def _temperature(text: str) -> float | None:
     return value
 
 
-async def _ask(settings: AssistantSettings, question: str) -> tuple[Answer, Index]:
+async def _ask(settings: AssistantSettings, question: str) -> tuple[Answer, Index, list[str]]:
     from agents.assistant import Assistant
 
     async with Assistant.open(settings) as assistant:
-        return await assistant.ask(question), assistant.index
+        return await assistant.ask(question), assistant.index, assistant.on_judges()
 
 
 def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:

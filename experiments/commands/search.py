@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,7 @@ def search(query: Query, index: IndexFolder,
     """Show the chunks that a retriever finds for a query, with scores and where they come from."""
     from documents.errors import SettingsError
     from experiments.settings.how import finding
-    from experiments.terminal.display import print_json, say
+    from experiments.terminal.display import note, print_json, say
     from experiments.terminal.passages import hit_row, place
     from retrieval.index import Index
 
@@ -29,9 +29,12 @@ def search(query: Query, index: IndexFolder,
         raise SettingsError("the query is empty: say what to look for")
     kind, conditions = finding(retriever, where or [])
     opened = Index.open(index)
-    rows = [hit_row(hit, opened) for hit in asyncio.run(_found(opened, kind, conditions, query, k))]
+    hits, judging = asyncio.run(_found(opened, kind, conditions, query, k))
+    rows = [hit_row(hit, opened) for hit in hits]
+    for text in judging.get("notes", ()):
+        note(text)
     if json:
-        print_json({"hits": rows})
+        print_json({"hits": rows, **judging})
         return
     for row in rows:
         found_by = f"  {row['found_by']}" if "(" in row["found_by"] else ""
@@ -39,11 +42,17 @@ def search(query: Query, index: IndexFolder,
         say("     " + " ".join(row["text"].split())[:240])
 
 
-async def _found(index: Index, kind: Kind, where: tuple[str, ...], query: str, k: int) -> list[Hit]:
-    """In a thread: a model that judges relevance is asked on the event loop meanwhile."""
-    from agents.relevance import open_aids
+async def _found(index: Index, kind: Kind, where: tuple[str, ...], query: str,
+                 k: int) -> tuple[list[Hit], dict[str, Any]]:
+    """In a thread: a model that judges relevance is asked on the event loop meanwhile. With what such models used."""
+    from dataclasses import asdict
+
+    from agents.relevance import on_judges, open_aids, tallies
     from agents.settings import ModelSettings
     from retrieval.scoped import How, Whole
+    from strategies.types import Usage
 
     async with open_aids(kind, ModelSettings()) as aids:
-        return (await asyncio.to_thread(Whole(index, How(kind, where, lambda: aids)).search, [query], k))[0]
+        hits = (await asyncio.to_thread(Whole(index, How(kind, where, lambda: aids)).search, [query], k))[0]
+    used = sum((tally.usage for tally in tallies(aids).values()), Usage())
+    return hits, {"usage": asdict(used), "notes": on_judges(aids)} if used.calls else {}
