@@ -1,13 +1,26 @@
 """Dose and response: curves over the number and the hardness of negatives, and the areas under them."""
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from experiments.comparing.variants import Averaged, variants_of
-from experiments.dose import dose_of
+from experiments.comparing.words import ON_INTERVALS
+from experiments.dose import Reached, dose_of, reached_of
 from experiments.dose.area import area, areas
 from experiments.dose.curves import curves_of
+from experiments.question import Mined, Question
 from experiments.statistics import Clusters
+from retrieval.perturbations import Perturbation
+
+
+class Shown:
+    """What a record says of the evidence."""
+
+    def __init__(self, question, chunks, notes=()):
+        self.question, self.notes = question, notes
+        self.evidence = [SimpleNamespace(chunk=chunk) for chunk in chunks]
 
 
 def row(id, perturbation, **levels):
@@ -139,7 +152,40 @@ def test_citation_f1_of_areas_is_made_of_those_by_precision_and_recall():
 def test_a_question_without_a_score_at_a_dose_has_no_area_and_a_note_says_so():
     found = dose(TWO[:2], {"d0": answers(1, 1, 0), "d4": answers(1, None, 0)})
     assert (found["curves"][0]["areas"]["em"]["n"], found["curves"][0]["left_out"]) == (2, {"em": 1})
-    assert "1 of 1 areas leave out questions that have em at some doses only, up to 1." in found["notes"]
+    assert any(note.endswith("some doses only: em in 1 of 1 areas, up to 1 questions.") for note in found["notes"])
+
+
+def test_what_areas_leave_out_is_said_of_every_metric_that_is_shown():
+    def found_at(recall):
+        return {"q": Averaged(True, "answered", {"em": 1, "recall@5": recall})}
+
+    found = dose(TWO[:2], {"d0": found_at(1), "d4": found_at(None)})
+    assert any(note.endswith("only: recall@5 in 1 of 1 areas, up to 1 questions.") for note in found["notes"])
+
+
+def test_tests_and_intervals_that_seem_to_disagree_are_explained():
+    assert ON_INTERVALS in dose(TWO, {name: answers(1, 0, 1) for name in DOSES})["notes"]
+
+
+def test_hardness_stands_beside_each_dose_and_a_note_says_where_it_goes_with_the_number():
+    reached = {"d0": Reached(), "d4": Reached(0, 0.5), "c0": Reached(), "c4": Reached(0, 0.5)}
+    found = dose(TWO, {name: answers(1) for name in DOSES}, reached=reached)
+    assert [point["hardness"] for point in found["curves"][0]["points"]] == [None, 0.5]
+    assert not any("go together" in note for note in found["notes"])
+    rows = [row("n2", "negatives@2"), row("n8", "negatives@8")]
+    found = dose(rows, {"n2": answers(1), "n8": answers(1)}, reached={"n2": Reached(0, 0.75), "n8": Reached(0, 0.5)})
+    assert any("go together" in note and "by up to 0.25 in one curve" in note for note in found["notes"])
+
+
+def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives():
+    asked = {"q": Question("q", "Which?", ("gold",), True, mined={
+        "a": Mined("dense", (), 0.8, "hard"), "b": Mined("dense", (), 0.4, "easy"),
+        "c": Mined("bm25", (), 0.2, "easy")}),
+        "p": Question("p", "Which?", ("gold",), True)}
+    results = [Shown("q", ("gold", "b", "c")), Shown("p", ("gold",), ("among:0 of 2",))]
+    assert reached_of(Perturbation.parse("negatives@2"), results, asked) == Reached(1, pytest.approx(0.3))
+    assert reached_of(Perturbation.parse("among@2"), results, asked) == Reached(1, pytest.approx(0.5))
+    assert reached_of(Perturbation.parse("none"), results[1:], asked) == Reached(1, None)
 
 
 def test_a_question_that_a_cell_lacks_is_left_out_whichever_cell_it_is():
@@ -192,7 +238,7 @@ def test_without_the_gold_the_curve_is_of_refusals():
 
 
 def test_doses_that_were_not_reached_are_counted_and_said():
-    found = dose(TWO[:2], {"d0": answers(1), "d4": answers(1)}, fewer={"d4": 1, "d0": 0})
+    found = dose(TWO[:2], {"d0": answers(1), "d4": answers(1)}, reached={"d4": Reached(1)})
     assert [point["fewer"] for point in found["curves"][0]["points"]] == [0, 1]
     assert any(note.startswith("In 1 of 2 cells some questions have fewer negatives") for note in found["notes"])
 

@@ -7,7 +7,7 @@ import pytest
 from charted import HOSTILE, SUMMARY, cell, page, words
 
 from experiments.comparing.variants import Averaged
-from experiments.dose import dose_of
+from experiments.dose import Reached, dose_of
 from experiments.report.cells import table
 from experiments.report.dose import dose
 from experiments.report.dose_lines import COLOURS
@@ -33,7 +33,8 @@ def made(strategies, conditions=("evidence",), changes=CHANGES, scores=None, ask
                 answers[id] = {f"q{at}": Averaged(True, "answered", {"em": float(at < asked * right)})
                                for at in range(asked)}
     return SUMMARY | {"cells": rows,
-                      "dose": dose_of(rows, answers, Clusters({}, ""), "em", "corrected", fewer={rows[-1]["id"]: 3})}
+                      "dose": dose_of(rows, answers, Clusters({}, ""), "em", "corrected",
+                                      reached={rows[-1]["id"]: Reached(3, 0.25)})}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,8 @@ def test_a_line_goes_through_the_doses_where_they_are(section):
 def test_a_point_says_what_it_is_and_leads_to_its_cell(section):
     *_, last = section.select("a.spot")
     assert last["href"] == "#cell-6"
-    assert last["aria-label"] == f"{HOSTILE}; 5 negatives: 0.00 [0.00, 0.20]; 8 questions, 3 with fewer"
+    assert last["aria-label"] == (
+        f"{HOSTILE}; 5 negatives: 0.00 [0.00, 0.20]; 8 questions, 3 with fewer; mean hardness 0.25")
 
 
 def test_areas_changes_and_what_differs_stand_beside_it(section):

@@ -18,8 +18,8 @@ def dose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
 
     A run for it has several doses: under conditions: evidence, perturbations: none, negatives@2, negatives@5 and
     negatives@10; under conditions: retrieved, several retrievers and perturbations: among@5, among@10 and among@20.
-    Negatives of a hardness, as in negatives@4:easy, negatives@4:medium and negatives@4:hard, are mined by
-    `ragbed negatives`.
+    Negatives of a hardness, as in negatives@4:easy, negatives@4:medium and negatives@4:hard (the easiest, the middle
+    and the hardest third of each question's own), are mined by `ragbed negatives`.
     """
     from experiments.terminal.dose import show_dose
 

@@ -1,7 +1,7 @@
 """The `dose` of a run's summary: curves, the areas under them, what the dose does, and which areas differ."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -11,14 +11,13 @@ from experiments.comparing.variants import Variant, variants_of
 from experiments.dose.area import Areas, areas
 from experiments.dose.curves import HARDNESS, Curve, curves_of
 from experiments.dose.notes import MOST, notes
+from experiments.dose.reached import Reached
 from experiments.metrics.aggregate import aggregate
 from experiments.metrics.sample import Row
 from experiments.metrics.scored import Scoring, may_refuse
-from experiments.record import Result
 from experiments.statistics import Clusters, compare, pairs_of
 
 BESIDE = ("citation_f1", "support_f1", "refused_answerable", "refusal_accuracy", "recall@5", "recall@10", "ndcg@10")
-_SHORT = ("negatives", "among")  # kinds of notes that fewer negatives could be had
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class _Run:
     scoring: Scoring
     seed: int
     together: Mapping[str, Figures]
-    fewer: Mapping[str, int]
+    reached: Mapping[str, Reached]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -40,7 +39,7 @@ class _Run:
 
 def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
             metric: str, scoring: Scoring, seed: int = 0, repeated: Sequence[Mapping[str, Any]] = (),
-            fewer: Mapping[str, int] | None = None) -> dict[str, Any] | None:
+            reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
     """What doses of negatives do; None where no two cells differ in the dose alone.
 
     Of each curve: the figures of its cells; the areas (`area.areas`) with intervals, as any score has them; `change`,
@@ -55,12 +54,12 @@ def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
         metric: the one by which curves are compared; citations, refusals and rankings stand beside it. Where no cell
             has it, as none is right without the gold, the first of these is.
         repeated: the summary's, whose intervals are those of what was asked several times.
-        fewer: of `fewer_of`.
+        reached: by cell's id, of `reached_of`.
     """
     curves = curves_of(variants_of(rows, answers))
     if not curves:
         return None
-    run = _Run(clusters, metric, scoring, seed, together_of(repeated), fewer or {})
+    run = _Run(clusters, metric, scoring, seed, together_of(repeated), reached or {})
     shown = _shown(curves, run)
     if shown and metric not in shown:
         run = replace(run, metric=shown[0])
@@ -75,13 +74,8 @@ def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
             "curves": [_curve(curve, found, made, change, run)
                        for curve, found, made, change in zip(curves, own, figures, changes, strict=True)],
             "comparisons": compared,
-            "notes": notes(curves, own, run.fewer, run.metric, len(every), len(compared),
+            "notes": notes(curves, own, run.reached, run.names, len(every), len(compared),
                            sum(one is not None for one in changes))}
-
-
-def fewer_of(results: Iterable[Result]) -> int:
-    """For how many questions of a cell fewer negatives could be had than its dose."""
-    return sum(any(note.partition(":")[0] in _SHORT for note in result.notes) for result in results)
 
 
 def _shown(curves: Sequence[Curve], run: _Run) -> list[str]:
@@ -100,8 +94,8 @@ def _curve(curve: Curve, found: Areas, figures: Figures, change: Mapping[str, An
 
 def _point(cell: Variant, run: _Run) -> dict[str, Any]:
     """The figures of a cell, as the run's table has them."""
-    own = own_figures(cell, run.together)
-    return {"cell": cell.row["id"], "fewer": run.fewer.get(cell.row["id"], 0),
+    own, reached = own_figures(cell, run.together), run.reached.get(cell.row["id"], Reached())
+    return {"cell": cell.row["id"], "fewer": reached.fewer, "hardness": reached.hardness,
             "metrics": {name: own[name] for name in run.names if name in own and own[name]["n"]}}
 
 

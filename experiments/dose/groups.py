@@ -9,8 +9,10 @@ from experiments.cells import PART, shortened
 
 _TITLES = {("negatives", "negatives"): "negatives added to what is shown",
            ("negatives", "among"): "negatives beside the gold in what is searched",
-           ("hardness", "negatives"): "hardness of the negatives that are added",
-           ("hardness", "among"): "hardness of the negatives in what is searched"}
+           ("hardness", "negatives"): "thirds of each question's own negatives, added to what is shown",
+           ("hardness", "among"): "thirds of each question's own negatives, beside the gold in what is searched"}
+_THIRDS = {"easy": "easiest third of negatives", "medium": "middle third of negatives",
+           "hard": "hardest third of negatives"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +70,6 @@ def _level(name: str, level: Any) -> str:
     """Of no rest of a perturbation nothing is said."""
     if level is None or (name, level) == ("perturbation", "none"):
         return ""
-    return f"{level} negatives" if name in ("sort", "number") else str(level)
+    if name in ("sort", "number"):
+        return _THIRDS.get(str(level), f"{level} negatives")
+    return str(level)

@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from experiments.dose.figures import dose_of, fewer_of
+from experiments.dose.figures import dose_of
+from experiments.dose.reached import reached_of
 from experiments.record import Result
 from experiments.runs.finished import Finished
 
@@ -16,4 +17,4 @@ def dose_of_run(run: Finished, metric: str) -> dict[str, Any] | None:
         by_cell[result.cell][result.question] = result
     return dose_of(run.rows, by_cell, run.grouped, metric, run.rows[0]["scoring"], run.summary["seed"],
                    run.summary.get("repeated") or (),
-                   {cell: fewer_of(results.values()) for cell, results in by_cell.items()})
+                   {cell.id: reached_of(cell.change, by_cell[cell.id].values(), run.questions) for cell in run.cells})

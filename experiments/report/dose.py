@@ -121,7 +121,7 @@ def _doses(group: Group, stored: Mapping[str, Any], table: Table, judge: str | N
     rows = tuple(_row(name, curve, list(metrics), stored["metric"]) for name, curve in zip(names, curves, strict=True))
     tests = sorted(_tests(group, stored, names), key=lambda one: not one.real)
     return Doses(
-        group.title, "number of negatives" if group.axis == "negatives" else "hardness",
+        group.title, "number of negatives" if group.axis == "negatives" else "hardness, in thirds of each question's",
         _said(rows, tests, list(metrics).index(stored["metric"]) if stored["metric"] in metrics else None),
         tuple(panels[:_MOST]), _keys(parts), tuple(titles.values()), rows, tuple(tests[:_FEW]), tuple(tests[_FEW:]),
         max(len(panels) - _MOST, 0))

@@ -143,8 +143,9 @@ class Frame:
             return None
         up = None if value.low is None or value.high is None else (self.y.down(value.low), self.y.down(value.high))
         few = f", {stored['fewer']} with fewer" if stored["fewer"] else ""
+        near = () if stored.get("hardness") is None else (f"mean hardness {stored['hardness']:.2f}",)
         said = (cut(label), f"{called}: {value.mean:z.2f} {interval(value.low, value.high)}",
-                plural(value.n, "question") + few)
+                plural(value.n, "question") + few, *near)
         return Point(round(self.x.at(dose) + aside, 2), self.y.down(value.mean), up,
                      self.numbers.get(stored["cell"]), said)
 

@@ -30,6 +30,7 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
     for group in groups_of(found):
         print_table(*_curves(group, found), title=f"{title} by {group.title}")
         say("")
+        _show_hardness(group, found)
         _show_beside(group, found, judge)
         _show_compared(group, found, title)
     for text in found["notes"]:
@@ -54,7 +55,7 @@ def _curves(group: Group, found: Mapping[str, Any]) -> tuple[list[str], list[lis
     plain = any(curve["plain"] for curve in curves)
     header = ["curve", *["without"] * plain, *group.words, "area [95 %]", "last less first [95 %]", "p", "p (Holm)"]
     return header, [[label, *([_figure((curve["plain"] or {}).get("metrics", {}).get(metric))] if plain else []),
-                     *_points(curve, group, metric), _figure(curve["areas"].get(metric)), *_change(curve, metric)]
+                     *_points(curve, group, metric), _area(curve["areas"].get(metric)), *_change(curve, metric)]
                     for label, curve in zip(group.labels, curves, strict=True)]
 
 
@@ -74,13 +75,31 @@ def _figure(value: Mapping[str, Any] | None) -> str:
     return "-" if value is None else figure(value["mean"], value["low"], value["high"])
 
 
+def _area(value: Mapping[str, Any] | None) -> str:
+    """With its questions, which are those of every dose."""
+    return _figure(value) if value is None else f"{_figure(value)} n {value['n']}"
+
+
+def _show_hardness(group: Group, found: Mapping[str, Any]) -> None:
+    """The mean hardness of the negatives at each dose, where any were mined."""
+    rows = []
+    for place, label in zip(group.curves, group.labels, strict=True):
+        known = {point["dose"]: point["hardness"] for point in found["curves"][place]["points"]}
+        if any(one is not None for one in known.values()):
+            own = (known.get(dose) for dose in group.doses)
+            rows.append([label, *("-" if one is None else f"{one:.2f}" for one in own)])
+    if rows:
+        print_table(["curve", *group.words], rows, title="Mean hardness of the negatives (cosine with the question)")
+        say("")
+
+
 def _show_beside(group: Group, found: Mapping[str, Any], judge: str | None) -> None:
     """The areas by the other metrics."""
     curves = [found["curves"][place] for place in group.curves]
     names = [name for name in found["metrics"][1:] if any(name in curve["areas"] for curve in curves)]
     if names:
         print_table(["curve", *(shown_name(name, judge) for name in names)],
-                    [[label, *(_figure(curve["areas"].get(name)) for name in names)]
+                    [[label, *(_area(curve["areas"].get(name)) for name in names)]
                      for label, curve in zip(group.labels, curves, strict=True)], title="Areas beside it")
         say("")
 
