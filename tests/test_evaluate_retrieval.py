@@ -58,6 +58,15 @@ def test_it_is_a_run_that_other_commands_read_and_that_goes_on(evaluate, ragbed,
     assert status == 0, err
 
 
+def test_each_row_has_a_file_of_its_own_whatever_it_is_called(evaluate, tmp_path):
+    names = ("한국", "사전", "a (size 800)", "a (size-800)", "A size 800")
+    made = evaluate("beir", BEIR, *(word for name in names for word in (
+        "--retriever", f"{{kind: bm25, name: '{name}', k1: {1 + names.index(name)}}}")), "--runs", tmp_path / "trec")
+    assert [Path(file).name for file in made["runs"]] == [
+        "한국.run", "사전.run", "a-size-800.run", "a-size-800-2.run", "A-size-800-3.run"]
+    assert all(Path(file).stat().st_size for file in made["runs"])
+
+
 def test_another_programs_run_stands_beside_with_the_same_tests(evaluate, tmp_path):
     other = tmp_path / "theirs.run"
     other.write_text("1 Q0 5836 1 9 x\n1 Q0 33370 2 8 x\n77 Q0 4983 1 1 x\n")
@@ -96,6 +105,7 @@ def test_chunkers_and_retrievers_are_a_matrix(evaluate):
     (["beir"], ["beir: say where its files are"]),
     (["beir", BEIR, "--retriever", "bm26"], ["bm26", "bm25"]),
     (["beir", BEIR, "--retriever", "{kind: bm25"], ["--retriever '{kind: bm25'"]),
+    (["run.yaml", "-k", "5"], ["-k goes with a benchmark's name; run.yaml says itself what is run"]),
     (["beir", BEIR, "--split", "dev"], ["qrels", "no dev.tsv"]),
     (["--qrels", "q.tsv"], ["--qrels scores TREC runs without searching; give --run FILE, and no BENCHMARK"]),
     (["beir", BEIR, "--qrels", "q.tsv", "--run", "r"], ["--qrels scores TREC runs without searching"]),

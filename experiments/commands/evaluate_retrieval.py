@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from experiments.settings.targets import Part
 
 DEFAULTS = ("bm25", "dense", "fused")
+K = 100
 
 Target = Annotated[str | None, typer.Argument(metavar="BENCHMARK", help=(
     "Any that says what is gold, see `ragbed list benchmarks`; or a YAML file of a run with reasoning: search_only."))]
@@ -35,7 +36,8 @@ Qrels = Annotated[Path | None, typer.Option("--qrels", metavar="FILE", help=(
 def evaluate_retrieval(
         benchmark: Target = None, path: Files = None, retriever: Retrievers = None, chunker: Chunkers = None,
         embedder: Embedders = None,
-        k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many are found for each question.")] = 100,
+        k: Annotated[int | None, typer.Option("-k", min=1, max=1000, help=f"How many are found for each question; by "
+                                              f"default {K}.")] = None,
         split: Annotated[str | None, typer.Option(help="Of a benchmark that has several, such as test.")] = None,
         limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")] = None,
         sample: Annotated[int | None, typer.Option(min=1, help="So many questions, drawn by --seed.")] = None,
@@ -72,7 +74,7 @@ def evaluate_retrieval(
     evaluate_retrieval(settings, run or (), runs, fresh, json)
 
 
-def _settings(target: str, path: str | None, given: dict[str, Any], k: int, split: str | None,
+def _settings(target: str, path: str | None, given: dict[str, Any], k: int | None, split: str | None,
               part: Part) -> RunSettings:
     """The run of a file, or of a benchmark by its kind."""
     from documents.errors import SettingsError
@@ -81,13 +83,15 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int, spli
     from experiments.settings.targets import runs_of_target
 
     if target in BENCHMARKS and not local(target).is_file():
+        k = K if k is None else k
         given = {"name": _name(path or target, part, [given, k, split]), **given, "reasoning": ["search_only"],
                  "retriever": [_retriever(text, k) for text in given.get("retriever") or DEFAULTS],
                  **{key: [_value(text, key) for text in given[key]] for key in ("chunkers", "embedders")
                     if key in given},
                  "set": [*given.get("set", ()), *([f"benchmark.split={split}"] if split else ())]}
-    elif split:
-        raise SettingsError(f"--split goes with a benchmark's name; {target} says itself what is run")
+    elif split or k is not None:
+        raise SettingsError(f"{'--split' if split else '-k'} goes with a benchmark's name; {target} says itself what "
+                            "is run")
     first, *others = runs_of_target(target, path, given, part)
     if others:
         raise SettingsError(f"{target} is {len(others) + 1} runs; give one benchmark")

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from experiments.cells import Cell
 from experiments.comparing.words import difference, figure, probability, verdict
 from experiments.evidence.recording import IndexKey
 from experiments.question import Gold, Question
+from experiments.record import Result
 from experiments.reporting import report_run
 from experiments.running.runner import Watch, run
 from experiments.runs.finished import Finished
@@ -31,6 +33,7 @@ from experiments.trec.rankings import rankings_of
 
 _TOLD = 12  # comparisons above which those that are not real are not told one by one
 _NO_SEARCH = Searching()
+_LONGEST = 80  # characters of a file's name: in UTF-8 some have three bytes, and 255 bytes are the most
 
 Found = Mapping[IndexKey, Searching]
 
@@ -104,16 +107,30 @@ def rankings_in(files: Sequence[Path]) -> dict[str, Rankings]:
 
 
 def _write(finished: Finished, folder: Path) -> list[Path]:
-    """A TREC run for each cell, `LABEL.run`."""
-    written = []
+    """A TREC run for each cell, `LABEL.run`, after one pass over the records."""
     questions = list(finished.questions.values())
-    for cell in finished.cells:
-        label = line_name(finished.labels[cell.id], cell.levels)
-        file = folder / f"{re.sub(r'[^A-Za-z0-9._@+-]+', '-', label).strip('-')}.run"
-        own = (result for result in finished.folder.results() if result.cell == cell.id)
+    found: dict[str, list[Result]] = {cell.id: [] for cell in finished.cells}
+    for result in finished.folder.results():
+        if result.cell in found:
+            found[result.cell].append(result)
+    labels = [line_name(finished.labels[cell.id], cell.levels) for cell in finished.cells]
+    written = [folder / f"{name}.run" for name in _file_names(labels)]
+    for file, label, own in zip(written, labels, found.values(), strict=True):
         write_run(file, rankings_of(own, questions), label)
-        written.append(file)
     return written
+
+
+def _file_names(labels: Sequence[str]) -> list[str]:
+    """A name for the file of each label, in letters of whatever script; those that would be one are numbered."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for label in labels:
+        plain = re.sub(r"[^\w.@+-]+", "-", label).strip("-.")[:_LONGEST] or "run"
+        name = next(one for one in chain([plain], (f"{plain}-{number}" for number in count(2)))
+                    if one.casefold() not in taken)  # some file systems do not tell case apart
+        taken.add(name.casefold())
+        names.append(name)
+    return names
 
 
 def _searching(line: Line, found: Found) -> Searching:
