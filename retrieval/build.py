@@ -17,11 +17,12 @@ from retrieval.building.plan import Work, plan_added, plan_files, plan_removed
 from retrieval.building.progress import Progress, silent
 from retrieval.building.run import BuildReport, Job, run
 from retrieval.building.staging import Staging
+from retrieval.building.unchanged import unchanged
 from retrieval.embedder import Embedder
 from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.settings import IndexSettings
-from retrieval.storage.folder import alone, settled
+from retrieval.storage.folder import alone, settled, tidy
 
 __all__ = ["BuildReport", "Estimate", "Progress", "add_to_index", "build_index", "estimate_index", "index_documents",
            "remove_from_index", "silent"]
@@ -36,8 +37,8 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
     Sources whose bytes were indexed before, under whatever name, are not parsed again; texts embedded before are not
     embedded again (where `titled`, the name is part of the text, so that a renamed file is embedded anew); what is
-    gone from the sources is gone from the index. A kill at any moment leaves the old index in place, and what was
-    parsed and embedded so far in the cache, where the same call finds it.
+    gone from the sources is gone from the index. Where nothing changed, nothing is written. A kill at any moment
+    leaves the old index in place, and what was parsed and embedded so far in the cache, where the same call finds it.
 
     In memory are, beside the embedder and what faiss builds: the document in hand and a few that are parsed ahead, a
     block of windows, and some 500 bytes a source.
@@ -151,15 +152,23 @@ def _staged(job: Job) -> Iterator[Staging]:
 def _of_plan(plan: Sequence[Work], job: Job, progress: Progress, estimated: Estimated | None = None) -> BuildReport:
     check_sources(job.metadata, (work.source for work in plan))
     with _staged(job) as staging:
-        job = replace(job, total=len(plan))
-        if estimated is not None and plan:
-            expected = estimate(job, plan, staging)
-            estimated(expected)
-            job = replace(job, windows=expected.windows)
-        with closing(of_files(plan, job.before, staging)) as arriving:
-            report = run(job, arriving, progress)
+        report = unchanged(plan, job)
+        if report is None:
+            report = _changed(plan, replace(job, total=len(plan)), staging, progress, estimated)
+        else:
+            tidy(job.out)
     staging.remove()
     return report
+
+
+def _changed(plan: Sequence[Work], job: Job, staging: Staging, progress: Progress,
+             estimated: Estimated | None) -> BuildReport:
+    if estimated is not None and plan:
+        expected = estimate(job, plan, staging)
+        estimated(expected)
+        job = replace(job, windows=expected.windows)
+    with closing(of_files(plan, job.before, staging)) as arriving:
+        return run(job, arriving, progress)
 
 
 def _opener(settings: IndexSettings, embedder: Embedder | None) -> Callable[[], Embedder]:

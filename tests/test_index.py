@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ import pytest
 import documents
 from documents.chunkers import Crest, Fixed
 from documents.errors import DocumentError, IndexFolderError
-from retrieval.build import BuildReport, build_index
+from retrieval.build import BuildReport, add_to_index, build_index
 from retrieval.building.plan import parsing_code
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
@@ -214,6 +214,35 @@ def test_only_the_code_that_parses_decides_whether_a_file_is_parsed_again() -> N
     assert needed - hashed == {"errors.py", "sources.py"}  # what is said of files that are not parsed
 
 
+def test_where_nothing_changed_nothing_is_written(folder: Path) -> None:
+    def place() -> int:
+        return (folder.parent / "index").stat().st_ino
+
+    def built(settings: IndexSettings = WHOLE, **fields: Any) -> BuildReport:
+        return build_index([folder], folder.parent / "index", settings, embedder=Words(), **fields)
+
+    for name in ("one", "other"):
+        (folder / f"{name}.txt").write_text("the same text")
+    first, at = built(), place()
+    again = built()
+    assert place() == at
+    assert replace(again, parsed=2, embedded_now=1, reused=1, seconds=first.seconds) == first
+    add_to_index([folder / "one.txt"], folder.parent / "index", embedder=Words())
+    assert place() == at
+    said: dict[str, Any] = {"metadata": {"one.txt": {"year": 1}}}
+    for fields in (said, {"metadata": {"one.txt": {"year": True}}}, {"settings": WHOLE, **said},
+                   {"settings": WHOLE.model_copy(update={"vectors": Hnsw()}), **said}):
+        before = place()
+        built(**fields)
+        assert place() != before
+        before = place()
+        built(**fields)
+        assert place() == before
+    (folder / "other.txt").rename(folder / "third.txt")
+    built(**fields)
+    assert place() != before
+
+
 def test_equal_text_is_embedded_once_and_is_two_chunks(folder: Path) -> None:
     (folder / "one.txt").write_text("the same boilerplate")
     (folder / "two.txt").write_text("the same boilerplate")
@@ -262,7 +291,7 @@ def test_progress_names_the_stages_and_ends_at_the_total(folder: Path) -> None:
         seen[stage] = (done, total)
 
     build_index([folder], folder.parent / "index", WHOLE, progress, Words())
-    assert seen == {"parse": (1, 1), "embed": (1, 1), "write": (1, 1)}
+    assert seen == {"parse": (1, 1), "embed": (1, 1), "index": (1, 1), "write": (1, 1)}
 
 
 def test_the_real_embedder_finds_the_page_by_its_meaning(folder: Path) -> None:

@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -225,6 +227,17 @@ def test_a_kill_between_the_two_renames_loses_nothing(index: Path) -> None:
     assert list(index.parent.glob(".index*")) == []
 
 
+def test_what_a_kill_left_is_removed_also_where_nothing_changed(index: Path) -> None:
+    inode = index.stat().st_ino
+    (index.parent / ".index.old").mkdir()
+    with suppress(KeyboardInterrupt), replaced(index) as fresh:
+        shutil.copytree(fresh, left := fresh.with_name(f"{fresh.name}left"))
+        raise KeyboardInterrupt
+    assert left.is_dir()
+    build_index([index.parent / "pages"], index, embedder=Lengths())
+    assert (index.stat().st_ino, list(index.parent.glob(".index*"))) == (inode, [])
+
+
 def test_a_kill_at_any_moment_leaves_an_index_that_opens(index: Path) -> None:
     for delay in (0.02, 0.06, 0.12):
         child = subprocess.Popen([sys.executable, __file__, str(index)], stdout=subprocess.PIPE,
@@ -261,6 +274,7 @@ def test_a_second_build_of_one_folder_is_refused_while_the_first_goes_on(index: 
             build_index([index.parent / "pages"], index, embedder=Lengths())
         refused.append(str(caught.value))
 
+    (index.parent / "pages" / "two.txt").write_text("text of two")
     build_index([index.parent / "pages"], index, progress=progress, embedder=Lengths())
     assert refused
     build_index([index.parent / "pages"], index, embedder=Lengths())

@@ -13,13 +13,14 @@ import pytest
 
 from documents.errors import IndexFolderError
 from documents.sources import find_sources
-from retrieval import files
 from retrieval.build import build_index, estimate_index
-from retrieval.building import arrivals, tables
+from retrieval.building import arrivals
 from retrieval.building.plan import plan_files
 from retrieval.building.staging import Staging
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
+from retrieval.storage import files, table_writers
+from retrieval.storage.cache import kept_bytes
 from retrieval.storage.files import unchanged_sha256
 
 SETTINGS = IndexSettings(titled=False)
@@ -161,9 +162,9 @@ def test_what_changed_a_moment_ago_is_not_remembered(tmp_path, monkeypatch):
 
 
 def test_an_index_of_many_groups_gives_every_chunk_and_document_in_its_place(pages, monkeypatch):
-    monkeypatch.setattr(tables, "CHUNKS_A_GROUP", 2)
-    monkeypatch.setattr(tables, "DOCUMENTS_A_GROUP", 5)
-    monkeypatch.setattr(tables, "CHARACTERS_A_GROUP", 60)
+    monkeypatch.setattr(table_writers, "CHUNKS_A_GROUP", 2)
+    monkeypatch.setattr(table_writers, "DOCUMENTS_A_GROUP", 5)
+    monkeypatch.setattr(table_writers, "CHARACTERS_A_GROUP", 60)
     for number in range(6, 30):
         (pages / f"{number:02}.txt").write_text(f"page {number} " + "x" * number)
     build(pages)
@@ -187,6 +188,8 @@ def test_an_estimate_is_of_what_is_left_to_do(pages):
     assert (first.documents, first.parsing, first.windows, first.sampled) == (6, 6, 6, 4)
     assert first.embedding <= 6
     assert 0 < first.disk < 100_000
+    assert 0 < first.cache == first.embedding * kept_bytes(Lengths.dimension)
+    assert {"parsing", "cutting", "embedding", "indexing"} == first.seconds.keys()
     assert not out.exists()
     assert build(pages).parsed == 6 - first.sampled
     again = estimate_index([pages], out, SETTINGS, Lengths())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from documents.errors import IndexFolderError
 from documents.types import Chunk, Document
+from retrieval.settings import IndexSettings
 from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, SourceEntry, check_files, read_manifest
 from retrieval.storage.tables import ChunkTable, DocumentTable
 from retrieval.types import Value
@@ -49,6 +50,12 @@ class Before:
             return cls(manifest, folder)
         except OSError as error:
             raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
+
+    def alike(self, settings: IndexSettings, embedder: str) -> bool:
+        """Whether what stays the same is cut and embedded as it is here; `embedder` is the identity of one."""
+        made = self.manifest.settings
+        return (made.chunker, made.formats, made.titled, self.manifest.embedder.identity) == (
+            settings.chunker, settings.formats, settings.titled, embedder)
 
     def parser(self, source: str) -> str:
         """What parsed a source."""

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 
 from documents.processors import processors
 from documents.sources import Source
+from retrieval.building.linking import indexing
 from retrieval.building.plan import Work, kind_of
 from retrieval.building.run import Job
 from retrieval.building.sample import Measured, embedding, measure
 from retrieval.building.staging import Staging
+from retrieval.building.unchanged import stays
 from retrieval.building.writer import BLOCK
 from retrieval.memory import peak_memory
+from retrieval.storage.cache import kept_bytes
 from retrieval.vector_choice import choose
+
+_KEPT = 1_000
+"""Bytes of a window's text and its document in the index, of those that are not looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,8 @@ class Estimate:
         seconds: by stage, on this machine as it was while the sample was measured.
         memory: bytes at the peak, worker processes included; None where the system does not tell.
         disk: bytes of the index folder; `building` is what comes to it until the build ends.
-        free: bytes free on that disk.
+        cache: bytes that come to the cache of embeddings, on whichever disk that is.
+        free: bytes free on the disk of the index.
         sampled: documents that were measured.
     """
 
@@ -41,6 +48,7 @@ class Estimate:
     memory: int | None
     disk: int
     building: int
+    cache: int
     free: int
     sampled: int
 
@@ -48,10 +56,11 @@ class Estimate:
         """One line for a person."""
         parts = ", ".join(f"{stage} {_duration(seconds)}" for stage, seconds in self.seconds.items())
         memory = "" if self.memory is None else f", {_bytes(self.memory)} of memory"
-        short = f"; only {_bytes(self.free)} are free" if self.disk + self.building > self.free else ""
+        short = f"; only {_bytes(self.free)} are free" if self.disk + self.building + self.cache > self.free else ""
         return (f"about {self.windows:,} windows of {self.documents:,} documents ({self.parsing:,} to parse, "
                 f"{_bytes(self.size)}; {self.embedding:,} windows to embed): {_duration(sum(self.seconds.values()))} "
-                f"({parts}){memory}, {_bytes(self.disk)} on disk and {_bytes(self.building)} more meanwhile{short}")
+                f"({parts}){memory}, {_bytes(self.disk)} on disk, {_bytes(self.building)} more meanwhile, "
+                f"{_bytes(self.cache)} in the cache{short}")
 
 
 def estimate(job: Job, plan: Sequence[Work], staging: Staging) -> Estimate:
@@ -60,7 +69,7 @@ def estimate(job: Job, plan: Sequence[Work], staging: Staging) -> Estimate:
     Raises:
         ModelError: the embedder is needed and not on this machine.
     """
-    new = [work for work in plan if work.file is not None and not _stays(work, job)]
+    new = [work for work in plan if work.file is not None and not stays(work, job)]
     sizes = {work.source: _size(work.file) for work in new if work.file is not None}
     pending = [work for work in new if work.known is None and work.key not in staging]
     measured = measure(job, new, pending, sizes, staging)
@@ -68,32 +77,34 @@ def estimate(job: Job, plan: Sequence[Work], staging: Staging) -> Estimate:
     old = job.before.manifest if job.before is not None else None
     kept = 0 if old is None else old.windows * (len(plan) - len(new)) // max(old.documents, 1)
     coming = sum(_windows(measured, kind_of(work.source), sizes[work.source]) for work in new)
-    windows = int(kept + coming)
-    packed = measured.packed / max(sum(measured.bytes.values()), 1) * sum(sizes.values())
-    dimension = job.embedder.dimension
+    windows, embedded, dimension = int(kept + coming), round(share * coming), job.embedder.dimension
     kind = choose(job.settings.vectors, max(windows, 1), dimension).settings
     vectors = kind.size(windows, dimension)
-    seconds = {"parsing": sum(measured.parsing.get(kind_of(work.source), 0.0) * sizes[work.source] for work in pending)
-               / _workers(len(pending)),
-               "cutting": measured.cutting / max(sum(measured.windows.values()), 1) * coming,
-               "embedding": rate * share * coming}
-    peak = peak_memory(_workers(len(pending)))
+    seconds = {**_seconds(measured, pending, sizes, coming), "embedding": rate * share * coming,
+               "indexing": indexing(kind, windows, dimension)}
+    disk, building = _disk(measured, sizes, vectors, kept if old is not None else 0, 4 * windows * dimension)
     return Estimate(
-        len(plan), len(pending), sum(sizes[work.source] for work in pending), windows, round(share * coming), seconds,
-        None if peak is None else peak + vectors + BLOCK * 4 * dimension,
-        int(vectors + packed + (0 if old is None else kept * 1_000)), int(windows * dimension * 4 + packed),
+        len(plan), len(pending), sum(sizes[work.source] for work in pending), windows, embedded, seconds,
+        _memory(_workers(len(pending)), vectors, dimension), disk, building, embedded * kept_bytes(dimension),
         _free(job), measured.documents)
 
 
-def _stays(work: Work, job: Job) -> bool:
-    """Whether its chunks and vectors are those of the index before."""
-    before = job.before
-    if before is None or work.known not in (None, work.source) or before.entry(work.source) is None:
-        return False
-    made, wanted = before.manifest.settings, job.settings
-    same = (made.chunker, made.formats, made.titled) == (wanted.chunker, wanted.formats, wanted.titled)
-    return (work.file is None or work.known is not None) and same and (
-        before.manifest.embedder.identity == job.embedder.identity)
+def _seconds(measured: Measured, pending: Sequence[Work], sizes: Mapping[str, int], coming: float) -> dict[str, float]:
+    """Of what happens to documents before their windows are embedded."""
+    parsing = sum(measured.parsing.get(kind_of(work.source), 0.0) * sizes[work.source] for work in pending)
+    return {"parsing": parsing / _workers(len(pending)),
+            "cutting": measured.cutting / max(sum(measured.windows.values()), 1) * coming}
+
+
+def _memory(workers: int, vectors: int, dimension: int) -> int | None:
+    peak = peak_memory(workers)
+    return None if peak is None else peak + vectors + BLOCK * 4 * dimension
+
+
+def _disk(measured: Measured, sizes: Mapping[str, int], vectors: int, kept: int, raw: int) -> tuple[int, int]:
+    """Bytes of the index folder, and those that come to it while it is built."""
+    packed = measured.packed / max(sum(measured.bytes.values()), 1) * sum(sizes.values())
+    return int(vectors + packed + kept * _KEPT), int(raw + packed)
 
 
 def _windows(measured: Measured, kind: str, size: int) -> float:

@@ -59,7 +59,8 @@ class Cutter:
         before = self._before if arrival.same else None
         header = self._header(document, before)
         chunks = self._chunks(document, before)
-        if before is not None and self._same_vectors(document, header, before):
+        if (before is not None and before.alike(self._settings, self._embedder.identity)
+                and before.header(document.id) in (None, header)):
             vectors = before.vectors(document.id)
             if vectors is not None:
                 return Piece(document, header, self._said(document), chunks, before.windows(document.id), [], vectors)
@@ -79,20 +80,12 @@ class Cutter:
     def _header(self, document: Document, before: Before | None) -> str:
         if not self._settings.titled:
             return ""
-        if before is not None and before.manifest.settings.titled and self._same_embedder(before):
+        if before is not None and before.manifest.settings.titled and (
+                before.manifest.embedder.identity == self._embedder.identity):
             kept = before.header(document.id)
             if kept is not None:
                 return kept
         return fitting_header(document, self._embedder.opened)
-
-    def _same_vectors(self, document: Document, header: str, before: Before) -> bool:
-        made, wanted = before.manifest.settings, self._settings
-        if (made.chunker, made.formats, made.titled) != (wanted.chunker, wanted.formats, wanted.titled):
-            return False
-        return self._same_embedder(before) and before.header(document.id) in (None, header)
-
-    def _same_embedder(self, before: Before) -> bool:
-        return before.manifest.embedder.identity == self._embedder.identity
 
     def _said(self, document: Document) -> Mapping[str, Value]:
         entry = self._before.entry(document.source) if self._before is not None and self._remember else None

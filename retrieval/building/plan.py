@@ -47,8 +47,9 @@ def plan_files(sources: Sequence[Source], before: Before | None) -> list[Work]:
     known = {} if before is None else {
         (kind_of(source), entry.sha256): source for source, entry in before.manifest.sources.items()
         if before.parser(source) == parser_version()}
-    return [Work(source.relative, found := hash_of(source), source, _known(known, source.relative, found))
-            for source in sources]
+    return [Work(source.relative, found := hash_of(source), source,
+                 source.relative if _as_before(source.relative, found, before) else
+                 known.get((kind_of(source.relative), found or ""))) for source in sources]
 
 
 def plan_added(sources: Sequence[Source], before: Before) -> list[Work]:
@@ -103,8 +104,11 @@ def kind_of(source: str) -> str:
     return SUFFIXES.get(PurePosixPath(source).suffix.lower(), "")
 
 
-def _known(known: dict[tuple[str, str], str], source: str, sha256: str | None) -> str | None:
-    return None if sha256 is None else known.get((kind_of(source), sha256))
+def _as_before(source: str, sha256: str | None, before: Before | None) -> bool:
+    """Of several with the same bytes, one that stays under its name is not taken for another."""
+    entry = None if before is None else before.entry(source)
+    return (before is not None and entry is not None and entry.sha256 == sha256
+            and before.parser(source) == parser_version())
 
 
 def _named(name: str, before: Before) -> Iterator[str]:

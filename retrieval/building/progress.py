@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Is told how far a stage (`parse`, `embed`, `write`) has come; `total` None where unknown."""
+    """Is told how far a stage (`parse`, `embed`, `index`, `write`) has come; `total` None where unknown."""
 
     def __call__(self, stage: str, done: int, total: int | None) -> None: ...
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from documents.errors import DocumentError, IndexFolderError
 from retrieval.building.arrivals import Arrival, Arriving
@@ -18,6 +19,9 @@ from retrieval.storage.folder import replaced, writing
 from retrieval.storage.manifest import VECTORS, Manifest, Skipped, SourceEntry, write_manifest
 from retrieval.types import Value
 from retrieval.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from retrieval.embedder import Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +96,11 @@ def run(job: Job, arriving: Arriving, progress: Progress) -> BuildReport:
         if not writer.chunks:
             raise IndexFolderError(_nothing(filled.skipped))
         with clock.timed("write"):
-            progress("write", 0, 1)
             content = writer.finish()
-            with writer.vectors() as vectors:
-                index = VectorIndex.build(vectors, job.settings.vectors)
+        with clock.timed("index"), writer.vectors() as vectors:
+            index = _indexed(vectors, job, progress)
+        with clock.timed("write"):
+            progress("write", 0, 1)
             with writing(job.out):
                 index.write(fresh / VECTORS)
                 write_manifest(_manifest(job, filled, writer, index, content), fresh)
@@ -106,6 +111,18 @@ def run(job: Job, arriving: Arriving, progress: Progress) -> BuildReport:
         max(writer.windows - job.embedder.embedded, 0), tuple(filled.skipped), index.describe(), clock.seconds,
         sum(name in old and old[name].sha256 != entry.sha256 for name, entry in filled.entries.items()),
         len(set(old) - set(filled.entries)))
+
+
+def _indexed(vectors: Matrix, job: Job, progress: Progress) -> VectorIndex:
+    done = 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        progress("index", done, len(vectors))
+
+    progress("index", done, len(vectors))
+    return VectorIndex.build(vectors, job.settings.vectors, advance)
 
 
 def _fill(job: Job, arriving: Arriving, writer: Writer, clock: Clock, progress: Progress) -> Filled:

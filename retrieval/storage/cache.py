@@ -98,6 +98,12 @@ def _silent(done: int) -> None:
     """No progress is shown."""
 
 
+def kept_bytes(dimension: int) -> int:
+    """Bytes that the store takes for a vector, about: of a longer one SQLite puts the end on pages of its own."""
+    page = 4_096
+    return 500 + page * -(-4 * dimension // page) if dimension > 200 else 100 + 4 * dimension
+
+
 class VectorStore:
     """Vectors by key in one SQLite file. Writes are committed whole, and readers never wait for writers.
 

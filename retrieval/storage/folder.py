@@ -89,6 +89,14 @@ def replaced(folder: Path) -> Iterator[Path]:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+def tidy(folder: Path) -> None:
+    """Remove what killed processes left beside a folder that stays as it is; to be used while `alone`."""
+    real = _real(folder)
+    with writing(folder):
+        _clean(real)
+        _remove(set_aside(real))
+
+
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """Give a failure to write below the folder the one line that it needs.
