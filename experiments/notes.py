@@ -4,12 +4,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from pydantic import TypeAdapter
+
 from agents.catalogue import DEFAULT, entry_named
+from experiments.cells import Cell
 from experiments.metrics.scored import may_refuse
 from experiments.question import Question
 from experiments.record import Result, Verdict
+from experiments.settings import RunSettings
+from experiments.settings.finders import finders_of
+from experiments.settings.retrievers import parts_of
 from experiments.words import price
+from retrieval.mining import miner_names
+from retrieval.mining.catalogue import ALONE
 from retrieval.perturbations import Perturbation
+from retrieval.retrievers import RetrieverSettings
 from strategies.types import Rules, Usage
 
 LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
@@ -118,3 +127,28 @@ def on_short(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
                 found[result.question] = min(number, found.get(result.question, number))
     return [f"{name}: {_SHORT[kind].format(len(found), len(asked[name]), min(found.values()))}."
             for (name, kind), found in had.items()]
+
+
+def on_miners(settings: RunSettings, cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
+    """That retrievers search among negatives which one of them, or a part of one, has mined: they are its own nearest
+    misses, and no other's."""
+    miners = dict.fromkeys(found.miner for question in questions for one in question.mined.values()
+                           for found in one.found)
+    searching = {cell.finder or "" for cell in cells if cell.searched and cell.format is None} if miners else ()
+    finders = finders_of(settings) if searching else {}
+    parts = {name: parts_of(finders[name].retriever) for name in sorted(searching)}
+    shared = {miner: names for miner in miners
+              if (names := [name for name, own in parts.items() if own & _miner_parts(miner)])}
+    if not shared:
+        return []
+    said = "; ".join(f"{miner} by {' and '.join(names)}" for miner, names in shared.items())
+    return [f"Negatives were mined by what searches among them, whole or in part: {said}. They are that retriever's "
+            "own nearest misses, so its figures, and which retriever is better, are relative to the miners. For a "
+            "ranking that is not, mine by random, by a miner that no compared retriever is made of, or by all of them "
+            "together."]
+
+
+def _miner_parts(name: str) -> frozenset[str]:
+    if name in ALONE or name not in miner_names():
+        return frozenset({name})
+    return parts_of(TypeAdapter(RetrieverSettings).validate_python(name))

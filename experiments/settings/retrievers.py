@@ -64,3 +64,10 @@ else:
                   for kind in KINDS]
     AnyRetriever = discriminated(FACTORS_OF, "dense")
     RetrieverFactor = Searched
+
+
+def parts_of(retriever: Kind) -> frozenset[str]:
+    """The kind of a retriever, and of each that it is made of."""
+    inner = getattr(retriever, "of", ())
+    several: tuple[Kind, ...] = inner if isinstance(inner, tuple) else (inner,)
+    return frozenset({str(retriever.kind)}).union(*map(parts_of, several))

@@ -9,6 +9,7 @@ from documents.errors import RunError
 from experiments.comparing.words import difference, figure, probability, verdict
 from experiments.dose import Group, dose_of_run, groups_of
 from experiments.metrics import metric_named, shown_name
+from experiments.notes import on_miners
 from experiments.runs.finished import Finished, open_finished
 from experiments.statistics import Comparison
 from experiments.terminal.display import print_json, print_table, say
@@ -47,7 +48,9 @@ def _found(run: Finished, metric: str | None) -> dict[str, Any]:
     if metric is not None and metric not in found["metrics"]:
         known = dict.fromkeys(name for row in run.rows for name, one in row["metrics"].items() if one["n"])
         raise RunError(f"{metric} is no metric of the curves of {run.path}; there are: {', '.join(known)}")
-    return found
+    mined = any(question.mined for question in run.questions.values())
+    miners = on_miners(run.settings, run.cells, run.questions.values()) if mined else []
+    return {**found, "notes": [*found["notes"], *miners]}
 
 
 def _curves(group: Group, found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
