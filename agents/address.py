@@ -4,7 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from documents.servers import Address
+from retrieval.serving.servers import Address
 
 
 class Endpoint(Protocol):

@@ -11,12 +11,13 @@ from agents.address import Endpoint
 from agents.clock import CallClock
 from agents.concurrency import Place, Places
 from agents.context import Context
-from agents.refusals import hide_in, is_overload, is_transient, refusal
+from agents.refusals import hide_in, is_overload, refusal
 from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
 from agents.settings import CallLimits
 from documents.errors import CallError, CallTimeout
-from documents.retries import back_off, retry_after
-from documents.servers import Address, clean
+from retrieval.serving.retries import back_off, retry_after
+from retrieval.serving.said import is_transient
+from retrieval.serving.servers import Address, clean
 from strategies.types import Generate, Reply
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
-from documents.retries import back_off
+from retrieval.serving.retries import back_off
 
 
 @dataclass(slots=True)

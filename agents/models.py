@@ -19,7 +19,7 @@ from agents.replies import Pricer
 from agents.settings import CallLimits, ModelSettings
 from agents.weights import check, sha256_of
 from documents.errors import MissingExtra, ModelError
-from documents.servers import SERVED, Address, served_at
+from retrieval.serving.servers import SERVED, Address, served_at
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
 NO_MODEL = "none"

@@ -17,8 +17,8 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from agents.replies import BadReply
-from documents.errors import ModelError
-from documents.servers import OPENAI_HOST, Address, is_loopback
+from retrieval.serving.said import is_compressed, unusable_environment
+from retrieval.serving.servers import OPENAI_HOST, Address, is_loopback
 
 MOST_BYTES = 16 << 20  # of one reply; the longest replies of models are some hundred kilobytes
 
@@ -91,8 +91,8 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Called with the head of every response. A few compressed bytes could stand for gigabytes."""
-    if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+    """Called with the head of every response."""
+    if is_compressed(response.headers):
         raise BadReply("the reply is compressed, which was not asked for")
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Bounded(response.stream)
@@ -114,9 +114,7 @@ def connect(address: Address, served: str, connections: int) -> Chat:
         client = httpx2.AsyncClient(timeout=None, limits=limits, trust_env=not is_loopback(address.url),
                                     headers={"Accept-Encoding": "identity"}, event_hooks={"response": [_bound]})
     except (OSError, ValueError, ImportError) as error:
-        # The message may hold the proxy's password.
-        raise ModelError("the proxy or certificates named in the environment cannot be used "
-                         f"({type(error).__name__}); see HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE") from None
+        raise unusable_environment(error) from None
     chat = Chat(model=served, base_url=address.url, api_key=SecretStr(address.key), max_retries=0, timeout=None,
                 use_responses_api=False, openai_proxy=None, http_async_client=client,
                 # Only for a client that it would make; otherwise it warns of proxies that ours does use.

@@ -5,27 +5,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agents.replies import BadJson, parse_body
+from agents.replies import BadJson
 from documents.errors import CallError, CallTooLong, ModelError, RagbedError
-from documents.servers import Address, clean, hide, is_secret
+from retrieval.serving.said import error_of, server_message
+from retrieval.serving.servers import Address, hide, is_secret
 
 _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"
                        r"|prompt is too long|input is too long", re.IGNORECASE)
 _FILTERED = re.compile(r"content.?(?:filter|polic)|moderat|flagged|safety", re.IGNORECASE)
-_TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
 _OVERLOAD = re.compile(r"overload|rate.?limit|slow.?down|too.?many|exhausted", re.IGNORECASE)
 _LIMIT = re.compile(r"(?:maximum (?:context|model) length (?:is|of)|context size \(|window (?:is|of))\s*(\d+)",
                     re.IGNORECASE)
 _SIZE = re.compile(r"(?:resulted in|requested|request has|\(length|request \(|prompt is too long:|contains at least)"
                    r"\s*(\d+)", re.IGNORECASE)
-
-
-def is_transient(status: int, body: bytes = b"") -> bool:
-    """Whether the same request may succeed later."""
-    if status == 429:  # one request may be more than the limit of a whole minute
-        return not _TOO_LARGE.search(server_message(_error_of(body), ""))
-    return status in {408, 409, 425} or status >= 500
 
 
 def is_overload(status: int, body: bytes, asked: float | None) -> bool:
@@ -38,7 +31,7 @@ def is_overload(status: int, body: bytes, asked: float | None) -> bool:
         return True
     if status != 503:
         return False
-    error = _error_of(body)
+    error = error_of(body)
     said = (server_message(error, ""), str(error.get("code")), str(error.get("type")))
     return asked is not None or bool(_OVERLOAD.search(" ".join(said)))
 
@@ -54,7 +47,7 @@ def refusal(status: int, body: bytes, address: Address, model: str, attempts: in
         ModelError where the user has to mend something and every other call would fail alike; CallTooLong where
         the prompt does not fit; else CallError of kind `http_<status>`.
     """
-    error = _error_of(body)
+    error = error_of(body)
     said = server_message(error, address.key)
     code = {str(error.get("code")), str(error.get("type"))}
     if status == 401 or (status == 403 and not accepted and not _FILTERED.search(" ".join((said, *code)))):
@@ -80,12 +73,6 @@ def refusal(status: int, body: bytes, address: Address, model: str, attempts: in
     return CallError(f"{model}: HTTP {status}{_quoted(said)}", f"http_{status}", attempts)
 
 
-def server_message(error: Mapping[str, Any], key: str) -> str:
-    """The message in an error object as one short printable line without the key."""
-    message = error.get("message")
-    return clean(message if isinstance(message, str) else "", key)
-
-
 def hide_in(value: Any, key: str) -> Any:
     """Parsed JSON without the key: a server may echo it, escaped as it likes, into a reply, which is recorded.
 
@@ -104,20 +91,6 @@ def _hidden(value: Any, key: str) -> Any:
     if isinstance(value, dict):
         return {hide(name, key): _hidden(inner, key) for name, inner in value.items()}
     return [_hidden(inner, key) for inner in value] if isinstance(value, list) else value
-
-
-def _error_of(body: bytes) -> dict[str, Any]:
-    """The error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": "…"}`."""
-    try:
-        data = parse_body(body)
-    except BadJson:
-        return {}
-    if not isinstance(data, dict):
-        return {}
-    error = data.get("error", data)
-    if isinstance(error, dict):
-        return error if "message" in error else {**error, "message": error.get("detail")}
-    return {"message": error}
 
 
 def _sizes(error: Mapping[str, Any], said: str) -> str:

@@ -24,7 +24,7 @@ OURS = Judge(model="m")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("documents.retries._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.serving.retries._FIRST", 0.01)
 
 
 class Judging:

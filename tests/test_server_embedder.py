@@ -57,7 +57,7 @@ def serving(script):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("documents.retries._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.serving.retries._FIRST", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
 
 
@@ -138,6 +138,7 @@ def test_a_wait_beyond_the_deadline_is_not_waited():
     ((400, {}, {"error": {"message": "input is too long"}}), "set window to the tokens"),
     ((500, {}, {"error": {"message": "input (3001 tokens) is too large to process"}}), "set window to the tokens"),
     ((422, {}, {"detail": "no dimensions here"}), "HTTP 422: no dimensions here; check .* the settings"),
+    ((422, {}, {"detail": [{"msg": "too few"}]}), "too few"),
     ((302, {"Location": "http://127.0.0.1:1/elsewhere"}, b""), "redirects"),
     ((200, {}, b"<html>"), "the reply is not JSON"),
     ((200, {}, {"data": "x"}), "holds no embeddings"),

@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from documents.errors import CallError, ModelError, RagbedError
-from documents.retries import back_off, retry_after
-from documents.servers import Address, clean, is_loopback
+from retrieval.serving.retries import back_off, retry_after
+from retrieval.serving.said import error_of, is_compressed, is_transient, server_message, unusable_environment
+from retrieval.serving.servers import Address, clean, is_loopback
 
 if TYPE_CHECKING:
     import httpx2
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 MOST_BYTES = 256 << 20
 """Of one reply: 2,048 vectors of 4,096 numbers, written out, have a hundred megabytes."""
 
-_TRANSIENT = frozenset({408, 409, 425, 429})
 _TOO_LONG = re.compile(r"too (?:large|long)|maximum \w+ length|context (?:size|window|length)", re.IGNORECASE)
 
 
@@ -94,7 +94,7 @@ class Embeddings:
         import httpx2
 
         content = bytearray()
-        if reply.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+        if is_compressed(reply.headers):
             raise self._failure("the reply is compressed, which was not asked for")
         for block in reply.iter_raw():
             content += block
@@ -135,10 +135,11 @@ class Embeddings:
         return vectors
 
     def _refusal(self, status: int, content: bytes, attempts: int) -> RagbedError:
-        said = clean(_message(content), self._at.key)
+        said = server_message(error_of(content), self._at.key) or clean(content[:2_000].decode("utf-8", "replace"),
+                                                                        self._at.key)
         if status and _TOO_LONG.search(said):
             return self._failure(f"HTTP {status}: {said}; set window to the tokens that it takes of one text")
-        if status in _TRANSIENT or status >= 500 or status == 0:
+        if is_transient(status, content) or status == 0:
             what = f"HTTP {status}: {said}" if status else said
             return CallError(f"{self._name}: {what}, after {attempts} attempts", f"http_{status}" if status else
                              "connection", attempts)
@@ -165,18 +166,4 @@ class Embeddings:
         try:
             return httpx2.Client(headers=headers, follow_redirects=False, trust_env=not is_loopback(self._at.url))
         except (OSError, ValueError, ImportError) as error:
-            # The message may hold the proxy's password.
-            raise self._failure("the proxy or certificates named in the environment cannot be used "
-                                f"({type(error).__name__})") from None
-
-
-def _message(content: bytes) -> str:
-    """What a server says about a failure, in the usual shapes."""
-    try:
-        said = json.loads(content)
-    except (ValueError, RecursionError):
-        return content[:2_000].decode("utf-8", "replace")
-    error = said.get("error", said) if isinstance(said, dict) else said
-    if isinstance(error, dict):
-        error = error.get("message") or error.get("detail") or ""
-    return str(error)
+            raise unusable_environment(error) from None

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, field_validator
 
 from documents.chunkers.spans import Span
-from documents.servers import SERVED, Address, served_at
 from documents.types import digest
 from retrieval.embedders.base import EmbedderKind
 from retrieval.embedders.estimates import cut_by_estimate, shortened
 from retrieval.embedders.prefixes import Prefixes
 from retrieval.embedders.reading import pooled, unit
+from retrieval.serving.servers import SERVED, Address, served_at
 
 if TYPE_CHECKING:
     from retrieval.embedder import Matrix
