@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import documents
 from documents.chunkers import Crest, Fixed
 from documents.errors import DocumentError, IndexFolderError
 from retrieval.build import BuildReport, add_to_index, build_index
-from retrieval.building.plan import parsing_code
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
 from retrieval.vector_settings import Flat, Hnsw
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from documents.chunkers.spans import Span
     from retrieval.embedder import Matrix
 
-DOCUMENTS = Path(documents.__file__).parent
 WHOLE = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000), titled=False)
 
 
@@ -203,15 +200,6 @@ def test_chunks_have_the_vectors_that_they_were_indexed_with_and_others_are_embe
     vectors, firsts = index.vectors(chunks)
     assert (firsts.tolist(), len(texts)) == ([0, 1, 2], 5)
     np.testing.assert_allclose(vectors, embedder.embed_passages(texts), atol=1e-6)
-
-
-def test_only_the_code_that_parses_decides_whether_a_file_is_parsed_again() -> None:
-    hashed = {path.relative_to(DOCUMENTS).as_posix() for path in parsing_code()}
-    assert {"parsers/pdf.py", "pdf/tables.py", "renderings/plain.py", "parse.py"} <= hashed
-    assert not {"servers.py", "retries.py", "pool.py", "chunkers/crest.py"} & hashed
-    needed = {name.replace(".", "/") + ".py" for file in hashed
-              for name in re.findall(r"^\s*from documents\.(\S+) import", (DOCUMENTS / file).read_text(), re.MULTILINE)}
-    assert needed - hashed == {"errors.py", "sources.py"}  # what is said of files that are not parsed
 
 
 def test_where_nothing_changed_nothing_is_written(folder: Path) -> None:

@@ -3,14 +3,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -225,17 +223,6 @@ def test_a_kill_between_the_two_renames_loses_nothing(index: Path) -> None:
     assert build_index([index.parent / "pages"], index, embedder=Lengths()).parsed == 0
     assert settled(index) == index
     assert list(index.parent.glob(".index*")) == []
-
-
-def test_what_a_kill_left_is_removed_also_where_nothing_changed(index: Path) -> None:
-    inode = index.stat().st_ino
-    (index.parent / ".index.old").mkdir()
-    with suppress(KeyboardInterrupt), replaced(index) as fresh:
-        shutil.copytree(fresh, left := fresh.with_name(f"{fresh.name}left"))
-        raise KeyboardInterrupt
-    assert left.is_dir()
-    build_index([index.parent / "pages"], index, embedder=Lengths())
-    assert (index.stat().st_ino, list(index.parent.glob(".index*"))) == (inode, [])
 
 
 def test_a_kill_at_any_moment_leaves_an_index_that_opens(index: Path) -> None:

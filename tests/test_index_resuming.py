@@ -2,23 +2,29 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import documents
 from documents.paths import cache_dir
 from retrieval.build import build_index
 from retrieval.building import staging, writer
+from retrieval.building.plan import parsing_code
 from retrieval.building.staging import Staging
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
-from retrieval.storage.folder import alone
+from retrieval.storage.folder import alone, replaced
 
+DOCUMENTS = Path(documents.__file__).parent
 FILES = 40
 SETTINGS = IndexSettings(titled=False)
 
@@ -101,6 +107,27 @@ def test_a_resumed_build_makes_what_an_undisturbed_one_makes(index, tmp_path):
     build_index([tmp_path / "pages"], tmp_path / "other", SETTINGS, embedder=Slow())
     contents = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in (index, tmp_path / "other")]
     assert contents[0] == contents[1]
+
+
+def test_what_a_kill_left_is_removed_also_where_nothing_changed(index):
+    build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow())
+    inode = index.stat().st_ino
+    (index.parent / ".index.old").mkdir()
+    with suppress(KeyboardInterrupt), replaced(index) as fresh:
+        shutil.copytree(fresh, left := fresh.with_name(f"{fresh.name}left"))
+        raise KeyboardInterrupt
+    assert left.is_dir()
+    build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow())
+    assert (index.stat().st_ino, left_beside(index)) == (inode, [])
+
+
+def test_only_the_code_that_parses_decides_whether_a_file_is_parsed_again():
+    hashed = {path.relative_to(DOCUMENTS).as_posix() for path in parsing_code()}
+    assert {"parsers/pdf.py", "pdf/tables.py", "renderings/plain.py", "parse.py"} <= hashed
+    assert not {"servers.py", "retries.py", "pool.py", "chunkers/crest.py"} & hashed
+    needed = {name.replace(".", "/") + ".py" for file in hashed
+              for name in re.findall(r"^\s*from documents\.(\S+) import", (DOCUMENTS / file).read_text(), re.MULTILINE)}
+    assert needed - hashed == {"errors.py", "sources.py"}  # what is said of files that are not parsed
 
 
 def test_an_interrupt_keeps_what_was_done_and_leaves_nothing_beside_the_index(index):
