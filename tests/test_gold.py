@@ -2,7 +2,7 @@
 import pytest
 
 from documents.types import Chunk, Document, Page
-from experiments.evidence.gold import match, missing_documents
+from experiments.evidence.gold import by_source, match, missing_documents
 from experiments.question import Gold
 from strategies.types import Passage
 
@@ -57,3 +57,9 @@ def test_gold_in_view_is_none_without_gold():
 def test_gold_documents_that_nothing_knows_are_named():
     gold = [Gold("d1"), Gold("a.pdf"), Gold("", chunk="c"), Gold("a.pdf", page=2)]
     assert missing_documents(gold, {"d1", "reports/a.pdf"}) == ("a.pdf",)
+
+
+def test_an_index_holds_gold_by_its_source_with_its_grade():
+    own = {"d1": Document("d1", "pages/a.html", "", "", "")}
+    gold = (Gold("d1", "c1", relevance=2), Gold("pages/b.html", page=3))
+    assert by_source(gold, own) == (Gold("pages/a.html", relevance=2), Gold("pages/b.html", page=3))

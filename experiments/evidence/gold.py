@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from documents.types import Chunk
+from documents.types import Chunk, Document
 from experiments.question import Gold
 from strategies.types import Passage
 
@@ -89,6 +89,16 @@ def _level(gold: Gold, chunk: Chunk, source: str) -> Level | None:
     if gold.page is not None and chunk.pages is not None:
         return "page" if chunk.pages[0] <= gold.page <= chunk.pages[1] else None
     return None if gold.chunk is not None and gold.start is None and gold.page is None else "document"
+
+
+def by_source(gold: Iterable[Gold], own: Mapping[str, Document]) -> tuple[Gold, ...]:
+    """The gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know.
+
+    Args:
+        own: the benchmark's documents, by id.
+    """
+    return tuple(Gold(own[item.document].source, relevance=item.relevance) if item.document in own else item
+                 for item in gold)
 
 
 def missing_documents(gold: Iterable[Gold], known: Collection[str]) -> tuple[str, ...]:

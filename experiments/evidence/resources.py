@@ -14,6 +14,7 @@ from agents.searches import Found
 from documents.errors import ReplayMiss
 from documents.types import Chunk, digest
 from experiments.cells import Cell
+from experiments.evidence.gold import by_source
 from experiments.evidence.perturbing import Changed, Perturber
 from experiments.evidence.placing import Placing
 from experiments.evidence.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, how_pin, index_pin
@@ -128,10 +129,8 @@ class Resources:
                 for name in (source, entry.document)}
 
     def indexed_gold(self, question: Question) -> tuple[Gold, ...]:
-        """The gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know."""
-        own = self.benchmark.documents
-        return tuple(Gold(own[item.document].source, relevance=item.relevance) if item.document in own else item
-                     for item in question.gold)
+        """The gold as an index can hold it."""
+        return by_source(question.gold, self.benchmark.documents)
 
     def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
         """The gold that the cell's evidence is matched with."""

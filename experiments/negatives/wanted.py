@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from documents.types import Chunk
-from experiments.evidence.gold import match
+from experiments.evidence.gold import by_source, match
 from experiments.evidence.placing import Places, SourceOf
 from experiments.negatives.settings import MiningSettings
 from experiments.negatives.types import Reason, Rejected, Wanted
@@ -40,7 +40,7 @@ def wanted_of(benchmark: Benchmark, candidates: Candidates, settings: MiningSett
     shared = Places(benchmark.shared, candidates.source_of)
     for question in benchmark.questions:
         own = Places(question.own, candidates.source_of).gold(question.gold) or shared.gold(question.gold)
-        gold = question.gold + (_known_there(question.gold, benchmark) if candidates.indexed else ())
+        gold = question.gold + (by_source(question.gold, benchmark.documents) if candidates.indexed else ())
         left_out = places.gold(gold)
         coarse = tuple(_coarse(gold, left_out, candidates.source_of))
         shown = own or left_out
@@ -57,12 +57,6 @@ def _wanted(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, ...
     asked = Asked(question.id, question.text, gold or question.given, out)
     fill = max(0, settings.fill - len(kept))
     return Wanted(question, asked, kept, keeps_own, gold, fill, settings.per_question, coarse)
-
-
-def _known_there(gold: Sequence[Gold], benchmark: Benchmark) -> tuple[Gold, ...]:
-    """The gold as an index can hold it: of one of the benchmark's own chunks, its source is all that both know."""
-    own = benchmark.documents
-    return tuple(Gold(own[item.document].source) if item.document in own else item for item in gold)
 
 
 def _coarse(gold: Sequence[Gold], left_out: Sequence[Chunk], source_of: SourceOf) -> Iterator[Rejected]:
