@@ -1,5 +1,6 @@
 """`ragbed negatives`, and the benchmark that it writes: loaded, asked and refused like any other."""
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -75,6 +76,11 @@ def test_every_decision_is_kept_and_counted(folder):
     assert {one["reason"] for one in decisions} <= counts["candidates"].keys()
     assert all(one["content"] and one["found"] for one in decisions)
     assert manifest["short"] == {}
+    guard = counts["guard"]
+    assert sum(band["rejected"] for band in guard["ranks"].values()) == sum(
+        one["reason"] != "repeated" and any(found["miner"] != "random" for found in one["found"]) for one in decisions)
+    hard = [one.hardness for question in Mined(path=str(folder)).load().questions for one in question.mined.values()]
+    assert guard["hardness"]["kept"] == pytest.approx(sum(hard) / 27, abs=1e-5)
     assert manifest["attribution"].endswith("licence: CC BY-SA 4.0")
 
 
@@ -83,6 +89,7 @@ def test_the_same_mining_writes_the_same_bytes(folder, tmp_path, ragbed):
                             "--out", tmp_path / "again")
     assert status == 0
     assert "27 negatives of 27 wanted for 3 questions" in out
+    assert re.search(r"The guard (does not )?removes? the nearest: the mean hardness", " ".join(out.split()))
     for file in folder.iterdir():
         assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes(), file.name
 

@@ -5,6 +5,7 @@ import pytest
 
 from documents.types import Chunk
 from experiments.negatives.choosing import Scores, choose
+from experiments.negatives.counting import counted
 from experiments.negatives.guard import Guard, Rarity
 from experiments.negatives.hardness import mined
 from experiments.negatives.likeness import likeness, shingles
@@ -130,6 +131,14 @@ def test_the_first_miner_fills_up_and_then_they_take_turns_past_what_is_rejected
     (rejected,) = made.rejected
     assert (rejected.chunk.id, rejected.reason) == ("b", "answer")
     assert [one.miner for one in rejected.found] == ["dense", "bm25"]
+
+
+def test_what_the_guard_rejects_is_counted_by_the_best_rank_that_is_more_than_chance():
+    far = [chunk(f"f{at}", f"Town {at} froze.") for at in range(6)]
+    made = chosen(wanted(further=7), {"bm25": hits("bm25", *far, B), "random": hits("random", B, A)})
+    ranks = counted([wanted()], [made], [], [0.5])["guard"]["ranks"]
+    assert ranks == {"1-5": {"kept": 5, "rejected": 0}, "6-10": {"kept": 1, "rejected": 1},
+                     "11-20": {"kept": 0, "rejected": 0}, "later": {"kept": 0, "rejected": 0}}
 
 
 def test_no_text_comes_twice():

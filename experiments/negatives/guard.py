@@ -25,6 +25,10 @@ _FEW, _SHARE = 20, 0.002
 """A word is rare that stands in at most so many chunks, or in that share of them, whichever is more."""
 
 
+_KEPT = 1_024
+"""Texts of which what is made of them is kept: questions beside each other share candidates, and answers come again."""
+
+
 class Rarity:
     """Which words are rare among the chunks that negatives are found in."""
 
@@ -32,7 +36,7 @@ class Rarity:
         self._holders: Counter[str] = Counter()
         self._count = 0
         for content in contents:
-            self._holders.update(_words(content))
+            self._holders.update(_words_of(content))
             self._count += 1
 
     def __contains__(self, word: str) -> bool:
@@ -120,25 +124,34 @@ def _stands(content: str, answer: str) -> bool:
     return holds(_valued(content), _valued(answer)) or bool(_days(answer, with_year=True) & _days(content))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=_KEPT)
 def _normalised(content: str) -> str:
+    return _plain(content)
+
+
+def _plain(content: str) -> str:
     """The normalised text without accents, which one text writes and another does not."""
     parts = unicodedata.normalize("NFD", content)
     return normalize_answer("".join(part for part in parts if unicodedata.category(part) != "Mn"))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=_KEPT)
 def _valued(content: str) -> str:
     return with_values(content)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=_KEPT)
 def _days(text: str, with_year: bool = False) -> frozenset[tuple[int | None, int | None]]:
     """Month and day of the text's dates that state a year, or of those that state none."""
     dates = (value.date for value in values(text) if value.date is not None)
     return frozenset((month, day) for year, month, day in dates if day and (year is not None) == with_year)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=_KEPT)
 def _words(content: str) -> frozenset[str]:
     return frozenset(_normalised(content).split())
+
+
+def _words_of(content: str) -> frozenset[str]:
+    """As `_words`, of a text that is looked at once: nothing is kept of it."""
+    return frozenset(_plain(content).split())

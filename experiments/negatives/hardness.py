@@ -10,6 +10,11 @@ from retrieval.hits import DECIMALS
 _THIRDS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 
 
+def hardness_of(cosine: float) -> float:
+    """From 0 to 1: the cosine, and 0 where it is negative."""
+    return round(min(max(cosine, 0.0), 1.0), DECIMALS)
+
+
 def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
     """By chunk id, in the order in which they were taken, how each negative was mined, and how hard it is.
 
@@ -21,7 +26,7 @@ def mined(chosen: Chosen, cosines: Sequence[float]) -> Mapping[str, Mined]:
     Args:
         cosines: of the question with each chunk, in the order of `chosen.chunks`.
     """
-    hardness = [round(min(max(cosine, 0.0), 1.0), DECIMALS) for cosine in cosines]
+    hardness = [hardness_of(cosine) for cosine in cosines]
     order = sorted(range(len(hardness)), key=lambda place: (-hardness[place], place))
     buckets = {place: _THIRDS[rank * len(_THIRDS) // len(order)] for rank, place in enumerate(order)}
     return {chunk.id: Mined(chosen.miners[chunk.id], chosen.found[chunk.id], hardness[place], buckets[place])

@@ -24,7 +24,7 @@ class Likeness(NamedTuple):
     part: float
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache(maxsize=1_024)
 def shingles(text: str) -> frozenset[str]:
     """The runs of five characters of the normalised text (Broder, On the resemblance and containment of documents,
     1997, with characters in place of words, so that scripts without spaces are alike); a shorter text is its own."""

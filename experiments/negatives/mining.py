@@ -16,14 +16,14 @@ from experiments.negatives.collection import Source, open_source
 from experiments.negatives.counting import counted, short
 from experiments.negatives.given import with_negatives
 from experiments.negatives.guard import Rarity
-from experiments.negatives.hardness import mined
+from experiments.negatives.hardness import hardness_of, mined
 from experiments.negatives.rounds import Rounds
 from experiments.negatives.settings import MiningSettings
 from experiments.negatives.types import Chosen, Wanted
 from experiments.negatives.wanted import Candidates, wanted_of
 from experiments.question import Benchmark, FoundBy, Question
 from retrieval.building.progress import Progress
-from retrieval.mining import Miner, Nearness, Rows, miner_names, open_miner
+from retrieval.mining import Miner, Nearness, Rows, check_miners, open_miner
 from retrieval.storage.folder import alone, replaced
 from retrieval.types import Aids
 
@@ -58,8 +58,7 @@ def mine(selection: Selection, settings: MiningSettings, out: Path, progress: Pr
 
 
 def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: Progress) -> MinedManifest:
-    if unknown := [name for name in settings.miners if name not in miner_names()]:
-        raise SettingsError(f"there is no miner {unknown[0]!r}; there are: {', '.join(miner_names())}")
+    check_miners(settings.miners)
     benchmark = selection.load()
     source = open_source(benchmark, settings, progress)
     rows, nearness = Rows(source.collection), Nearness(source.collection)
@@ -75,7 +74,8 @@ def _mined(selection: Selection, settings: MiningSettings, out: Path, progress: 
         benchmark=selection.model_dump(mode="json"), name=benchmark.name, corpus=benchmark.corpus,
         attribution=f"{selection.about.paper}; licence: {selection.about.licence}",
         mining=settings.model_dump(mode="json"), collection=_collection(source, settings, opened),
-        counts=counted(wanted, chosen, how), short=short(wanted, chosen))
+        counts=counted(wanted, chosen, how, _rejected_near(wanted, chosen, rows, nearness)),
+        short=short(wanted, chosen))
     return _write(_with(benchmark, questions, source), manifest, wanted, chosen, out)
 
 
@@ -99,6 +99,13 @@ def _candidates(source: Source, rows: Rows, nearness: Nearness) -> Candidates:
         return [chunk for _, chunk in sorted(zip(cosines, chunks, strict=True), key=lambda one: -one[0])]
 
     return Candidates(source.collection.chunks, source.source_of, source.index is not None, nearest)
+
+
+def _rejected_near(wanted: Sequence[Wanted], chosen: Sequence[Chosen], rows: Rows, nearness: Nearness) -> list[float]:
+    """The hardness of every candidate that the guard rejected."""
+    cosines = nearness.of([one.question.text for one in wanted],
+                          [rows.rows_of(each.chunk.id for each in one.rejected if each.guarded) for one in chosen])
+    return [hardness_of(cosine) for own in cosines for cosine in own]
 
 
 def _collection(source: Source, settings: MiningSettings, opened: Mapping[str, tuple[Miner, str]]) -> dict[str, Any]:

@@ -30,8 +30,7 @@ class Rounds:
 
     def __init__(self, settings: MiningSettings, miners: Mapping[str, Miner], scorer: Scorer | None,
                  rarity: Rarity) -> None:
-        self._settings, self._miners, self._rarity = settings, miners, rarity
-        self._scores = Scores(scorer)
+        self._settings, self._miners, self._scorer, self._rarity = settings, miners, scorer, rarity
 
     def mined(self, wanted: Sequence[Wanted], progress: Progress) -> list[Chosen]:
         """What is chosen for each question, in their order.
@@ -47,34 +46,44 @@ class Rounds:
 
     def _group(self, wanted: Sequence[Wanted]) -> list[Chosen]:
         guards = {one.question.id: Guard(one, self._settings.thresholds, self._rarity) for one in wanted}
+        scores = Scores(self._scorer)
         chosen: dict[str, Chosen] = {}
         depth = min(self._settings.depth, max(_FIRST, 2 * max((one.total for one in wanted), default=0)))
         left = list(wanted)
         while left:
             found = self._found(left, depth)
-            chosen |= self._chosen(left, found, guards)
-            left = [one for one in left if len(chosen[one.question.id].chunks) < one.total]
-            deeper = [one for one in left if any(len(hits) == depth for hits in found[one.question.id].values())]
-            ended = {one.question.id for one in left} - {one.question.id for one in deeper}
-            chosen |= {id: replace(chosen[id], why_short="no candidate is left") for id in ended}
-            if depth == self._settings.depth:
-                said = f"the first {depth} candidates of each miner were looked at"
-                chosen |= {one.question.id: replace(chosen[one.question.id], why_short=said) for one in deeper}
-                break
-            left, depth = deeper, min(self._settings.depth, depth * _DEEPER)
+            made = self._chosen(left, found, guards, scores)
+            chosen |= {one.question.id: self._explained(one, made[one.question.id], found[one.question.id], depth)
+                       for one in left}
+            left = [one for one in left if _may_have_more(one, chosen[one.question.id])]
+            depth = min(self._settings.depth, depth * _DEEPER)
         return [chosen[one.question.id] for one in wanted]
+
+    def _explained(self, wanted: Wanted, chosen: Chosen, found: Found, depth: int) -> Chosen:
+        """With why there are too few, where looking deeper brings no more."""
+        if len(chosen.chunks) == wanted.total:
+            return chosen
+        if all(len(hits) < depth for hits in found.values()):
+            return replace(chosen, why_short="no candidate is left")
+        if depth == self._settings.depth:
+            return replace(chosen, why_short=f"the first {depth} candidates of each miner were looked at")
+        return chosen
 
     def _found(self, wanted: Sequence[Wanted], depth: int) -> dict[str, Found]:
         asked = [one.asked for one in wanted]
         by_miner = {name: miner.mine(asked, depth) for name, miner in self._miners.items()}
         return {one.key: {name: hits[place] for name, hits in by_miner.items()} for place, one in enumerate(asked)}
 
-    def _chosen(self, wanted: Sequence[Wanted], found: Mapping[str, Found],
-                guards: Mapping[str, Guard]) -> dict[str, Chosen]:
+    def _chosen(self, wanted: Sequence[Wanted], found: Mapping[str, Found], guards: Mapping[str, Guard],
+                scores: Scores) -> dict[str, Chosen]:
         """Choose again as long as a candidate that was taken had yet to be scored."""
         chosen: dict[str, Chosen] = {}
         left = {one.question.id: one for one in wanted}
         while left:
-            chosen |= {id: choose(one, found[id], guards[id], self._scores) for id, one in left.items()}
-            left = {id: left[id] for id in self._scores.score()}
+            chosen |= {id: choose(one, found[id], guards[id], scores) for id, one in left.items()}
+            left = {id: left[id] for id in scores.score()}
         return chosen
+
+
+def _may_have_more(wanted: Wanted, chosen: Chosen) -> bool:
+    return len(chosen.chunks) < wanted.total and chosen.why_short is None

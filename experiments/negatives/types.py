@@ -1,13 +1,13 @@
 """What is mined for a question, what is kept of it, and what is turned away."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from documents.types import Chunk
 from experiments.question import FoundBy, Question
-from retrieval.mining import Asked
+from retrieval.mining import DRAWN, Asked
 
 Reason = Literal["answer", "answer_words", "answer_name", "near_duplicate", "reranker", "repeated", "gold_page",
                  "gold_document"]
@@ -22,18 +22,29 @@ REASONS: Mapping[Reason, str] = {
     "gold_document": "it is of a gold document, where gold is known by document"}
 
 
+def best_rank(found: Iterable[FoundBy]) -> int | None:
+    """The best rank that any miner gave a candidate; None where it was only drawn, in which ranks say nothing."""
+    return min((one.rank for one in found if one.miner != DRAWN), default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """A candidate that is not taken.
 
     Attributes:
         figures: what the reason rests on, such as the answer that was found, or both scores.
+        found: which miners found it; none where it was left out before anybody looked.
     """
 
     chunk: Chunk
     reason: Reason
     figures: Mapping[str, str | float] = field(default_factory=dict)
     found: tuple[FoundBy, ...] = ()
+
+    @property
+    def guarded(self) -> bool:
+        """Whether a miner found it, and the guard took it for one that may answer the question."""
+        return bool(self.found) and self.reason != "repeated"
 
 
 @dataclass(frozen=True, slots=True)

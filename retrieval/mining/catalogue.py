@@ -1,12 +1,12 @@
 """The miners by name."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import TypeAdapter
 
 from documents.errors import SettingsError
-from retrieval.mining.drawn import Drawn
+from retrieval.mining.drawn import DRAWN, Drawn
 from retrieval.mining.nearness import Nearness
 from retrieval.mining.rows import Rows
 from retrieval.mining.same_document import SameDocument
@@ -19,7 +19,7 @@ from retrieval.types import Aids, Collection
 ALONE: Mapping[str, str] = {
     "same_document": "other chunks of the documents of the gold, nearest first",
     "entity": "chunks that share a name with the question or its gold, and state another number or year",
-    "random": "chunks drawn by chance"}
+    DRAWN: "chunks drawn by chance"}
 """Miners that are no retriever, and what each finds."""
 
 
@@ -30,6 +30,15 @@ def miner_names() -> dict[str, str]:
     return {**kinds, **ALONE}
 
 
+def check_miners(names: Iterable[str]) -> None:
+    """Raises:
+        SettingsError: there is no miner of one of the names.
+    """
+    known = miner_names()
+    if unknown := [name for name in names if name not in known]:
+        raise SettingsError(f"there is no miner {unknown[0]!r}; there are: {', '.join(known)}")
+
+
 def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
     """The miner of that name over a collection, and what tells it apart from one that finds otherwise.
 
@@ -37,13 +46,12 @@ def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
         SettingsError: there is none of that name.
         UserError: a model or package that it needs is not to be had.
     """
-    if name not in miner_names():
-        raise SettingsError(f"there is no miner {name!r}; there are: {', '.join(miner_names())}")
+    check_miners([name])
     if name == "same_document":
         return SameDocument(rows, Nearness(rows.collection)), name
     if name == "entity":
         return SameName(rows), name
-    if name == "random":
+    if name == DRAWN:
         return Drawn(rows, seed), f"{name} {seed}"
     kind: Kind = TypeAdapter(RetrieverSettings).validate_python(name)
     return _neighbours(name, kind, rows.collection), kind.identity()

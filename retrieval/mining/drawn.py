@@ -10,6 +10,7 @@ from retrieval.mining.rows import Rows
 from retrieval.mining.types import Asked
 from retrieval.types import Hit
 
+DRAWN = "random"  # what the miner is called
 T = TypeVar("T")
 
 
@@ -28,7 +29,7 @@ class Drawn:
         order = drawn(range(len(chunks)), random.Random(f"{self._seed}:{one.key}:drawn"))
         left_out = self._rows.of_ids(one.leave_out)
         rows = islice((row for row in order if row not in left_out), k)
-        return [Hit(chunks[row], 0.0, rank, "random") for rank, row in enumerate(rows, 1)]
+        return [Hit(chunks[row], 0.0, rank, DRAWN) for rank, row in enumerate(rows, 1)]
 
 
 def drawn(items: Sequence[T], rng: random.Random) -> Iterator[T]:

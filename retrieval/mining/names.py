@@ -34,7 +34,7 @@ def names_of(text: str) -> frozenset[str]:
     return frozenset(name for name in spans | korean if len(name) >= _SHORTEST)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=1_024)
 def subject_of(text: str) -> str | None:
     """The name that the text begins with, or that comes first in it: what a passage under a title is about."""
     text = unicodedata.normalize("NFKC", text)
@@ -42,7 +42,7 @@ def subject_of(text: str) -> str | None:
     return next((name for name in found if len(name) >= _SHORTEST), None)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=1_024)
 def numbers_of(text: str) -> frozenset[str]:
     """The figures in the text, years among them, without thousands separators and final points."""
     return frozenset(match[0].replace(",", "").rstrip(".") for match in _NUMBER.finditer(

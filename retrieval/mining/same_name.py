@@ -1,6 +1,7 @@
 """Chunks that share a name with a query but state other numbers: another year, another amount."""
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
@@ -37,9 +38,8 @@ class SameName:
         subjects = {name for chunk in one.around if (name := subject_of(chunk.content))}
         for name in sorted(names_of(one.query) | subjects):
             holders = self._holders.get(name, ())
-            if 0 < len(holders) <= max(_FEW, _COMMON * count):
-                for row in holders:
-                    scores[row] += log(1 + count / len(holders))
+            for row in holders:
+                scores[row] += log(1 + count / len(holders))
         for row in self._rows.of_ids(one.leave_out):
             scores.pop(row, None)
         rounded = [(round(score, DECIMALS), row) for row, score in scores.items()]
@@ -60,10 +60,11 @@ class SameName:
         return hits
 
     @cached_property
-    def _holders(self) -> dict[str, list[int]]:
-        """The rows of the chunks that hold each name."""
-        found: dict[str, list[int]] = defaultdict(list)
+    def _holders(self) -> dict[str, array[int]]:
+        """The rows of the chunks that hold each name that is not common, four bytes each."""
+        found: dict[str, array[int]] = defaultdict(lambda: array("I"))
         for row, chunk in enumerate(self._rows.collection.chunks):
             for name in names_of(chunk.content):
                 found[name].append(row)
-        return found
+        most = max(_FEW, _COMMON * len(self._rows.collection.chunks))
+        return {name: rows for name, rows in found.items() if len(rows) <= most}

@@ -17,13 +17,18 @@ class Neighbours:
     retriever: Retriever
 
     def mine(self, asked: Sequence[Asked], k: int) -> list[list[Hit]]:
-        """As the protocol says. Queries are searched together where they leave out about as many chunks."""
+        """As the protocol says. Queries are searched together where they leave out about as many chunks.
+
+        What is left out may come first, so a query is searched for that many more. Counts of as many binary digits
+        stand together and are searched for the greatest of them, 2^digits - 1: less than twice what any of them needs,
+        and a handful of searches whatever the counts are.
+        """
         places: dict[int, list[int]] = defaultdict(list)
         for place, one in enumerate(asked):
             places[len(one.leave_out).bit_length()].append(place)
         found: dict[int, list[Hit]] = {}
-        for bits, at in places.items():
-            searched = self.retriever.search([asked[place].query for place in at], k + 2**bits - 1)
+        for digits, at in places.items():
+            searched = self.retriever.search([asked[place].query for place in at], k + 2**digits - 1)
             found |= {place: self._left(asked[place], hits, k) for place, hits in zip(at, searched, strict=True)}
         return [found[place] for place in range(len(asked))]
 
