@@ -162,7 +162,8 @@ def _timed(action: Callable[[], object]) -> tuple[float, float]:
 def _peak() -> float:
     status = Path("/proc/self/status")
     if status.exists():  # there ru_maxrss begins at what the parent process held
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) * 1024 / 1e9
+        [most] = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        return int(most) * 1024 / 1e9
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
 
 
