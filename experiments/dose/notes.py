@@ -66,7 +66,8 @@ def _on_fewer(curves: Sequence[Curve], reached: Mapping[str, Reached]) -> list[s
     cells = {cell.row["id"]: cell for curve in curves for cell in curve.cells}
     short = [reached[id].fewer for id in cells if id in reached and reached[id].fewer]
     return [f"In {len(short)} of {len(cells)} cells some questions have fewer negatives than the dose, up to "
-            f"{max(short)}: there were no more of the sort."] if short else []
+            f"{max(short)}: there were no more of the sort. Points and areas stand at the dose that was asked for, so "
+            "that a curve goes on flat where nothing was added."] if short else []
 
 
 def _on_doses(curves: Sequence[Curve]) -> list[str]:

@@ -110,7 +110,8 @@ PERTURBATIONS = {
     "separators_off": "chunks are shown without numbers, joined by a blank line; nothing can be cited",
     "drop_gold": "the gold chunks are left out, and the question counts as unanswerable",
     "table": "the table that the documents were made from stands in their place",
-    "negatives@N": "N chunks that are not gold are added; of mined ones, negatives@N:hard and negatives@N:MINER",
+    "negatives@N": "N chunks that are not gold are added; of a mined benchmark mined ones alone, also of a third by "
+                   "hardness (negatives@N:hard) or of a miner (negatives@N:MINER)",
     "among@N": "what is searched is the gold and N chunks that are not, of whichever sort as above",
     "gold_at@N": "the gold chunks stand together from position N, counted from 1",
     "A+B": "both, such as shuffle+separators_off"}
