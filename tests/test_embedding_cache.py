@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from documents.errors import SettingsError
+from documents.types import digest
 from retrieval.storage.cache import GROUP, CachedEmbedder
 
 if TYPE_CHECKING:
@@ -87,6 +88,46 @@ def test_a_damaged_store_is_named(tmp_path: Path) -> None:
     store.write_bytes(b"this is no database" * 1_000)
     with pytest.raises(SettingsError, match=store.name):
         CachedEmbedder(Hashing(), tmp_path)
+
+
+@pytest.mark.parametrize("damage", [
+    np.full(8, np.nan, "<f4").tobytes(), np.zeros(8, "<f4").tobytes(), np.full(8, 1e30, "<f4").tobytes(), b"abc", b"",
+    np.eye(8, dtype="<f4")[0][:4].tobytes(), np.full(8, 1, "<f4").tobytes(), "text", 3, "wrong\0text"])
+def test_a_damaged_vector_is_embedded_again_and_replaced(tmp_path, damage):
+    expected = CachedEmbedder(Hashing(), tmp_path).embed_passages(["a", "b"])
+    (store,) = tmp_path.glob("*.sqlite")
+    with closing(sqlite3.connect(store)) as database, database:
+        database.execute("UPDATE vectors SET vector = ? WHERE key = ?", [damage, digest("passage", "a")])
+    for again in (["a"], []):
+        mended = Hashing()
+        np.testing.assert_array_equal(CachedEmbedder(mended, tmp_path).embed_passages(["a", "b"]), expected)
+        assert mended.seen == again
+
+
+def test_a_vector_of_bytes_that_are_no_text_is_embedded_again(tmp_path):
+    CachedEmbedder(Hashing(), tmp_path).embed_passages(["a"])
+    (store,) = tmp_path.glob("*.sqlite")
+    with closing(sqlite3.connect(store)) as database, database:
+        database.execute("UPDATE vectors SET vector = CAST(x'ff80' AS TEXT)")
+    mended = Hashing()
+    CachedEmbedder(mended, tmp_path).embed_passages(["a"])
+    assert mended.seen == ["a"]
+
+
+def test_only_a_damaged_store_is_to_be_deleted(tmp_path):
+    cached = CachedEmbedder(Hashing(), tmp_path)
+    cached.embed_passages(["a"])
+    store = cached._store._database
+    store.execute(f"PRAGMA max_page_count={store.execute('PRAGMA page_count').fetchone()[0]}")
+    with pytest.raises(SettingsError, match=r"full.*: free space on its disk, or set RAGBED_CACHE"):
+        cached.embed_passages([str(number) for number in range(300)])
+    store.execute("PRAGMA query_only=1")
+    with pytest.raises(SettingsError, match=r"readonly.*: make it and its folder writable"):
+        cached.embed_passages(["c"])
+    store.execute("PRAGMA query_only=0")
+    store.execute("DROP TABLE vectors")
+    with pytest.raises(SettingsError, match=r"no such table.*: delete it"):
+        cached.embed_passages(["c"])
 
 
 def test_processes_share_the_store(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from documents.paths import cache_dir
 from documents.types import digest
 from retrieval.embedder import Embedder
 from retrieval.storage.files import unwritable
+from retrieval.storage.sound import sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,20 +79,34 @@ class CachedEmbedder:
         keys = [digest(role, text) for text in texts]
         by_key = dict(zip(keys, texts, strict=True))
         with self._lock:
-            known = self._store.read(list(by_key))
-            missing = sorted(by_key.keys() - known.keys(), key=lambda key: (len(by_key[key]), key))
+            known = self._store.read(list(by_key), unit=self._unit)
             self.reused += len(known)
             advance(len(known))
-            for first in range(0, len(missing), GROUP):
-                group = missing[first:first + GROUP]
-                found = dict(zip(group, embed([by_key[key] for key in group]), strict=True))
-                self._store.write(found)
-                known |= found
-                self.embedded += len(group)
-                advance(len(group))
+            known |= self._made({key: by_key[key] for key in by_key.keys() - known.keys()}, embed, advance)
+            if len({len(vector) for vector in known.values()}) > 1:
+                others = {key: by_key[key] for key, vector in known.items() if len(vector) != self.dimension}
+                self.reused -= len(others)
+                known |= self._made(others, embed, _silent)
         if not keys:
             return np.zeros((0, self.dimension), np.float32)
         return np.stack([known[key] for key in keys])
+
+    def _made(self, texts: dict[str, str], embed: Callable[[Sequence[str]], Matrix],
+              advance: Advance) -> dict[str, Matrix]:
+        made: dict[str, Matrix] = {}
+        missing = sorted(texts, key=lambda key: (len(texts[key]), key))
+        for group in (missing[first:first + GROUP] for first in range(0, len(missing), GROUP)):
+            found = dict(zip(group, embed([texts[key] for key in group]), strict=True))
+            self._store.write(found)
+            made |= found
+            self.embedded += len(group)
+            advance(len(group))
+        return made
+
+    @property
+    def _unit(self) -> bool:
+        """Whether vectors have unit length; of a few models the settings leave them as they are."""
+        return bool(getattr(getattr(self.inner, "settings", None), "normalise", True))
 
 
 def _silent(done: int) -> None:
@@ -127,19 +142,25 @@ class VectorStore:
             weakref.finalize(self, self._database.close)
             self._prepare()
 
-    def read(self, keys: Sequence[str]) -> dict[str, Matrix]:
-        """The vectors that are there, each of shape (numbers,), whatever the shape of what was written."""
-        import numpy as np
+    def read(self, keys: Sequence[str], width: int | None = None, unit: bool = True) -> dict[str, Matrix]:
+        """The vectors that are there, each of shape (numbers,), whatever the shape of what was written.
 
-        query = "SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?))"
+        A damaged one is as if it were not there: it is to be made and written again.
+
+        Args:
+            width: numbers of one vector where several were written under a key.
+            unit: whether vectors have unit length.
+        """
+        query = ("SELECT key, vector FROM vectors WHERE key IN (SELECT value FROM json_each(?)) "
+                 "AND typeof(vector) = 'blob'")
         with self._damage_named():
             rows = self._database.execute(query, [json.dumps(list(keys))]).fetchall()
-        return {key: np.frombuffer(blob, self._numbers) for key, blob in rows}
+        return sound(dict(rows), self._numbers, width, unit)
 
     def write(self, vectors: dict[str, Matrix]) -> None:
         rows = [(key, vector.astype(self._numbers).tobytes()) for key, vector in vectors.items()]
         with self._damage_named(), self._database:
-            self._database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
     def _prepare(self) -> None:
         # Changing to WAL does not wait for another process that is doing the same, whatever the timeout.
@@ -160,6 +181,20 @@ class VectorStore:
     def _damage_named(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
             raise SettingsError(f"the embedding cache {self.path} cannot be used ({error}): "
-                                "delete it, or set RAGBED_CACHE to another folder") from error
+                                f"{_remedy(error)}, or set RAGBED_CACHE to another folder") from error
+
+
+def _remedy(error: sqlite3.Error) -> str:
+    """What to do; only what is damaged is to be deleted. Extended codes have the plain one in their lowest byte."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xff
+    if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
+        return "free space on its disk"
+    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+        return "make it and its folder writable"
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return "wait for the process that holds it"
+    if code == sqlite3.SQLITE_NOMEM:
+        return "free memory"
+    return "delete it"
