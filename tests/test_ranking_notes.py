@@ -1,7 +1,11 @@
 """What a reader of rankings is told: cuts beyond what was searched, queries without gold, chunks of documents."""
 from __future__ import annotations
 
+import pytest
+
+from documents.errors import BenchmarkError
 from documents.types import Chunk
+from experiments.benchmarks.qrels import read_qrels, read_topics
 from experiments.evidence.gold import match
 from experiments.question import Gold, Question
 from experiments.ranking_notes import on_cuts, on_unranked
@@ -39,3 +43,28 @@ def test_a_run_that_only_searches_finds_as_many_as_its_columns_look_at():
     fields = {"name": "s", "benchmark": {"kind": "beir", "path": "x"}, "reasoning": "search_only",
               "retriever": ["bm25", {"kind": "dense", "k": 7}]}
     assert [one.name for one in check_settings(fields, "s.yaml").retriever] == ["bm25@100", "dense@7"]
+
+
+@pytest.mark.parametrize(("name", "text", "says"), [
+    ("qrels.txt", "1 0 a relevant\n2 0 c 1\n", "line 1: expected query, document and relevance"),
+    ("qrels.txt", "1 0 a 1\n1 0 a 0\n", "for the query 1 the document a stands there twice, as '1' and as '0'"),
+    ("qrels.jsonl", '{"query-id": "1", "corpus-id": "a", "score": 0.9}\n', "score"),
+])
+def test_judgements_that_are_none_or_contradict_are_one_line(tmp_path, name, text, says):
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(BenchmarkError, match=says):
+        read_qrels(file)
+
+
+def test_a_header_of_known_names_is_passed_over_and_a_judgement_may_be_repeated(tmp_path):
+    file = tmp_path / "qrels.tsv"
+    file.write_text("query-id\tcorpus-id\tscore\n1\ta\t1\n1\ta\t1\n")
+    assert read_qrels(file) == {"1": {"a": 1}}
+
+
+def test_two_texts_of_one_query_are_one_line(tmp_path):
+    file = tmp_path / "topics.tsv"
+    file.write_text("1\tReefs?\n1\tBells?\n")
+    with pytest.raises(BenchmarkError, match="the query 1 stands there twice"):
+        read_topics([file])

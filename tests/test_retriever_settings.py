@@ -56,5 +56,5 @@ def test_the_command_line_takes_a_name_or_settings():
     kind, where = finding("{kind: fused, of: [bm25, dense]}", ["page >= 3 and source = a/*"])
     assert [one.kind for one in kind.of] == ["bm25", "dense"]
     assert where == ("page >= 3", "source = a/*")
-    with pytest.raises(SettingsError, match="--retriever: no kind is called bm26"):
+    with pytest.raises(SettingsError, match="retriever: no kind is called bm26"):
         finding("bm26", [])

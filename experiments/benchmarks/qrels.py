@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from documents.errors import BenchmarkError
 from documents.types import Chunk, Document
@@ -14,6 +15,7 @@ from experiments.question import Gold, Question
 
 Qrels = dict[str, dict[str, int]]
 _RELEVANCE = re.compile(r"-?\d{1,9}")
+_HEADER = frozenset({"query-id", "query_id", "qid", "corpus-id", "doc_id", "docno", "score", "relevance", "rel"})
 RECORDS = (".jsonl", ".json", ".parquet")
 
 
@@ -43,14 +45,22 @@ def read_topics(files: Iterable[Path]) -> dict[str, str]:
     topics: dict[str, str] = {}
     for file in files:
         if file.suffix in RECORDS:
-            topics.update((row.id("_id", "id"), row.filled("text")) for row in read_rows(file))
+            for row in read_rows(file):
+                _once(topics, row.id("_id", "id"), row.filled("text"), f"{file}: the query")
             continue
         for number, line in _lines(file):
             id, tab, text = line.partition("\t")
             if not tab or not text.strip():
                 raise BenchmarkError(f"{file}, line {number}: expected an id, a tab and the query, found {line[:60]!r}")
-            topics[id.strip()] = text.strip()
+            _once(topics, id.strip(), text.strip(), f"{file}, line {number}: the query")
     return topics
+
+
+def _once(known: dict[str, Any], id: str, value: Any, what: str) -> None:
+    """Keep the value; BenchmarkError where the id stands for another one already."""
+    if known.setdefault(id, value) != value:
+        raise BenchmarkError(f"{what} {id} stands there twice, as {str(known[id])[:60]!r} and as {str(value)[:60]!r}; "
+                             "keep one")
 
 
 def read_qrels(file: Path) -> Qrels:
@@ -65,7 +75,7 @@ def read_qrels(file: Path) -> Qrels:
     qrels: Qrels = {}
     judged = _records(file) if file.suffix in RECORDS else _columns(file)
     for query, document, relevance in judged:
-        qrels.setdefault(query, {})[document] = relevance
+        _once(qrels.setdefault(query, {}), document, relevance, f"{file}: for the query {query} the document")
     if not qrels:
         raise BenchmarkError(f"{file}: no judgement in it")
     return qrels
@@ -104,7 +114,14 @@ def _rows(files: Iterable[Path]) -> Iterator[Row]:
 
 
 def _records(file: Path) -> Iterator[tuple[str, str, int]]:
-    return ((row.id("query-id"), row.id("corpus-id"), int(row.number("score"))) for row in read_rows(file))
+    return ((row.id("query-id"), row.id("corpus-id"), _whole(row)) for row in read_rows(file))
+
+
+def _whole(row: Row) -> int:
+    relevance = row.number("score")
+    if relevance != int(relevance):
+        row.fail("score", "a whole number", relevance)
+    return int(relevance)
 
 
 def _columns(file: Path) -> Iterator[tuple[str, str, int]]:
@@ -113,7 +130,7 @@ def _columns(file: Path) -> Iterator[tuple[str, str, int]]:
         relevance = columns[-1].strip()
         if len(columns) in (3, 4) and _RELEVANCE.fullmatch(relevance):
             yield columns[0].strip(), columns[-2].strip(), int(relevance)
-        elif number > 1 or relevance.lstrip("-")[:1].isdecimal():  # else the header
+        elif number > 1 or not {column.strip().lower() for column in columns} & _HEADER:
             raise BenchmarkError(f"{file}, line {number}: expected query, document and relevance in three columns, or "
                                  f"in TREC's four, found {line[:60]!r}")
 

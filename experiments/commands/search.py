@@ -23,6 +23,7 @@ def search(query: Query, index: IndexFolder,
     from experiments.settings.how import finding
     from experiments.terminal.display import note, print_json, say
     from experiments.terminal.passages import hit_row, place
+    from retrieval.filters.narrowed import narrowed
     from retrieval.index import Index
 
     if not query.strip():
@@ -33,6 +34,11 @@ def search(query: Query, index: IndexFolder,
     rows = [hit_row(hit, opened) for hit in hits]
     for text in judging.get("notes", ()):
         note(text)
+    if not rows:
+        met = narrowed(opened, conditions).among
+        left = len(opened.chunks) if met is None else int(met.sum())
+        note(f"nothing was found among {left} of {len(opened.chunks)} chunks" +
+             (", those that meet --where" if conditions else ""))
     if json:
         print_json({"hits": rows, **judging})
         return

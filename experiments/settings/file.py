@@ -128,7 +128,8 @@ def explain(error: Any, model: type[BaseModel]) -> str:
     known, place = _keys_at(model, error["loc"][:-1])
     key = ".".join(map(str, (*place, *error["loc"][-1:]))) or "settings"
     if error["type"] == "extra_forbidden":
-        return f"unknown setting {key!r}; {_meant(str(error['loc'][-1]), known, model)}there are: {', '.join(known)}"
+        meant = _meant(key, str(error["loc"][-1]), known, model)
+        return f"unknown setting {key!r}; {meant}there are: {', '.join(known)}"
     return f"{key}: {_in_words(error)}"
 
 
@@ -147,9 +148,9 @@ def _in_words(error: Any) -> str:
     return str(error["msg"]).removeprefix("Value error, ")
 
 
-def _meant(key: str, known: Sequence[str], model: type[BaseModel]) -> str:
-    """The nearest known key: of those at its place, else of any place."""
-    elsewhere = dict.fromkeys(place for place in _places(model) if place.rpartition(".")[2] == key)
+def _meant(given: str, key: str, known: Sequence[str], model: type[BaseModel]) -> str:
+    """The nearest known key: of those at its place, else of any other place."""
+    elsewhere = dict.fromkeys(place for place in _places(model) if place.rpartition(".")[2] == key and place != given)
     least = min((place.count(".") for place in elsewhere), default=0)
     near = get_close_matches(key, known, 1) or [place for place in elsewhere if place.count(".") == least]
     return f"did you mean {' or '.join(map(repr, near))}? " if near else ""

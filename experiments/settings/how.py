@@ -31,5 +31,5 @@ def finding(retriever: str, where: list[str]) -> tuple[Kind, tuple[str, ...]]:
     try:
         given = Finding(retriever=read_value(retriever, "--retriever"), where=where)
     except ValidationError as error:
-        raise SettingsError(f"--{explain(error.errors(include_url=False)[0], Finding)}") from error
+        raise SettingsError(explain(error.errors(include_url=False)[0], Finding)) from error
     return given.retriever, given.where
