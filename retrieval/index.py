@@ -27,6 +27,7 @@ from retrieval.storage.manifest import (
     check_files,
     read_manifest,
 )
+from retrieval.storage.sound import check_fit
 from retrieval.storage.tables import ChunkTable, DocumentTable
 from retrieval.types import Hit, Value
 from retrieval.vector_settings import Flat
@@ -137,7 +138,11 @@ class Index:
 
         Args:
             among: which chunks may be found, shape (chunks,); None for all.
+
+        Raises:
+            ModelError: a query has another number of numbers than the index, or one that is not finite.
         """
+        check_fit(queries, self._vectors.dimension, self.manifest.embedder.name)
         return nearest_chunks(self._vectors, self._owners, queries, k, among)
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:

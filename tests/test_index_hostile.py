@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from documents.errors import IndexFolderError
+from documents.errors import IndexFolderError, ModelError
 from documents.sources import find_sources
 from retrieval.build import build_index, estimate_index
 from retrieval.building import arrivals
@@ -199,3 +199,28 @@ def test_an_estimate_is_of_what_is_left_to_do(pages):
     assert (grown.documents, grown.parsing, grown.windows) == (7, 1, 7)
     assert json.dumps(dict(grown.seconds))
 
+
+
+class Longer(Lengths):
+    """The same by name, with more numbers, as of a server whose model was changed."""
+
+    def embed_passages(self, texts):
+        return np.pad(super().embed_passages(texts), ((0, 0), (0, 1)))
+
+
+class Wrong(Lengths):
+    """Numbers that are none."""
+
+    def embed_passages(self, texts):
+        return super().embed_passages(texts) * np.float32("nan")
+
+
+@pytest.mark.parametrize(("embedder", "complaint"), [
+    (Longer(), "the embedder lengths gives 3 numbers, the index has 2: "), (Wrong(), "numbers that are not finite")])
+def test_an_embedder_that_gives_other_vectors_than_the_index_has_is_one_line(pages, embedder, complaint):
+    build(pages)
+    with pytest.raises(ModelError, match=complaint):
+        Index.open(pages.parent / "index", embedder).search(["x"], 2)
+    (pages / "7.txt").write_text("one more page")
+    with pytest.raises(ModelError, match=complaint):
+        build_index([pages], pages.parent / "index", SETTINGS, lambda stage, done, total: None, embedder)

@@ -13,6 +13,7 @@ from retrieval.building.lazy import LazyEmbedder
 from retrieval.building.pieces import Piece
 from retrieval.storage.folder import writing
 from retrieval.storage.manifest import CHUNKS, DOCUMENTS
+from retrieval.storage.sound import check_fit
 from retrieval.storage.table_writers import ChunkWriter, DocumentWriter, canonical
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class Writer:
                 told(done)
 
             vectors = self._embedder.opened.embed_passages([text for _, text in block], advance)
+            check_fit(vectors, self._embedder.dimension, self._embedder.opened.name)
             self._put([row for row, _ in block], vectors)
             told(self.embedded)
 

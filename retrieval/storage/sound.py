@@ -1,8 +1,10 @@
-"""Which of the vectors that were kept are still such: a damaged one must not change a result unseen."""
+"""Which vectors are such: neither a damaged one nor one of another length may change a result unseen."""
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from documents.errors import ModelError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +36,22 @@ def sound(blobs: Mapping[str, bytes], numbers: str, width: int | None = None, un
                  np.full(counts.sum(), width) if width else lengths, unit)
     kept = np.logical_and.reduceat(good, np.cumsum(counts) - counts)
     return {key: np.frombuffer(blobs[key], numbers) for key, is_good in zip(whole, kept, strict=True) if is_good}
+
+
+def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
+    """Raise ModelError where vectors that an embedder gave cannot be compared with those of an index.
+
+    Args:
+        dimension: numbers of a vector of the index.
+        embedder: its name.
+    """
+    import numpy as np
+
+    if vectors.shape[1] != dimension:
+        raise ModelError(f"the embedder {embedder} gives {vectors.shape[1]} numbers, the index has {dimension}: have "
+                         "its server give as many as when the index was built, or build the index anew elsewhere")
+    if not np.isfinite(vectors).all():
+        raise ModelError(f"the embedder {embedder} gave a vector with numbers that are not finite: nothing is near it")
 
 
 def _good(flat: NDArray[np.floating], lengths: NDArray[np.integer], unit: bool) -> NDArray[np.bool_]:
