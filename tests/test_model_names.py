@@ -37,7 +37,8 @@ def test_a_name_that_does_not_fit_is_one_line(spec, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["http://user:secret@host/v1#m", "https://host/v1?key=secret#m"])
+@pytest.mark.parametrize("url", ["http://user:secret@host/v1#m", "https://host/v1?key=secret#m",
+                                 "http://host/v1#m?api_key=secret", "openai:m&key=secret"])
 def test_a_secret_in_a_url_is_refused_without_showing_it(url):
     with pytest.raises(ModelError, match="RAGBED_API_KEY") as caught:
         resolve(url)

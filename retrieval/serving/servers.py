@@ -42,12 +42,13 @@ def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:
         ModelError: another form, no name, a URL that holds secrets, a missing key or one that cannot be sent.
     """
     if spec.startswith("openai:"):
+        name = _named(spec.partition(":")[2])
         url = _checked_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL, "OPENAI_BASE_URL")
         key = _key("OPENAI_API_KEY", required=calls) or _NO_KEY
-        return Address(url, key, "OPENAI_API_KEY"), _named(spec.partition(":")[2], spec)
+        return Address(url, key, "OPENAI_API_KEY"), name
     url, _, name = spec.partition("#")
     key = _key("RAGBED_API_KEY", required=False) or _NO_KEY
-    return Address(_checked_url(url, "a model's URL"), key, "RAGBED_API_KEY"), _named(name, spec)
+    return Address(_checked_url(url, "a model's URL"), key, "RAGBED_API_KEY"), _named(name)
 
 
 def is_loopback(url: str) -> bool:
@@ -76,9 +77,13 @@ def is_secret(key: str) -> bool:
     return len(key) >= _SHORTEST_KEY
 
 
-def _named(name: str, spec: str) -> str:
+def _named(name: str) -> str:
+    """The name. It is shown and recorded, so neither it nor what stands where it is missing is quoted."""
     if not name.strip():
-        raise ModelError(f"{spec!r} names no model; the forms are openai:NAME and http://host/v1#NAME")
+        raise ModelError("no model is named; the forms are openai:NAME and http://host/v1#NAME")
+    if set(name) & set("?&="):
+        raise ModelError("a model's name must not hold ?, & or =, as a query does; the key goes into "
+                         "RAGBED_API_KEY, or OPENAI_API_KEY for openai:NAME")
     return name
 
 
