@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 256 << 20
 """Of one reply: 2,048 vectors of 4,096 numbers, written out, have a hundred megabytes."""
 
+_SHORTEST = 1e-15
+"""Length of a vector whose squares, and those of one as much longer than 1, single precision can still hold."""
+
 _TOO_LONG = re.compile(r"too (?:large|long)|maximum \w+ length|context (?:size|window|length)", re.IGNORECASE)
 
 
@@ -111,14 +114,20 @@ class Embeddings:
         rows = reply.get("data") if isinstance(reply, dict) else None
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise self._failure("the reply holds no embeddings")
-        by_place = {row.get("index", place): row.get("embedding") for place, row in enumerate(rows)}
-        if len(rows) != count or sorted(by_place, key=str) != sorted(range(count), key=str):
+        places = [row.get("index", place) for place, row in enumerate(rows)]
+        # True is an int, and 1.0 equals 1.
+        if any(type(place) is not int for place in places) or sorted(places) != list(range(count)):
             raise self._failure(f"{count} texts were sent, and {len(rows)} embeddings came, or some twice")
+        by_place = dict(zip(places, (row.get("embedding") for row in rows), strict=True))
+        if not all(isinstance(numbers, list) and {*map(type, numbers)} <= {int, float}
+                   for numbers in by_place.values()):
+            raise self._failure("an embedding is no list of numbers")
         try:
-            vectors: Matrix = np.asarray([by_place[place] for place in range(count)], np.float32)
-        except (ValueError, TypeError):
-            raise self._failure("an embedding is no list of numbers, or they differ in length") from None
-        if vectors.ndim != 2 or not vectors.shape[1]:
+            with np.errstate(over="ignore"):
+                vectors: Matrix = np.array([by_place[at] for at in range(count)], np.float64).astype(np.float32)
+        except (ValueError, OverflowError):
+            raise self._failure("embeddings differ in length, or a number is too large") from None
+        if not vectors.size:
             raise self._failure("an embedding is no list of numbers")
         return self._sound(vectors)
 
@@ -129,8 +138,9 @@ class Embeddings:
         if vectors.shape[1] != wanted:
             raise self._failure(f"an embedding has {vectors.shape[1]} numbers, not {wanted}: set dimensions to what "
                                 "the server gives, or leave it out")
-        if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
-            raise self._failure("an embedding is all zeros, or not all of it is numbers")
+        lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+        if not ((lengths > _SHORTEST) & (lengths < 1 / _SHORTEST)).all():
+            raise self._failure("an embedding is all zeros, or not all of it is numbers of a usable size")
         self._dimension = wanted
         return vectors
 
