@@ -1,7 +1,9 @@
 """Small things that several retrievers do with what others found."""
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from numbers import Real
 
 from retrieval.types import Hit
 
@@ -15,6 +17,17 @@ def distinct(hits: Sequence[Hit]) -> list[Hit]:
     for hit in hits:
         found.setdefault(hit.chunk.id, hit)
     return list(found.values())
+
+
+def number(value: object) -> float | None:
+    """A number of whatever library as a float; None for what is none, a truth value, not finite or too large."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def scaled(scores: Sequence[float]) -> list[float]:

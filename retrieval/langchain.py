@@ -14,7 +14,7 @@ from uuid import UUID
 
 from documents.errors import SettingsError
 from documents.types import Chunk, chunk_id, digest
-from retrieval.hits import distinct
+from retrieval.hits import distinct, number
 from retrieval.types import Hit, Retriever
 
 if TYPE_CHECKING:
@@ -144,9 +144,9 @@ def _scores(documents: Sequence[LangChainDocument]) -> list[float]:
 
 def _score(said: Mapping[Any, Any]) -> float | None:
     for key in ("score", "relevance_score"):
-        value = said.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300:  # false of NaN too
-            return float(value)
+        value = number(said.get(key))
+        if value is not None:
+            return value
     return None
 
 

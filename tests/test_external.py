@@ -1,4 +1,6 @@
 """One's own retriever: loaded from a file or package, checked, and told apart by its code."""
+import sys
+
 import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -6,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from documents.errors import SettingsError
 from documents.types import Chunk
 from retrieval.retrievers import RetrieverSettings
+from retrieval.retrievers.theirs import Theirs
 from retrieval.types import Aids
 
 READ = TypeAdapter(RetrieverSettings)
@@ -118,6 +121,8 @@ def test_a_factory_of_a_package_is_named_by_its_module(write, tmp_path, monkeypa
     ("def other(chunks): pass\nmake = 3", "there is no function make; there are: other"),
     ("def make(): pass", "TypeError: make"),
     ("def make(chunks): return None", "it made a NoneType: let it return a retriever"),
+    ("class Bad(Exception):\n    def __str__(self): 1 / 0\ndef make(chunks): raise Bad", "Bad: <exception str() f"),
+    ("class Mine:\n    @property\n    def search(self): 1 / 0\ndef make(chunks): return Mine()", "ZeroDivisionError"),
     ("def make(chunks): raise ValueError('two\\nlines')", "ValueError: two lines"),
     (LANGCHAIN.replace(".as_retriever()", ""), "it made a InMemoryVectorStore"),
 ])
@@ -135,6 +140,10 @@ HIT = "from documents.types import Chunk\nfrom retrieval.types import Hit\n"
     ("None", "no list of hits for each query"), ("[]", "no list of hits for each query"),
     ("[[1]]", "no list of hits for each query"), ("[[], []]", "no list of hits for each query"),
     ("[[Hit(self.chunks[0], float('nan'), 1, 'x')]]", "the score nan is no number"),
+    ("[[Hit(self.chunks[0], 10 ** 400, 1, 'x')]]", "is no number"),
+    ("[[Hit(self.chunks[0], 10 ** 5_000, 1, 'x')]]", "ValueError: "),
+    ("[[Hit(self.chunks[0], True, 1, 'x')]]", "the score True is no number"),
+    ("[[Hit(Chunk(['c1'], 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "no list of hits for each query"),
     ("[[Hit(self.chunks[0], 'high', 1, 'x')]]", "the score 'high' is no number"),
     ("[[Hit(Chunk('z', 'z', 'plain', 0, 1, 'z'), 1.0, 1, 'x')]]", "it found what it was not given, 'z'"),
     ("queries[5]", "IndexError: list index out of range"),
@@ -145,6 +154,29 @@ def test_what_is_found_is_checked(write, search, complaint):
     with pytest.raises(SettingsError, match=r"external mine.py:make: ") as error:
         settings.open(Chunks(), Aids()).search(["?"], 3)
     assert complaint in str(error.value)
+
+
+def test_what_it_prints_leaves_stdout_to_results(write, capsys):
+    code = OURS.replace("return Letters(", "print('made'); return Letters(")
+    assert found(write(code.replace("order = ", "print('asked'); order = ")))[0][0] == "c2"
+    print("result")
+    assert capsys.readouterr() == ("result\n", "made\nasked\n")
+
+
+def test_threads_leave_stdout_as_it_was():
+    before, one, other = sys.stdout, Theirs("one"), Theirs("other")
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert sys.stdout is sys.stderr
+    other.__exit__(None, None, None)
+    assert sys.stdout is before
+
+
+def test_a_score_may_be_a_number_of_numpys(write):
+    code = OURS.replace("chunk.content.count(self.letter), 0", "np.float32(chunk.content.count(self.letter)), 0")
+    code = code.replace("from dataclasses", "import numpy as np\nfrom dataclasses")
+    assert found(write(code))[0][:2] == ("c2", 5.0)
 
 
 def test_a_chunk_is_the_collections_own_whatever_was_changed_on_it(write):

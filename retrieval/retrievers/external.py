@@ -4,24 +4,24 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType, TracebackType
+from types import CodeType, ModuleType
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from documents.errors import RagbedError, SettingsError
+from documents.errors import SettingsError
 from documents.types import Chunk, digest
 from retrieval.conditions import Placed
-from retrieval.hits import distinct
+from retrieval.hits import distinct, number
 from retrieval.langchain import FromLangChain
 from retrieval.retrievers.base import Kind
+from retrieval.retrievers.theirs import Theirs
 from retrieval.storage.files import sha256_of
 from retrieval.types import Aids, Collection, Hit, Retriever
 
@@ -97,7 +97,9 @@ class External(Kind):
 
     def _made(self, chunks: Sequence[Chunk]) -> Retriever:
         with Theirs(self.factory):
-            made: object = self._function()(list(chunks), **self.options)
+            return self._checked(self._function()(list(chunks), **self.options), chunks)
+
+    def _checked(self, made: object, chunks: Sequence[Chunk]) -> Retriever:
         # Whoever made one of LangChain's has imported it.
         theirs: Any = getattr(sys.modules.get("langchain_core.retrievers"), "BaseRetriever", None)
         if theirs is not None and isinstance(made, theirs):
@@ -125,37 +127,23 @@ class ExternalRetriever:
             return [[] for _ in queries]
         with Theirs(self.factory):
             found: Any = self.inner.search(list(queries), k)
-        if not isinstance(found, list) or len(found) != len(queries) or not all(map(_are_hits, found)):
-            raise SettingsError(f"external {self.factory}: search returned what is no list of hits for each query")
-        return [[self._checked(hit, rank) for rank, hit in enumerate(distinct(hits)[:k], 1)] for hits in found]
+            if not isinstance(found, list) or len(found) != len(queries) or not all(map(_are_hits, found)):
+                raise SettingsError(f"external {self.factory}: search returned what is no list of hits for each query")
+            return [[self._checked(hit, rank) for rank, hit in enumerate(distinct(hits)[:k], 1)] for hits in found]
 
     def _checked(self, hit: Hit, rank: int) -> Hit:
         chunk = self.known.get(hit.chunk.id)
         if chunk is None:
             raise SettingsError(f"external {self.factory}: it found what it was not given, {hit.chunk.id!r:.80}")
-        if not isinstance(hit.score, int | float) or not math.isfinite(hit.score):
+        score = number(hit.score)
+        if score is None:
             raise SettingsError(f"external {self.factory}: the score {hit.score!r:.80} is no number")
-        return Hit(chunk, float(hit.score), rank, "external")
-
-
-class Theirs:
-    """Whatever a user's code raises says in one line whose it is; the whole is its cause."""
-
-    def __init__(self, factory: str) -> None:
-        self._factory = factory
-
-    def __enter__(self) -> None:
-        """Their code begins."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        if isinstance(error, Exception | SystemExit) and not isinstance(error, RagbedError):
-            said = " ".join(str(error).split())[:300]
-            raise SettingsError(f"external {self._factory}: {type(error).__name__}: {said}") from error
+        return Hit(chunk, score, rank, "external")
 
 
 def _are_hits(hits: Any) -> bool:
-    return isinstance(hits, list) and all(isinstance(hit, Hit) and isinstance(hit.chunk, Chunk) for hit in hits)
+    return isinstance(hits, list) and all(
+        isinstance(hit, Hit) and isinstance(hit.chunk, Chunk) and isinstance(hit.chunk.id, str) for hit in hits)
 
 
 def _loaded(file: Path) -> ModuleType:
