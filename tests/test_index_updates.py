@@ -193,6 +193,8 @@ def test_an_index_of_the_version_before_is_searched_and_carried_on(tmp_path, nam
 @pytest.mark.parametrize(("name", "content", "says"), [
     ("m.jsonl", '{"source": "a.txt", "x": [1]}', "line 1: x is neither text, a number, true nor false"),
     ("m.jsonl", '{"source": "a.txt", "x": NaN}', "line 1: x is neither"),
+    ("m.jsonl", '{"source": "a.txt"}\n{"source": "b.txt", "x": "\\ud800"}', "line 2: holds half a surrogate pair"),
+    ("m.jsonl", '{"source": "a.txt", "\\ud800": 1}', "line 1: holds half a surrogate pair"),
     ("m.jsonl", '{"source": "a.txt"}\n{"source": "a.txt"}', "line 2: source a.txt is there twice"),
     ("m.jsonl", '{"x": 1}', "line 1: no `source`"),
     ("m.jsonl", '[1]', "line 1: is no JSON object"),

@@ -95,6 +95,9 @@ def _json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             fields = json.loads(row)
+            json.dumps(fields, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise DocumentError(str(path), f"line {line}: holds half a surrogate pair, which is no text") from error
         except (ValueError, RecursionError) as error:
             raise DocumentError(str(path), f"line {line}: is no JSON object") from error
         if not isinstance(fields, dict):
