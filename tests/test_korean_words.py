@@ -95,8 +95,8 @@ def test_the_language_is_found_by_the_chunks():
     assert Bm25(tokenizer="words").tokenizer_for(Few("서울")) is tokenizer_of("words", "english", True, True)
 
 
-def test_the_missing_package_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "kiwipiepy", None)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"kiwipiepy is not installed; run: pip install 'ragbed\[korean\]'"):
+@pytest.mark.parametrize("package", ["kiwipiepy", "kiwipiepy_model"])
+def test_the_missing_package_is_named_with_its_extra(monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=rf"^{package} is not installed; run: pip install 'ragbed\[korean\]'"):
         Korean(Words("english", True, frozenset()), frozenset())

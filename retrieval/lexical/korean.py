@@ -46,8 +46,9 @@ class Korean:
     many = 200
 
     def __init__(self, words: Words, stopwords: frozenset[str]) -> None:
-        if importlib.util.find_spec("kiwipiepy") is None:
-            raise MissingExtra("kiwipiepy", "korean")
+        for package in ("kiwipiepy", "kiwipiepy_model"):
+            if importlib.util.find_spec(package) is None:
+                raise MissingExtra(package, "korean")
         self._words, self._stopwords = words, stopwords
         self._known: OrderedDict[str, list[str]] = OrderedDict()
         self._lock = threading.Lock()
