@@ -1,5 +1,6 @@
 """TREC runs: read as trec_eval reads them, written so that it can, refused in one line, scored as ir_measures does."""
 import gzip
+import os
 from pathlib import Path
 
 import ir_measures
@@ -71,6 +72,13 @@ def test_a_file_that_is_cut_or_no_gzip_or_not_there_is_refused(run, tmp_path):
     for name in ("cut.gz", "none.gz", "missing.run"):
         with pytest.raises(BenchmarkError, match=f"{name}: cannot be read: "):
             read_run(tmp_path / name)
+
+
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(BenchmarkError, match=f"{place.name}: is no regular file"):
+            read_run(place)
 
 
 def test_a_ranking_is_scored_by_graded_documents():

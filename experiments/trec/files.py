@@ -30,7 +30,10 @@ def read_run(file: Path) -> Rankings:
         BenchmarkError: the file cannot be read, or a line does not fit.
     """
     found: dict[str, dict[str, float]] = {}
-    for number, line in _lines(local(file)):
+    place = local(file)
+    if place.exists() and not place.is_file():
+        raise BenchmarkError(f"{file}: is no regular file; write the run into one")
+    for number, line in _lines(place):
         columns = line.split()
         if len(columns) != _COLUMNS or not _NUMBER.fullmatch(columns[4]) or not math.isfinite(float(columns[4])):
             raise BenchmarkError(f"{file}, line {number}: expected query, Q0, document, rank, score and tag, "
