@@ -72,7 +72,17 @@ def main() -> None:
     except (UserError, CallError, TyperException) as error:
         from experiments.terminal.display import printable
         _end(printable(_said(error) if isinstance(error, TyperException) else str(error)))
+    except ModuleNotFoundError as error:
+        if _is_ours(error.name):
+            raise
+        _end(f"{error.name} is not installed; run: pip install ragbed")
     sys.exit(status)
+
+
+def _is_ours(module: str | None) -> bool:
+    """Whether a module that is missing is ragbed's or Python's own, which no installation mends."""
+    top = (module or "").partition(".")[0]
+    return not top or top in _PACKAGES or top in sys.stdlib_module_names
 
 
 def _said(error: TyperException) -> str:

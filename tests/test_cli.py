@@ -274,6 +274,14 @@ def test_help_loads_nothing_heavy(args):
     assert "Usage: ragbed" in done.stdout
 
 
+def test_a_missing_package_is_named_and_a_missing_part_of_ragbed_is_a_defect(ragbed, index, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    ragbed.refuses("search", "ferry", "--index", index, says=["faiss is not installed; run: pip install ragbed"])
+    monkeypatch.setitem(sys.modules, "retrieval.index", None)
+    with pytest.raises(ModuleNotFoundError):
+        ragbed("search", "ferry", "--index", index)
+
+
 @pytest.mark.parametrize("name", ["agents", "documents"])
 def test_another_owner_of_a_package_name_is_named(tmp_path, name):
     (tmp_path / name).mkdir()
