@@ -79,6 +79,17 @@ def test_what_cannot_be_read_or_is_not_known_says_so_in_one_line(where, complain
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("where", ["page >= abc", "year >= abc and page = 1", 'page < "3"', "page = 9 and year > x"])
+def test_a_number_is_not_compared_with_a_text(where):
+    with pytest.raises(SettingsError, match=r"'(page|year)' is a number wherever there is one, and '.*' is none"):
+        left(where)
+
+
+def test_a_number_that_is_a_year_is_compared_with_a_date():
+    assert left("year >= 2020-05") == [0, 1]
+    assert left("year > 2024-05") == []
+
+
 def test_there_is_one_form():
     form = ("page >= 3", "source = reports/*", 'title ~ "a and b"')
     assert normal('title ~ "a and b" and source = reports/* AND page>=3 and page >= 3') == form

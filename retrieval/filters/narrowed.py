@@ -24,7 +24,8 @@ def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
         where: conditions as `Where` holds them.
 
     Raises:
-        SettingsError: a condition cannot be read, or asks for a field that nothing in the collection has.
+        SettingsError: a condition cannot be read, asks for a field that nothing in the collection has, or compares
+            with something else a field that is a number wherever there is one.
     """
     read = conditions(where)
     if not read or not len(collection.chunks):
@@ -47,7 +48,18 @@ def _met(collection: Collection, read: Sequence[Condition]) -> NDArray[np.bool_]
         if condition.field not in fields:
             raise SettingsError(f"where: {condition}: there is no field {condition.field!r}; there are: "
                                 f"{', '.join(sorted(fields))}")
+        if condition.orders_text and not mask.any():
+            _check_type(collection, condition)
     return mask
+
+
+def _check_type(collection: Collection, condition: Condition) -> None:
+    """Raises SettingsError where the condition compares numbers, and nothing but numbers, with what is none."""
+    values = [said.get(condition.field) for said in collection.metadata()]
+    held = [value for value in values if value is not None]
+    if held and all(isinstance(value, int | float) and not isinstance(value, bool) for value in held):
+        raise SettingsError(f"where: {condition}: {condition.field!r} is a number wherever there is one, and "
+                            f"{condition.value!r} is none{' in quotes' if condition.literal else ''}")
 
 
 def _once(condition: Condition, value: Value, results: dict[tuple[type, Value], bool]) -> bool:

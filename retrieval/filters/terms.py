@@ -66,6 +66,11 @@ class Condition:
             return self._equals(value, text)
         return self._compared(value, text)
 
+    @property
+    def orders_text(self) -> bool:
+        """Whether it asks for what comes before or after something that is no number and no date: no number does."""
+        return self.operator[0] in "<>" and self._number is None and not _DATE.fullmatch(self._wanted)
+
     @cached_property
     def _wanted(self) -> str:
         return _folded(self.value)
