@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from documents.chunkers.spans import Span
-from documents.errors import SettingsError
+from documents.errors import ModelError, SettingsError
 from documents.paths import cache_dir
 from documents.types import digest
 from retrieval.embedder import Embedder
@@ -42,6 +42,7 @@ class CachedEmbedder:
         self.inner = inner
         self.embedded = 0
         self.reused = 0
+        self._width: int | None = None
         self._store = VectorStore((folder or cache_dir() / "embeddings") / f"{digest(inner.identity)}.sqlite")
         # One lock for the store and the model: searches come from several threads.
         self._lock = threading.Lock()
@@ -72,6 +73,13 @@ class CachedEmbedder:
         """As the protocol says; `advance` is told how many more distinct texts are done."""
         return self._embed(texts, "passage", self.inner.embed_passages, advance or _silent)
 
+    def missing(self, texts: Sequence[str]) -> list[str]:
+        """Of passages those whose vectors are not there, each once."""
+        by_key = {digest("passage", text): text for text in texts}
+        with self._lock:
+            known = self._store.read(list(by_key), unit=self._unit)
+        return [text for key, text in by_key.items() if key not in known]
+
     def _embed(self, texts: Sequence[str], role: str, embed: Callable[[Sequence[str]], Matrix],
                advance: Advance) -> Matrix:
         import numpy as np
@@ -89,7 +97,14 @@ class CachedEmbedder:
                 known |= self._made(others, embed, _silent)
         if not keys:
             return np.zeros((0, self.dimension), np.float32)
-        return np.stack([known[key] for key in keys])
+        return self._of_one_width(np.stack([known[key] for key in keys]))
+
+    def _of_one_width(self, vectors: Matrix) -> Matrix:
+        self._width = self._width or vectors.shape[1]
+        if vectors.shape[1] != self._width:
+            raise ModelError(f"embedder {self.name} gives {vectors.shape[1]} numbers, before it gave {self._width}: "
+                             f"if that is meant, delete {self._store.path}")
+        return vectors
 
     def _made(self, texts: dict[str, str], embed: Callable[[Sequence[str]], Matrix],
               advance: Advance) -> dict[str, Matrix]:
