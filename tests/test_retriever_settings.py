@@ -31,6 +31,15 @@ def test_every_kind_can_be_named_in_a_run_and_read_back():
     assert [one.identity() for one in again.retriever] == [one.identity() for one in settings.retriever]
 
 
+def test_those_of_one_kind_are_called_by_what_is_not_as_usual():
+    settings = settings_of(["bm25", {"kind": "bm25", "tokenizer": "words"}, {"kind": "reranked", "of": "bm25"},
+                            {"kind": "reranked", "of": "fused"}])
+    assert [one.name for one in settings.retriever] == [
+        "bm25@5", "bm25@5 (tokenizer words)", "reranked@5 (of bm25)", "reranked@5"]
+    again = RunSettings.model_validate(json.loads(settings.model_dump_json(by_alias=True)))
+    assert again.retriever == settings.retriever
+
+
 def test_a_retriever_without_a_kind_is_dense():
     (one,) = settings_of({"k": 3}).retriever
     assert (one.kind, one.name, one.k) == ("dense", "dense@3", 3)
@@ -42,6 +51,7 @@ def test_a_retriever_without_a_kind_is_dense():
     ({"kind": "fused", "of": ["dense", {"kind": "bm25", "k": 3}]}, "unknown setting 'retriever.0.of.1.k'"),
     ({"kk": 3}, "unknown setting 'retriever.0.kk'; did you mean 'k'?"),
     ([{"kind": "bm25"}, "bm25"], "two retrievers are called bm25@5; give each a `name` of its own"),
+    (["dense", {"where": "page > 3"}], "two retrievers are called dense@5; give each a `name` of its own"),
     ({"kind": "dense", "where": "page >="}, "where"),
 ])
 def test_what_does_not_fit_is_one_line(retriever, says):

@@ -1,11 +1,13 @@
 """Retrievers as a run names them: each kind's own settings, and with them what it searches and how deep."""
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
+from experiments.settings.naming import label
 from retrieval.filters.terms import Where
 from retrieval.kinds import discriminated
 from retrieval.retrievers import KINDS, Kind
@@ -51,6 +53,21 @@ class Searched(BaseModel):
         if isinstance(fields, dict) and not fields.get("name"):
             return {**fields, "name": f"{fields.get('kind', 'dense')}@{fields.get('k', 5)}"}
         return fields
+
+
+def told_apart(retrievers: list[Any]) -> list[Any]:
+    """Retrievers of one kind and depth that nobody named, each called by what is not as usual in it too."""
+    counts = Counter(one.name for one in retrievers)
+    return [one.model_copy(update={"name": f"{one.name}{said}"})
+            if counts[one.name] > 1 and one.name == f"{one.kind}@{one.k}" and (said := _unusual(one)) else one
+            for one in retrievers]
+
+
+def _unusual(retriever: Any) -> str:
+    """What tells its settings from the kind's defaults, in brackets; empty where nothing does."""
+    kind = next(one for one in KINDS if isinstance(retriever, one))
+    own = {name: getattr(retriever, name) for name in kind.model_fields}
+    return label(kind.model_construct(**own)).removeprefix(retriever.kind)
 
 
 if TYPE_CHECKING:

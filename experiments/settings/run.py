@@ -38,7 +38,7 @@ from experiments.settings.factors import (
     Shows,
     by_key,
 )
-from experiments.settings.retrievers import AnyRetriever, Place
+from experiments.settings.retrievers import AnyRetriever, Place, told_apart
 from experiments.settings.searching import check_searching, searching_scheme, with_defaults
 from strategies.catalogue import SEARCH_ONLY
 from strategies.types import Layout
@@ -110,7 +110,7 @@ class RunSettings(Matrix):
     models: Models = Field(default=[DEFAULT])
     reasoning: Reasonings = Field(default=["direct"])
     retrieval: Retrievals = Field(default=["once"])
-    retriever: Annotated[list[AnyRetriever], Many] = Field(default=["dense"], validate_default=True)
+    retriever: Annotated[list[AnyRetriever], Many, AfterValidator(told_apart)] = Field(default=["dense"], validate_default=True)
     chunkers: Cuts = Field(default_factory=list)
     embedders: Embeddings = Field(default_factory=list)
     rules: RulesNames = Field(default=["grounded"])

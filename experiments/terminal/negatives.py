@@ -17,13 +17,15 @@ def show_mining(manifest: MinedManifest, out: Path) -> None:
     """How many negatives were kept, what the guard left out and why, how hard they are, and who got fewer."""
     counts, miners = manifest.counts, manifest.counts["miners"]
     say(f"{counts['kept']} negatives of {counts['wanted']} wanted for {plural(counts['questions'], 'question')}, "
-        f"{counts['filled_up_with']} of them among the chunks given; {out}")
+        f"{counts['filled_up_with']} of which fill questions up; {out}")
     names = [*manifest.mining["miners"], *(name for name in miners if name not in manifest.mining["miners"])]
     rows = [[what, str(counts["candidates"][reason]), *(str(miners.get(name, {}).get(reason, 0)) for name in names)]
             for reason, what in (("kept", "kept"), *REASONS.items())
             if reason == "kept" or counts["candidates"][reason]]
     print_table(["candidates", "all", *names], rows)
     _show_guard(counts["guard"])
+    if not manifest.mining.get("reranker"):
+        say("Not checked: whether a reranker puts a candidate above the gold (--reranker late_interaction).")
     print_table(["hardness, in thirds of each question's", "n", "least", "mean", "greatest"], [
         [bucket, str(each["n"]), *(f"{each[name]:.2f}" for name in ("least", "mean", "greatest"))]
         for bucket, each in counts["hardness"].items()])

@@ -39,7 +39,8 @@ class Mmr(Kind):
     Attributes:
         of: what finds the candidates.
         fetch: how many candidates; what is asked for beyond them follows in the order of `of`.
-        balance: the paper's lambda, from 0, nothing but unlike each other, to 1, nothing but relevant.
+        balance: the paper's lambda, from 0, nothing but unlike each other, to 1, nothing but relevant. Of a small
+            collection, whose candidates are all there is, a low one takes what has least to do with the query.
         relevance: Sim1. `cosine`: that of the query and the chunk's nearest window, whatever found the chunk; `score`:
             what `of` gave, moved to 0..1 by the least and the highest score for this query (all 1 where it gave one).
     """
