@@ -16,7 +16,7 @@ import pytest
 
 import documents
 from documents.paths import cache_dir
-from retrieval.build import build_index
+from retrieval.build import build_index, estimate_index
 from retrieval.building import staging, writer
 from retrieval.building.plan import parsing_code
 from retrieval.building.staging import Staging
@@ -147,6 +147,25 @@ def test_a_file_that_changed_since_the_kill_is_parsed_again(index):
     assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow()).parsed == 1
     opened = Index.open(index, Slow())
     assert any(document.plain.strip() == "another seventh page" for document in opened.documents())
+
+
+def test_an_estimate_of_a_resumed_build_counts_what_is_not_embedded_yet(index):
+    def interrupt(stage: str, done: int, total: int | None) -> None:
+        if stage == "parse" and done == FILES:
+            raise KeyboardInterrupt
+
+    pages = [index.parent / "pages"]
+    first = estimate_index(pages, index, SETTINGS, Slow())
+    assert (first.parsing, first.sampled) == (FILES - 1, 4)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(pages, index, SETTINGS, interrupt, Slow())
+    resumed = estimate_index(pages, index, SETTINGS, Slow(0.001))
+    assert resumed.parsing == 0
+    assert resumed.embedding == pytest.approx((FILES - 1 - first.sampled) / (FILES - 1) * (resumed.windows - 1), abs=2)
+    assert resumed.seconds["embedding"] > 0
+    # There are so few that the estimate embedded them all.
+    assert estimate_index(pages, index, SETTINGS, Slow()).embedding == 0
+    assert build_index(pages, index, SETTINGS, embedder=Slow()).embedded_now == 0
 
 
 def test_a_damaged_store_of_parsed_documents_is_made_anew(index):

@@ -73,14 +73,15 @@ def estimate(job: Job, plan: Sequence[Work], staging: Staging) -> Estimate:
     sizes = {work.source: _size(work.file) for work in new if work.file is not None}
     pending = [work for work in new if work.known is None and work.key not in staging]
     measured = measure(job, new, pending, sizes, staging)
-    share, rate = embedding(job, measured.texts)
+    rate = embedding(job, measured.texts)
     old = job.before.manifest if job.before is not None else None
     kept = 0 if old is None else old.windows * (len(plan) - len(new)) // max(old.documents, 1)
-    coming = sum(_windows(measured, kind_of(work.source), sizes[work.source]) for work in new)
-    windows, embedded, dimension = int(kept + coming), round(share * coming), job.embedder.dimension
+    cut = [(kind_of(work.source), _windows(measured, kind_of(work.source), sizes[work.source])) for work in new]
+    coming, to_embed = sum(count for _, count in cut), sum(measured.missing[kind] * count for kind, count in cut)
+    windows, embedded, dimension = int(kept + coming), round(to_embed), job.embedder.dimension
     kind = choose(job.settings.vectors, max(windows, 1), dimension).settings
     vectors = kind.size(windows, dimension)
-    seconds = {**_seconds(measured, pending, sizes, coming), "embedding": rate * share * coming,
+    seconds = {**_seconds(measured, pending, sizes, coming), "embedding": rate * to_embed,
                "indexing": indexing(kind, windows, dimension)}
     disk, building = _disk(measured, sizes, vectors, kept if old is not None else 0, 4 * windows * dimension)
     return Estimate(

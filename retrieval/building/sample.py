@@ -25,6 +25,10 @@ WINDOWS = 64
 WARMING = 8
 """Windows that are embedded, and how many of them before the clock starts: the first calls load the model."""
 
+COUNTED = 64
+COUNTING = 2.0
+"""Files of a type, and seconds, for counting which windows are embedded already, where none of its files is parsed."""
+
 STARTING = 0.5
 """Seconds that a parsing process takes to start."""
 
@@ -37,7 +41,8 @@ class Measured:
         parsing: seconds a byte in one process.
         cutting: seconds.
         packed: bytes of the documents and their chunks in the index.
-        texts: of the windows.
+        missing: the share of the windows that the model has to embed.
+        texts: of those windows, each once.
     """
 
     bytes: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -45,6 +50,7 @@ class Measured:
     parsing: dict[str, float] = field(default_factory=dict)
     cutting: float = 0.0
     packed: int = 0
+    missing: dict[str, float] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     documents: int = 0
 
@@ -55,7 +61,8 @@ def measure(job: Job, new: Sequence[Work], pending: Sequence[Work], sizes: Mappi
     measured = Measured()
     cutter = Cutter(job.settings, job.embedder, job.before, {})
     for kind in sorted({kind_of(work.source) for work in new}):
-        works = _spread(_of(kind, pending) or _of(kind, new), sizes)
+        unread, texts = _of(kind, pending), list[str]()
+        works = _spread(unread or _of(kind, new), sizes)
         for work, arrival in _arrivals(kind, works, job, sizes, staging, measured):
             begun = perf_counter()
             piece = cutter.cut(arrival)
@@ -64,8 +71,26 @@ def measure(job: Job, new: Sequence[Work], pending: Sequence[Work], sizes: Mappi
             measured.bytes[kind] += sizes[work.source]
             measured.windows[kind] += sum(piece.windows)
             measured.packed += _packed(arrival.document)
-            measured.texts += piece.texts
+            texts += piece.texts
+        if not unread:
+            texts += _others(_of(kind, new), works, job, cutter, staging)
+        missing = job.embedder.opened.missing(texts) if texts else []
+        measured.missing[kind] = len(missing) / max(len(set(texts)), 1)
+        measured.texts += missing
     return measured
+
+
+def _others(new: Sequence[Work], drawn: Sequence[Work], job: Job, cutter: Cutter, staging: Staging) -> list[str]:
+    """Windows of files that need no parsing, beside those drawn: an estimate before this one drew the same files, and
+    embedded their windows, which then say nothing of the rest."""
+    begun, texts = perf_counter(), list[str]()
+    for work in sorted(set(new) - set(drawn), key=lambda work: work.key)[:COUNTED]:
+        if perf_counter() - begun > COUNTING:
+            break
+        arrival = arrived(work, None, job.before, staging)
+        if isinstance(arrival, Arrival):
+            texts += cutter.cut(arrival).texts
+    return texts
 
 
 def _arrivals(kind: str, works: Sequence[Work], job: Job, sizes: Mapping[str, int], staging: Staging,
@@ -87,19 +112,18 @@ def _arrivals(kind: str, works: Sequence[Work], job: Job, sizes: Mapping[str, in
         measured.parsing[kind] = sum(seconds for seconds, _ in timed) / max(sum(size for _, size in timed), 1)
 
 
-def embedding(job: Job, texts: Sequence[str]) -> tuple[float, float]:
-    """The share of windows that the model has to embed, and the seconds for each."""
-    distinct = list(dict.fromkeys(texts))
-    if not distinct:
-        return 1.0, 0.0
-    chosen = distinct[::max(len(distinct) // WINDOWS, 1)][:WINDOWS]
+def embedding(job: Job, texts: Sequence[str]) -> float:
+    """Seconds for each window that the model has to embed; `texts` are of such, each once."""
+    if not texts:
+        return 0.0
+    chosen = texts[::max(len(texts) // WINDOWS, 1)][:WINDOWS]
+    warming = min(WARMING, len(chosen) // 2)
     embedder = job.embedder.opened
-    before = embedder.embedded
-    embedder.embed_passages(chosen[:WARMING])
+    embedder.embed_passages(chosen[:warming])
     warmed, begun = embedder.embedded, perf_counter()
-    embedder.embed_passages(chosen[WARMING:])
+    embedder.embed_passages(chosen[warming:])
     seconds, timed = perf_counter() - begun, embedder.embedded - warmed
-    return (embedder.embedded - before) / len(chosen), seconds / timed if timed else 0.0
+    return seconds / timed if timed else 0.0
 
 
 def _of(kind: str, works: Sequence[Work]) -> list[Work]:
