@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 Miners = Annotated[list[str] | None, typer.Option("--miner", help=(
     "dense, bm25 or another kind of retriever; same_document, entity (a name of the question's or the gold's, with "
-    "another number or year), random. May be given again: they take turns, and the first fills questions up. By default dense, bm25, "
-    "same_document and entity."))]
+    "another number or year), random. May be given again: they take turns, and the first fills questions "
+    "up. By default dense, bm25, same_document and entity."))]
 Files = Annotated[str | None, typer.Argument(metavar="PATH", help="Its folder or file, or hub:OWNER/NAME.")]
 PerQuestion = Annotated[int, typer.Option(min=0, help=(
     "Further negatives of each question, for the perturbation negatives@N."))]

@@ -110,7 +110,8 @@ class RunSettings(Matrix):
     models: Models = Field(default=[DEFAULT])
     reasoning: Reasonings = Field(default=["direct"])
     retrieval: Retrievals = Field(default=["once"])
-    retriever: Annotated[list[AnyRetriever], Many, AfterValidator(told_apart)] = Field(default=["dense"], validate_default=True)
+    retriever: Annotated[list[AnyRetriever], Many, AfterValidator(told_apart)] = Field(
+        default=["dense"], validate_default=True)
     chunkers: Cuts = Field(default_factory=list)
     embedders: Embeddings = Field(default_factory=list)
     rules: RulesNames = Field(default=["grounded"])
