@@ -91,6 +91,15 @@ def test_whatever_changes_a_vector_changes_the_identity(tiny):
     assert Sentence(model=tiny, batch=2, query_prefix="").open().identity == usual.identity
 
 
+@pytest.mark.parametrize("kind", [Sentence, Server])
+def test_passages_are_the_same_whatever_stands_in_front_of_queries(kind, tiny):
+    model = tiny if kind is Sentence else "openai:m"
+    usual, asking, other = (kind(model=model, **prefixes).open() for prefixes in (
+        {}, {"query_prefix": "q: "}, {"query_prefix": "q: ", "passage_prefix": "p: "}))
+    assert usual.identity == usual.passage_identity == asking.passage_identity
+    assert len({usual.identity, asking.identity, other.identity, other.passage_identity}) == 4
+
+
 def test_truncated_a_long_text_is_its_beginning(tiny):
     windowed, cut = Sentence(model=tiny).open(), Sentence(model=tiny, long="truncated").open()
     long, beginning = "rain " * 100, "rain " * 30

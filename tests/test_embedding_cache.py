@@ -18,7 +18,7 @@ import pytest
 
 from documents.errors import ModelError, SettingsError
 from documents.types import digest
-from retrieval.storage.cache import GROUP, CachedEmbedder
+from retrieval.storage.cache import CachedEmbedder
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
@@ -29,6 +29,7 @@ class Hashing:
     """Vectors out of hashes; counts what it was asked for."""
 
     name, identity, dimension, window = "hashing", "hashing-1", 8, 1_000
+    at_once = 64
 
     def __init__(self, seconds: float = 0) -> None:
         self.seen: list[str] = []
@@ -73,13 +74,25 @@ def test_another_embedder_has_another_store(tmp_path: Path) -> None:
     assert other.seen == ["a"]
 
 
+def test_what_makes_only_queries_others_costs_no_passage(tmp_path: Path) -> None:
+    one, other = Hashing(), Hashing()
+    other.identity, other.passage_identity = "hashing-1-asking", "hashing-1"
+    expected = CachedEmbedder(one, tmp_path).embed_passages(["a"])
+    CachedEmbedder(one, tmp_path).embed_queries(["a"])
+    again = CachedEmbedder(other, tmp_path)
+    np.testing.assert_array_equal(again.embed_passages(["a"]), expected)
+    assert other.seen == []
+    again.embed_queries(["a"])
+    assert other.seen == ["a"]
+
+
 def test_progress_counts_distinct_texts(tmp_path: Path) -> None:
     steps: list[int] = []
-    texts = [str(number) for number in range(GROUP + 10)]
+    texts = [str(number) for number in range(Hashing.at_once + 10)]
     cached = CachedEmbedder(Hashing(), tmp_path)
     cached.embed_passages(texts[:4])
     cached.embed_passages(texts + texts, steps.append)
-    assert steps == [4, GROUP, 6]
+    assert steps == [4, 64, 6]
 
 
 def test_a_damaged_store_is_named(tmp_path: Path) -> None:
@@ -165,7 +178,7 @@ def test_a_killed_build_keeps_what_was_committed(tmp_path: Path) -> None:
     assert child.wait(30) == -signal.SIGKILL
     resumed = Hashing()
     CachedEmbedder(resumed, tmp_path).embed_passages([str(number) for number in range(600)])
-    assert len(resumed.seen) in {600 - GROUP, 600 - 2 * GROUP}
+    assert len(resumed.seen) in {600 - 64, 600 - 2 * 64}
 
 
 def _committed(folder: Path) -> int:

@@ -52,6 +52,9 @@ def test_a_long_text_is_the_mean_of_its_windows_or_its_beginning(tmp_path):
     np.testing.assert_allclose(windows.embed_passages([text]), [[2 ** -.5, 2 ** -.5]], atol=1e-6)
     np.testing.assert_allclose(cut.embed_passages([text]), [[1, 0]], atol=1e-6)
     assert windows.identity != cut.identity
+    asking = Static(model=name, window=32, query_prefix="q ").open()
+    assert (asking.passage_identity, windows.passage_identity) == (windows.identity, windows.identity)
+    assert asking.identity != windows.identity
 
 
 def test_the_module_of_a_sentence_transformers_folder_is_found(tmp_path):

@@ -75,11 +75,19 @@ class SentenceEmbedder:
     @cached_property
     def identity(self) -> str:
         """The folder's, where vectors are as its files alone make them; and whatever makes them others."""
+        return self._identified(self.prefixes)
+
+    @cached_property
+    def passage_identity(self) -> str:
+        """The same for all that embed passages as this one does, whatever stands in front of queries."""
+        return self._identified(Prefixes(self._declared.query, self.prefixes.passage))
+
+    def _identified(self, prefixes: Prefixes) -> str:
         others = {"backend": self.settings.backend, "long": self.settings.long, "normalise": self.settings.normalise}
         usual = {"backend": "float32", "long": "windows", "normalise": True}
         changed = [f"{name}={value}" for name, value in others.items() if value != usual[name]]
-        if self.prefixes != self._declared:
-            changed.append(f"prefixes={digest(self.prefixes.query, self.prefixes.passage)[:8]}")
+        if prefixes != self._declared:
+            changed.append(f"prefixes={digest(prefixes.query, prefixes.passage)[:8]}")
         return "-".join([self.folder.identity, *changed])
 
     @property

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _OPENAI = "https://api.openai.com/v1"
 
+MOST = 256
+"""Texts given at once where a request has fewer: those that are not kept yet are lost by a kill, and paid again."""
+
 
 class Server(EmbedderKind):
     """A model that a server embeds with.
@@ -79,12 +82,25 @@ class ServerEmbedder:
     def name(self) -> str:
         return self.settings.model
 
+    @property
+    def at_once(self) -> int:
+        """Texts that it is to be given at once: so that all requests that may be open are, but not many more."""
+        return max(min(self.settings.batch * self.settings.concurrency, MOST), self.settings.batch)
+
     @cached_property
     def identity(self) -> str:
         """The served name and a hash of the rest, with the address: elsewhere that name may be another model."""
+        return self._identified(self.prefixes.query)
+
+    @cached_property
+    def passage_identity(self) -> str:
+        """The same for all that embed passages as this one does, whatever stands in front of queries."""
+        return self._identified("")
+
+    def _identified(self, query_prefix: str) -> str:
         where = "" if self._url == _OPENAI else self._url
         told = [where, self._served, str(self.settings.dimensions), self.settings.long,
-                self.prefixes.query, self.prefixes.passage]
+                query_prefix, self.prefixes.passage]
         # Long texts are cut by the window, others are the same by any.
         return f"served:{self._served}-{digest(*told, str(self.settings.window))[:16]}"
 

@@ -58,9 +58,22 @@ class StaticEmbedder:
     def name(self) -> str:
         return self.settings.shorthand() or f"static:{self.settings.model}"
 
+    @property
+    def at_once(self) -> int:
+        """Texts that it is to be given at once: they take no time."""
+        return SLICE
+
     @cached_property
     def identity(self) -> str:
-        told = [self.settings.long, str(self.window), self.settings.query_prefix, self.settings.passage_prefix]
+        return self._identified(self.settings.query_prefix)
+
+    @cached_property
+    def passage_identity(self) -> str:
+        """The same for all that embed passages as this one does, whatever stands in front of queries."""
+        return self._identified("")
+
+    def _identified(self, query_prefix: str) -> str:
+        told = [self.settings.long, str(self.window), query_prefix, self.settings.passage_prefix]
         return f"static-{self.folder.identity}-{digest(*told)[:8]}"
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from documents.chunkers.spans import Span
 from documents.errors import ModelError, SettingsError
 from documents.paths import cache_dir
+from documents.processors import processors
 from documents.types import digest
 from retrieval.embedder import Embedder
 from retrieval.storage.files import unwritable
@@ -24,14 +25,19 @@ if TYPE_CHECKING:
 
     from retrieval.embedder import Matrix
 
-GROUP = 256
-"""Texts embedded between two commits: what a killed build loses, some seconds of work at most."""
+SMALLEST, LARGEST, EACH = 64, 256, 32
+"""Texts embedded between two commits: so many for each processor, within bounds. A killed build loses no more, which is
+a second or two of work; fewer would leave processors idle at the end of each group."""
 
 Advance = Callable[[int], None]
 
 
 class CachedEmbedder:
     """An embedder whose vectors are kept under the hash of the text; processes may share the store.
+
+    An embedder may say `passage_identity`, which tells apart those that embed passages differently: they share a store,
+    and what makes their queries others costs no passage. And it may say `at_once`, how many texts it is to be given at
+    once.
 
     Attributes:
         embedded: texts given to the model so far.
@@ -43,7 +49,9 @@ class CachedEmbedder:
         self.embedded = 0
         self.reused = 0
         self._width: int | None = None
-        self._store = VectorStore((folder or cache_dir() / "embeddings") / f"{digest(inner.identity)}.sqlite")
+        passages: str = getattr(inner, "passage_identity", inner.identity)
+        self._query = "query" if passages == inner.identity else f"query {inner.identity}"
+        self._store = VectorStore((folder or cache_dir() / "embeddings") / f"{digest(passages)}.sqlite")
         # One lock for the store and the model: searches come from several threads.
         self._lock = threading.Lock()
 
@@ -67,7 +75,7 @@ class CachedEmbedder:
         return self.inner.windows(texts, header)
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, "query", self.inner.embed_queries, _silent)
+        return self._embed(texts, self._query, self.inner.embed_queries, _silent)
 
     def embed_passages(self, texts: Sequence[str], advance: Advance | None = None) -> Matrix:
         """As the protocol says; `advance` is told how many more distinct texts are done."""
@@ -110,7 +118,8 @@ class CachedEmbedder:
               advance: Advance) -> dict[str, Matrix]:
         made: dict[str, Matrix] = {}
         missing = sorted(texts, key=lambda key: (len(texts[key]), key))
-        for group in (missing[first:first + GROUP] for first in range(0, len(missing), GROUP)):
+        size: int = getattr(self.inner, "at_once", min(max(EACH * processors(), SMALLEST), LARGEST))
+        for group in (missing[first:first + size] for first in range(0, len(missing), size)):
             found = dict(zip(group, embed([texts[key] for key in group]), strict=True))
             self._store.write(found)
             made |= found
