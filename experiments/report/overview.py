@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from agents.models import NO_MODEL
 from experiments.record import Result
 from experiments.report.breakdowns import breakdowns
 from experiments.report.causes import causes
@@ -40,6 +41,7 @@ def overview(view: ReportInput, table: Table, results: Sequence[Result]) -> dict
         "effects": found, "why": why, "linked": bool(view.rights), "merged": len(whole.cells) < len(table.cells),
         "right": _right(view.rights), "headline": list(view.rights) in ([], [table.quality]),
         "plot": plot(whole, whole_cost), "grids": grids(table), "tradeoff": tradeoff(summary.get("tradeoff"), table),
+        "asked": any(cell.factors.get("model") != NO_MODEL for cell in table.cells),
         "dose": dose(summary.get("dose"), whole),
         "breakdowns": breakdowns(summary.get("views") or (), {cell.judge for cell in table.cells if cell.judge}),
         "papers": papers(view, table.cells, results), "facts": (*table.shared, *view.facts),
