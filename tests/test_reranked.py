@@ -1,5 +1,6 @@
 """Reranked retrieval: what is asked of whom, the order, ties, and scores of both. The figures are worked by hand."""
 import pytest
+import tiny_rerankers
 from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import ModelError, SettingsError
@@ -38,9 +39,9 @@ class Table:
 
 
 def reranked(first, table, k=10, queries=("?",), **fields):
-    settings = Reranked(of="dense", **fields)
+    weight = fields.pop("weight", 1.0)
     return [[(hit.chunk.id, hit.score, hit.rank) for hit in hits]
-            for hits in RerankedRetriever(first, table, settings).search(queries, k)]
+            for hits in RerankedRetriever(first, table, Reranked(of="dense", **fields), weight).search(queries, k)]
 
 
 def test_candidates_come_in_the_order_of_the_reranker_and_with_its_scores():
@@ -105,12 +106,21 @@ def test_settings_that_do_not_fit_are_refused(fields):
 
 
 def test_every_setting_is_part_of_the_identity():
-    variants = [{}, {"depth": 9}, {"weight": 0.5}, {"by": {"kind": "late_interaction", "precision": "bfloat16"}},
+    variants = [{}, {"depth": 9}, {"weight": 0.7}, {"by": {"kind": "late_interaction", "precision": "bfloat16"}},
                 {"by": {"kind": "judge", "model": "m"}}, {"by": {"kind": "judge", "model": "n"}},
                 {"by": {"kind": "judge", "model": "m", "max_tokens": 99}}]
     known = [Reranked(of="dense", **fields).identity() for fields in variants]
     assert len(set(known)) == len(variants)
-    assert known[0] == Reranked(of="dense", by="late_interaction", depth=50).identity()
+    assert known[0] == Reranked(of="dense", by="late_interaction", depth=50, weight=0.5).identity()
+
+
+def test_a_reranker_counts_for_all_unless_its_model_was_not_trained_for_it(tmp_path):
+    trained = tiny_rerankers.multi_vector_model(tmp_path / "multi")
+    weights = [Reranked(of="dense", by=by).reranking(Preset(), Aids(judge=lambda judge: Table())).weight for by in (
+        "late_interaction", {"kind": "late_interaction", "model": str(trained)}, {"kind": "judge", "model": "m"})]
+    assert weights == [0.5, 1.0, 1.0]
+    given = Reranked(of="dense", by={"kind": "judge", "model": "m"}, weight=0.2)
+    assert given.reranking(Preset(), Aids(judge=lambda judge: Table())).weight == 0.2
 
 
 def test_a_judge_is_refused_where_no_model_can_be_asked():
@@ -129,4 +139,4 @@ def test_a_real_index_is_reranked(tmp_path):
     hits, = retriever.search(["Which ship did Ada sail?"], 2)
     assert hits[0].chunk.content.strip() == "Ada sailed a ship."
     assert hits[0].found_by == "late_interaction(dense 1)"
-    assert 1 >= hits[0].score > hits[1].score >= -1
+    assert 1 >= hits[0].score > hits[1].score >= 0

@@ -16,6 +16,10 @@ class Reranker(Named):
         """
         raise NotImplementedError
 
+    def weight(self) -> float:
+        """What its score should count for beside the score of before, where the settings do not say: all."""
+        return 1.0
+
     def identity(self) -> str:
         """Tells rerankers apart that score otherwise: their settings, and what they use.
 

@@ -124,10 +124,10 @@ class TokenVectors:
     @cached_property
     def _model(self) -> MultiVectorEncoder:
         with loading(self._folder, "reranking model") as path:
-            return _trained(path) if _is_multi(self._folder) else _made(path)
+            return _trained(path) if is_multi(self._folder) else _made(path)
 
 
-def _is_multi(folder: ModelFolder) -> bool:
+def is_multi(folder: ModelFolder) -> bool:
     """Whether the model was saved as one of several vectors a text."""
     saved, config = (model_settings(folder.path / name) for name in (PROMPTS, "config.json"))
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())

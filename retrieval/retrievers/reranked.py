@@ -30,15 +30,16 @@ class Reranked(Kind):
         by: what scores them.
         depth: candidates of each query, whose order is the reranker's; what is asked for beyond them follows in the
             order of `of`.
-        weight: of the reranker's score in the final one. Below 1 the rest is the first retriever's, both moved to 0..1
-            by the least and the highest score among the candidates of the query.
+        weight: of the reranker's score in the final one; None for what suits the reranker, mostly 1. Below 1 the rest
+            is the first retriever's, both moved to 0..1 by the least and the highest score among the candidates of
+            the query.
     """
 
     kind: Literal["reranked"] = "reranked"
     of: RetrieverSettings = Field("fused", validate_default=True)
     by: RerankerSettings = Field("late_interaction", validate_default=True)
     depth: int = Field(50, ge=1)
-    weight: float = Field(1.0, gt=0, le=1)
+    weight: float | None = Field(None, gt=0, le=1)
 
     @property
     def embeds(self) -> bool:
@@ -50,11 +51,15 @@ class Reranked(Kind):
     def reranking(self, first: Retriever, aids: Aids) -> RerankedRetriever:
         """Over a retriever that is open already, whatever `of` says."""
         by: Reranker = self.by
-        return RerankedRetriever(first, by.open(aids), self)
+        return RerankedRetriever(first, by.open(aids), self, self._weight())
 
     def identity(self) -> str:
         by: Reranker = self.by
-        return f"reranked {digest(str(self.depth), str(self.weight), self.of.identity(), by.identity())}"
+        return f"reranked {digest(str(self.depth), str(self._weight()), self.of.identity(), by.identity())}"
+
+    def _weight(self) -> float:
+        by: Reranker = self.by
+        return by.weight() if self.weight is None else self.weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class RerankedRetriever:
     first: Retriever
     scorer: Scorer
     settings: Reranked
+    weight: float = 1.0
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Raises what searching and scoring raise, and ModelError where a score is not finite."""
@@ -85,7 +91,7 @@ class RerankedRetriever:
                 for rank, place in enumerate(order, 1)]
 
     def _weighed(self, hits: Sequence[Hit], scores: Sequence[float]) -> Sequence[float]:
-        weight = self.settings.weight
+        weight = self.weight
         if weight == 1.0:
             return scores
         before = scaled([hit.score for hit in hits])
