@@ -71,6 +71,9 @@ class Flat(_Kind):
 class Hnsw(_Kind):
     """A graph of neighbours, walked from vector to vector (Malkov and Yashunin, arXiv:1603.09320).
 
+    Of a million vectors of 384 dimensions in 10,000 clusters (`bench/vectors.py`) the defaults find 0.995 of the ten
+    nearest, in 0.8 ms; linking them takes a core 15 minutes.
+
     Attributes:
         neighbours: links of a vector; twice as many on the graph's lowest level.
         ef_build: candidates while a vector is linked.
@@ -131,6 +134,9 @@ class Ivf(_Lists):
 
 class IvfPq(_Lists):
     """Lists as in `ivf`; of each piece of a vector is kept which of 256 it is like (Jégou et al., TPAMI 2011).
+
+    Of the million vectors that `Hnsw` tells of, the defaults find 0.88 of the ten nearest, in 0.5 ms, in a quarter of
+    the room and 40 % of the time to build; of 50,000, 0.99, and without `refine` half.
 
     Attributes:
         pieces: of a vector, a byte each; if None, an eighth of its numbers. Must divide their number.
