@@ -10,11 +10,10 @@ from experiments.attribution.case import Case
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.mdbench import Mdbench
 from experiments.benchmarks.mrceval import Mrceval
-from experiments.benchmarks.qrels import RANKING
 from experiments.cells import Cell
 from experiments.question import Gold, Question
 from experiments.record import Result, StoredPassage, Verdict
-from experiments.scheme import ANSWERS, Scheme
+from experiments.scheme import ANSWERS, RANKED, Scheme
 from experiments.statistics.clusters import clusters
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
@@ -169,7 +168,7 @@ def test_a_sibling_without_an_answer_tells_nothing():
 
 
 def test_what_right_means_depends_on_the_benchmark():
-    assert [scheme.right for scheme in (ANSWERS, Mrceval.scheme, Mdbench.scheme, HotpotQa.scheme, RANKING)] == \
+    assert [scheme.right for scheme in (ANSWERS, Mrceval.scheme, Mdbench.scheme, HotpotQa.scheme, RANKED)] == \
         ["unified", "accuracy", "graded_em", "unified", None]
     assert Scheme(groups=("chain", "overlap"), rubric=None, columns=("em",)).right == "em"
     both = Scheme(groups=("answers", "choice", "overlap", "form"), rubric="grades", columns=())
@@ -180,7 +179,7 @@ def test_what_right_means_depends_on_the_benchmark():
                          ({"accuracy": 0.0, "unparsed": 1.0, "unified": 1.0}, "format"),
                          ({"accuracy": None, "unified": 0.5}, "wrong_in_view")):
         assert told([result(one, **seen, scores=scores)], [one], both) == {one.id: name}
-    assert causes_of([one], [result(one)], {"q": QUESTION}, RANKING) == {}
+    assert causes_of([one], [result(one)], {"q": QUESTION}, RANKED) == {}
 
 
 def test_as_published_reads_as_the_paper_does():

@@ -44,8 +44,8 @@ def test_the_example_of_a_matrix_leaves_out_and_brings_in():
 
 
 def test_every_command_is_in_the_table():
-    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
-    shown = set(re.findall(r"^\| `ragbed (\w+)", README, re.MULTILINE))
+    commands = {(command.name or command.callback.__name__).replace("_", "-") for command in app.registered_commands}
+    shown = set(re.findall(r"^\| `ragbed ([\w-]+)", README, re.MULTILINE))
     groups = {group.name for group in app.registered_groups}
     assert commands | groups == shown
 

@@ -207,7 +207,7 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
 @pytest.mark.parametrize(("settings", "words"), [
     ({"reasonning": "direct"}, ["unknown setting 'reasonning'", "reasoning", "retrieval"]),
     ({"limits": {"call": 3}}, ["unknown setting 'limits.call'", "calls, tokens, searches, seconds, max_tokens"]),
-    ({"benchmark": {"kind": "crest", "pth": "x"}}, ["'benchmark.crest.pth'", "sample, seed, filter, kind, path"]),
+    ({"benchmark": {"kind": "crest", "pth": "x"}}, ["'benchmark.pth'", "sample, seed, filter, kind, path"]),
     ({"benchmark": {"kind": "crst"}}, ["crst", "'crest'", "'demo'", "'jsonl'"]),
     ({"benchmark": {"kind": "jsonl", "path": "no/such.jsonl"}}, ["no/such.jsonl: no such file"]),
     ({"benchmark": {"kind": "crest", "path": "no-such-folder"}}, ["no-such-folder: no such file or folder"]),
@@ -224,7 +224,7 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     ({"rules": "closed-book"}, ["rules", "conditions: closed-book"]),
     ({"models": "openai:gpt"}, ["set OPENAI_API_KEY"]),
     ({"judge": "guess"}, ["no model 'guess'"]),
-    ({"judge": {"kind": "model", "model": "http://h/v1#j", "tokens": 3}}, ["'judge.model.tokens'", "max_tokens"]),
+    ({"judge": {"kind": "model", "model": "http://h/v1#j", "tokens": 3}}, ["'judge.tokens'", "max_tokens"]),
     ({"name": "a/b"}, ["name: 'a/b' cannot name the run's folder", "letters"]),
     ({"name": "../up"}, ["name"]),
     ({"conditions": "guessed"}, ["conditions", "'closed-book'"]),

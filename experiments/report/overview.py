@@ -41,7 +41,7 @@ def overview(view: ReportInput, table: Table, results: Sequence[Result]) -> dict
         "effects": found, "why": why, "linked": bool(view.rights), "merged": len(whole.cells) < len(table.cells),
         "right": _right(view.rights), "headline": list(view.rights) in ([], [table.quality]),
         "plot": plot(whole, whole_cost), "grids": grids(table), "tradeoff": tradeoff(summary.get("tradeoff"), table),
-        "asked": any(cell.factors.get("model") != NO_MODEL for cell in table.cells),
+        "asked": not table.cells or any(cell.factors.get("model") != NO_MODEL for cell in table.cells),
         "dose": dose(summary.get("dose"), whole),
         "breakdowns": breakdowns(summary.get("views") or (), {cell.judge for cell in table.cells if cell.judge}),
         "papers": papers(view, table.cells, results), "facts": (*table.shared, *view.facts),
