@@ -6,6 +6,8 @@ import json
 import pytest
 
 from documents.errors import SettingsError
+from experiments.running.spending import check_prices
+from experiments.runs.manifest import identities
 from experiments.settings.file import check_settings
 from experiments.settings.how import finding
 from experiments.settings.retrievers import Searched
@@ -68,3 +70,14 @@ def test_the_command_line_takes_a_name_or_settings():
     assert where == ("page >= 3", "source = a/*")
     with pytest.raises(SettingsError, match="retriever: no kind is called bm26"):
         finding("bm26", [])
+
+
+def test_a_model_that_judges_relevance_is_one_of_those_that_a_run_asks():
+    judge = "http://127.0.0.1:9/v1#grader"
+    fields = {"name": "town", "benchmark": {"kind": "demo"},
+              "retriever": {"kind": "reranked", "of": "bm25", "by": {"kind": "judge", "model": judge}}}
+    settings = check_settings({**fields, "calls": {"prices": {judge: {"prompt": 1, "completion": 2}}}}, "town.yaml")
+    assert settings.judging_models == [judge]
+    assert judge in identities(settings, {})
+    with pytest.raises(SettingsError, match=r"no price is known of http://127\.0\.0\.1:9/v1#grader"):
+        check_prices(check_settings({**fields, "budget": {"dollars": 1}}, "town.yaml"), [])

@@ -12,7 +12,6 @@ from agents.database import Database
 from agents.journal import Mode
 from agents.models import without_opening
 from documents.errors import BudgetSpent, CallError, SettingsError
-from experiments.judges import ModelJudge
 from experiments.settings import RunSettings
 from experiments.settings.budget import Budget, shown
 from strategies.types import Generate, Usage
@@ -143,15 +142,14 @@ class Metered:
 
 
 def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
-    """A budget in dollars needs the price of every model, the judge's too.
+    """A budget in dollars needs the price of every model, judges' too.
 
     Raises:
         SettingsError: one is unknown.
     """
     if settings.budget.dollars is None:
         return
-    judge = [settings.judge.model] if isinstance(settings.judge, ModelJudge) else []
-    for name in dict.fromkeys([*models, *judge]):
+    for name in dict.fromkeys([*models, *settings.judging_models]):
         _, price = without_opening(name, settings.calls)
         if price(1000, 1000, 0) is None:
             raise SettingsError(f"budget.dollars: no price is known of {name}; give calls.prices, in US dollars per "

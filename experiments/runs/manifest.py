@@ -13,7 +13,6 @@ from agents.models import resolve
 from documents.errors import BenchmarkError, RunError, SettingsError
 from documents.types import digest
 from experiments.exemplars import exemplars_hash
-from experiments.judges import ModelJudge
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
 from experiments.question import Benchmark, Question
 from experiments.runs.store import question_json
@@ -99,7 +98,7 @@ def _content(question: Question) -> str:
 
 
 def identities(settings: RunSettings, known: Mapping[str, str]) -> dict[str, str]:
-    """The identity of every model by name, the judge's too. Of two with one identity, one would get no call.
+    """The identity of every model by name, judges' too. Of two with one identity, one would get no call.
 
     Args:
         known: of an earlier beginning of the run.
@@ -116,8 +115,7 @@ def identities(settings: RunSettings, known: Mapping[str, str]) -> dict[str, str
                                 "which knows neither host nor path; name one of them, or serve them under two names")
         names[identity] = name
     models = {name: identity for identity, name in names.items()}
-    if isinstance(settings.judge, ModelJudge):
-        name = settings.judge.model
+    for name in settings.judging_models:
         models[name] = resolve(name, calls=False, known=known.get(name)).identity
     return models
 

@@ -40,6 +40,7 @@ from experiments.settings.factors import (
 )
 from experiments.settings.retrievers import AnyRetriever, Place, told_apart
 from experiments.settings.searching import check_searching, searching_scheme, with_defaults
+from retrieval.rerankers.judge import judges_of
 from strategies.catalogue import SEARCH_ONLY
 from strategies.types import Layout
 
@@ -163,7 +164,7 @@ class RunSettings(Matrix):
 
     @model_validator(mode="after")
     def _prices_of_models(self) -> RunSettings:
-        judge = [self.judge.model] if isinstance(self.judge, ModelJudge) else []
+        judge = self.judging_models
         asked = dict.fromkeys([*self.models, *(name for more in self.include for name in more.models or ()), *judge])
         if unknown := [name for name in self.calls.prices if name not in asked]:
             raise ValueError(f"calls.prices: no model is called {unknown[0]}; this run asks {', '.join(asked)}")
@@ -187,6 +188,13 @@ class RunSettings(Matrix):
         """How these of the benchmark's questions are scored, as this run asks them."""
         scheme = self.benchmark.scheme_of(questions)
         return searching_scheme(questions, scheme) if self.only_searches else scheme
+
+    @property
+    def judging_models(self) -> list[str]:
+        """The models that grade: answers, and passages for retrievers that rerank by one."""
+        judge = [self.judge.model] if isinstance(self.judge, ModelJudge) else []
+        retrievers = [*self.retriever, *(one for more in self.include for one in more.retriever or ())]
+        return list(dict.fromkeys([*judge, *(one.model for one in judges_of(retrievers))]))
 
     @property
     def seed(self) -> int:
