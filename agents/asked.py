@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.types import Cost
 from documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
-from strategies.types import Failure, Reply, Usage
+from strategies.types import Failure, Message, Reply, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,16 @@ def outcome_to_json(outcome: Reply | Failure) -> dict[str, Any]:
 def _fields(value: Reply | Failure | Usage) -> dict[str, Any]:
     """By name, as they are: `asdict` would copy whatever is below them."""
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+def wire_message(message: Message) -> dict[str, Any]:
+    """A message as chat completions have it; what only tools need stands there only where they are used."""
+    sent: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        sent["tool_calls"] = list(message.tool_calls)
+    if message.call_id:
+        sent["tool_call_id"] = message.call_id
+    return sent
 
 
 def reply_from_json(fields: Mapping[str, Any]) -> Reply:

@@ -28,9 +28,10 @@ from retrieval.index import Index
 from retrieval.retrievers import RetrieverSettings
 from retrieval.scoped import How, Whole
 from retrieval.types import Aids
-from strategies.catalogue import SEARCH_ONLY, reasoning, retrieval
+from strategies.catalogue import SEARCH_ONLY
+from strategies.choosing import reasoning, retrieval
 from strategies.prompting import prompts_hash
-from strategies.types import Rules, Task
+from strategies.types import AnswerFormat, Framing, Rules, Task
 
 Options = tuple[tuple[str, str], ...]
 
@@ -42,9 +43,11 @@ class AssistantSettings(BaseModel):
 
     index: Path
     model: str = "smollm2-135m"
-    reasoning: str = "chain_of_thought"
-    retrieval: str = "once"
+    reasoning: str | dict[str, Any] = "chain_of_thought"
+    retrieval: str | dict[str, Any] = "once"
     rules: Rules = "grounded"
+    answer_format: AnswerFormat = "tags"
+    framing: Framing = "marked"
     k: int = Field(default=5, ge=1)
     retriever: RetrieverSettings = Field("dense", validate_default=True)
     where: Where = ()
@@ -137,6 +140,6 @@ class Assistant:
 
     def _begin(self, question: str, options: Options) -> Playback:
         task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,
-                    options=options)
+                    options=options, answer_format=self.settings.answer_format, framing=self.settings.framing)
         means = Means(self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits)
         return Playback(task, self._reasoning, means)

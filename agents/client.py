@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from agents.address import Endpoint
+from agents.asked import wire_message
 from agents.clock import CallClock
 from agents.concurrency import Place, Places
 from agents.context import Context
@@ -111,8 +112,9 @@ class ModelClient:
         temperature = self._temperature if action.temperature is None else action.temperature
         if temperature is not None:
             sent["temperature"] = temperature
-        if self._effort is not None:
-            sent["reasoning_effort"] = self._effort
+        effort = action.effort or self._effort
+        if effort is not None:
+            sent["reasoning_effort"] = effort
         if action.stop:
             sent["stop"] = list(action.stop)
         if action.tools:
@@ -171,7 +173,7 @@ class ModelClient:
     async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: Place,
                        progress: _Progress) -> Completion:
         """Send until an answer comes, a failure is final, or there is no time for another attempt."""
-        messages = [{"role": message.role, "content": message.content} for message in action.messages]
+        messages = [wire_message(message) for message in action.messages]
         started = 0.0
         while True:
             while not self._places.may_send(place):

@@ -20,7 +20,7 @@ from langgraph.types import Command, StreamWriter
 from agents.asked import failure_of
 from agents.playback import Node, Playback, evidence_of
 from agents.settings import Limits
-from agents.types import Answer, SearchStep, Step
+from agents.types import Answer, DecisionStep, SearchStep, Step
 from documents.errors import CallError
 from strategies.types import Failure
 
@@ -53,16 +53,14 @@ def build_graph(player: Player, checkpointer: Any = None) -> Graph:
         play = player.playback(state)
         if play.stop_over_budget():
             return Command(goto="finish")
-        steps = len(play.searches())
-        return _go_on(play, await _searched(play), steps, writer)
+        return _go_on(play, await _searched(play), writer)
 
     async def generate(state: State, writer: StreamWriter) -> Command[Node]:
         play = player.playback(state)
         if play.stop_over_budget():
             return Command(goto="finish")
         asked = await _together([play.means.ask(call, play.deadline) for call in play.calls()])
-        entry = play.take_asked(asked)
-        return _go_on(play, entry, len(asked), writer)
+        return _go_on(play, play.take_asked(asked), writer)
 
     async def finish(state: State) -> State:
         return {"answer": answer_to_json(player.playback(state).answer())}
@@ -103,14 +101,17 @@ async def _together(work: Sequence[Awaitable[Result]]) -> list[Result]:
     return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
 
 
-def _go_on(play: Playback, entry: dict[str, Any], steps: int, writer: StreamWriter) -> Command[Node]:
-    for step in play.trace[-steps:]:
+def _go_on(play: Playback, entry: dict[str, Any], writer: StreamWriter) -> Command[Node]:
+    for step in play.trace[play.told:]:
         writer(event_of(step))
+    play.told = len(play.trace)
     return Command(update={"results": [entry]}, goto=play.node)
 
 
 def event_of(step: Step) -> dict[str, Any]:
-    """A step as it is streamed: `search` with what it found, or `reply` with what the model said."""
+    """A step as it is streamed: `search` with what it found, `reply` with what the model said, or `decision`."""
+    if isinstance(step, DecisionStep):
+        return {"event": "decision", "what": step.what, "why": step.why}
     failure = step.failure.message if step.failure else None
     if isinstance(step, SearchStep):
         return {"event": "search", "query": step.query, "found": list(step.found), "failure": failure}

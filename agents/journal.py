@@ -31,9 +31,15 @@ _NEAREST_OF = 50_000_000  # characters of recorded prompts among which the neare
 def call_key(identity: str, messages: Sequence[Message], parameters: Mapping[str, Any], repeat: int,
              sample: int) -> str:
     """SHA-256 over everything that decides the reply."""
-    content = [identity, [[message.role, message.content] for message in messages], parameters, repeat, sample]
+    content = [identity, [[message.role, message.content, *_of_tools(message)] for message in messages], parameters,
+               repeat, sample]
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _of_tools(message: Message) -> list[Any]:
+    """What a message has beside its role and text; empty where it has nothing, as it is without tools."""
+    return [list(message.tool_calls), message.call_id] if message.tool_calls or message.call_id else []
 
 
 class Journal:
@@ -79,8 +85,8 @@ class Journal:
             self._failed[key] = outcome
         reply, failure = (json.dumps(outcome_to_json(outcome)), None) if isinstance(outcome, Reply) else \
             (None, json.dumps(outcome_to_json(outcome)))
-        shown = json.dumps([[message.role, [self.database.put_text(part) for part in message.parts]]
-                            for message in messages])
+        shown = json.dumps([[message.role, [self.database.put_text(part) for part in message.parts],
+                             *_of_tools(message)] for message in messages])
         self.database.put(KEEP, (key, shown, json.dumps(parameters, sort_keys=True), reply, failure))
         await self.database.durable()
 
@@ -119,7 +125,7 @@ class Journal:
         prompts: list[tuple[str, str]] = []
         room = _NEAREST_OF
         for key, messages in self.database.rows("SELECT key, messages FROM calls"):
-            prompt = "\n".join("".join(map(self.database.text, parts)) for _, parts in json.loads(messages))
+            prompt = "\n".join("".join(map(self.database.text, parts)) for _, parts, *_tools in json.loads(messages))
             prompts.append((prompt, key))
             room -= len(prompt)
             if room < 0:

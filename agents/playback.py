@@ -8,13 +8,26 @@ from typing import Any, Literal
 
 from agents.asked import Asked
 from agents.settings import Limits
-from agents.types import Answer, Cost, GenerateStep, Outcome, SearchStep, Step
+from agents.types import Answer, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
 from documents.errors import RecipeMismatch
 from documents.types import Chunk, digest
 from strategies.choice import read_choice
 from strategies.reading import is_only_citations, read_citations
 from strategies.sub_answers import without_sub_answers
-from strategies.types import Action, Draft, Evidence, Failure, Generate, Passage, Reasoning, Reply, Search, Task, Usage
+from strategies.types import (
+    Action,
+    Decision,
+    Draft,
+    Evidence,
+    Failure,
+    Generate,
+    Passage,
+    Reasoning,
+    Reply,
+    Search,
+    Task,
+    Usage,
+)
 
 Node = Literal["search", "generate", "finish"]
 _OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_long", "budget": "budget"}
@@ -40,7 +53,11 @@ class Means:
 
 @dataclass(slots=True)
 class Playback:
-    """Plays a recipe: holds what it asks for, takes the results, and ends with an Answer."""
+    """Plays a recipe: holds what it asks for, takes the results, and ends with an Answer.
+
+    Attributes:
+        told: how many steps of the trace those who watch were told of.
+    """
 
     task: Task
     reasoning: Reasoning
@@ -52,6 +69,7 @@ class Playback:
     usage: Usage = field(default_factory=Usage)
     cost: Cost = field(default_factory=Cost)
     started: float = field(default_factory=time.monotonic)
+    told: int = 0
     _passages: dict[str, Passage] = field(default_factory=dict)
     _recipe: Any = None
     _listed: bool = False
@@ -83,7 +101,7 @@ class Playback:
         """End the question where the pending actions would break its budget."""
         limits, used = self.means.limits, self.usage
         searched = sum(isinstance(step, SearchStep) for step in self.trace)
-        made = len(self.trace) - searched
+        made = sum(isinstance(step, GenerateStep) for step in self.trace)
         if self.searches() and searched + len(self.pending) > limits.searches:
             self._stop(Failure("budget", f"the question may search {limits.searches} times"))
         elif self.calls() and made + len(self.pending) > limits.calls:
@@ -164,7 +182,8 @@ class Playback:
                             "malformed" if bare or not draft.well_formed or not chosen else
                             "refused" if draft.refused else "answered")
         return Answer(outcome, draft.text, outcome == "refused", tuple(n for n in cited if n in shown),
-                      tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes, **common)
+                      tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes,
+                      figures=draft.figures, **common)
 
     def _stop(self, failure: Failure) -> None:
         self.failure = failure
@@ -174,8 +193,11 @@ class Playback:
         """Run the recipe up to what it asks for next; TypeError where it breaks the protocol of recipes."""
         try:
             action = self._recipe.send(value)
-            while action == []:  # nothing to perform, such as the sub-questions of a question that has none
-                action = self._recipe.send([])
+            while action == [] or isinstance(action, Decision):
+                # Nothing to perform: a decision, or a list such as the sub-questions of a question that has none.
+                if isinstance(action, Decision):
+                    self.trace.append(DecisionStep(action.what, action.why))
+                action = self._recipe.send([] if action == [] else None)
         except StopIteration as end:
             if not isinstance(end.value, Draft):
                 raise TypeError(f"the strategy returned {type(end.value).__name__}, not a Draft") from None
@@ -195,7 +217,8 @@ class Playback:
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("", finish_reason="")
         failure = one.outcome if isinstance(one.outcome, Failure) else None
         self.trace.append(GenerateStep(action.purpose, one.key, action.messages, action.shown, reply.text,
-                                       reply.reasoning, reply.finish_reason, reply.usage, failure))
+                                       reply.reasoning, reply.finish_reason, reply.usage, failure,
+                                       reply.tool_calls))
         self.usage += reply.usage
         self.cost += one.cost
 

@@ -1,8 +1,9 @@
 """What playing a recipe yields: the answer, its citations, its outcome and the trace of steps."""
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from strategies.types import Evidence, Failure, Message, Usage
 
@@ -21,12 +22,21 @@ class SearchStep:
 
 
 @dataclass(frozen=True, slots=True)
+class DecisionStep:
+    """What the strategy made up its mind about."""
+
+    what: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GenerateStep:
     """One model call as it was sent and answered.
 
     Attributes:
         key: the call's journal key.
         shown: the evidence numbers that the messages showed.
+        tool_calls: that the reply asks for, as the server sent them.
     """
 
     purpose: str
@@ -38,9 +48,10 @@ class GenerateStep:
     finish_reason: str
     usage: Usage
     failure: Failure | None = None
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
 
 
-Step = SearchStep | GenerateStep
+Step = SearchStep | GenerateStep | DecisionStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,7 @@ class Answer:
         tagged: whether the answer stood in its tags or fields; None where none were asked for, or no reply to read.
         notes: short tags, such as `no_sub_questions`, `cut`.
         usage: as recorded, whether or not it was paid this time.
+        figures: what the strategy measured on its way, by name.
     """
 
     outcome: Outcome
@@ -91,3 +103,4 @@ class Answer:
     notes: tuple[str, ...] = ()
     failure: Failure | None = None
     cost: Cost = Cost()
+    figures: Mapping[str, float] = field(default_factory=dict)

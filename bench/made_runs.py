@@ -29,7 +29,8 @@ from experiments.running.summary import summarise
 from experiments.running.tasks import Tasks
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from strategies.catalogue import REASONING, reasoning
+from strategies.catalogue import CRESTS
+from strategies.choosing import reasoning
 from strategies.reading import REFUSAL
 from strategies.types import Failure, Generate, Reply, Usage
 
@@ -41,7 +42,7 @@ def make_run(name: str, out: Path, data: Path, questions: int, seed: int) -> Pat
     """A finished run of five strategies under three conditions; its folder."""
     benchmark = _benchmark(data, questions)
     settings = RunSettings.model_validate({
-        "name": name, "out": str(out), "models": ["http://127.0.0.1:9/v1#made-up"], "reasoning": list(REASONING),
+        "name": name, "out": str(out), "models": ["http://127.0.0.1:9/v1#made-up"], "reasoning": list(CRESTS),
         "conditions": CONDITIONS, "benchmark": {"kind": "hotpotqa", "path": str(data)}})
     folder = RunFolder(settings.folder)
     folder.begin(settings.resolved(), {}, benchmark.questions)

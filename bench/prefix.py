@@ -31,7 +31,7 @@ from experiments.benchmarks.demo import load_demo
 from retrieval.build import build_index
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 from strategies.types import Generate, Message
 
 
@@ -111,7 +111,7 @@ def _assistants(index: Path, client: Timed, options: argparse.Namespace) -> dict
     """One for each strategy, over one index and one client."""
     opened, limits = Index.open(index), Limits(max_tokens=options.max_tokens)
     return {name: Assistant(AssistantSettings(index=index, reasoning=name, k=options.chunks, limits=limits), opened,
-                            client) for name in REASONING}
+                            client) for name in CRESTS}
 
 
 async def _ask_all(question: str, assistants: Mapping[str, Assistant], rows: Mapping[str, Row], client: Timed,

@@ -14,20 +14,25 @@ from experiments.question import Benchmark
 from experiments.settings import RunSettings
 from experiments.settings.factors import Show
 from experiments.settings.finders import finder_name
-from experiments.settings.matrix import Combination, combinations_of, retrievers_of
+from experiments.settings.matrix import FAMILIES, Combination, combinations_of, retrievers_of
 from experiments.settings.retrievers import RetrieverFactor
+from experiments.settings.strategies import strategies_of
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
-from strategies.types import Rules
+from strategies.catalogue import SEARCH_ONLY
+from strategies.choosing import Strategy
+from strategies.types import AnswerFormat, Framing, Rules
 
 # In the order in which tables show them.
 FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "chunker", "embedder", "rules", "condition",
-           "perturbation", "show", "format", "repeat", "seed")
+           "perturbation", "show", "format", "framing", "answer_format", "repeat", "seed")
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
 PART = " · "  # between the values in what a cell is called
 _SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
-_LATER = ("seed", "chunker", "embedder")  # factors that runs from before have none of
+# Factors that runs from before had none of, and what their cells have.
+_LATER: Mapping[str, Any] = {"seed": None, "chunker": None, "embedder": None, "framing": "none",
+                             "answer_format": "tags"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Cell:
         format: of what comes out of an index; chunks that questions bring have their own.
         repeat: from 0.
         seed: of what is drawn; None where the run has one seed, and where nothing is drawn.
+        framing: `none` too where no document is shown.
         chunker: how what is searched is cut; None where the run compares none, or it has no effect.
         embedder: what embeds it, likewise.
     """
@@ -60,11 +66,13 @@ class Cell:
     seed: int | None = None
     chunker: str | None = None
     embedder: str | None = None
+    framing: Framing = "none"
+    answer_format: AnswerFormat = "tags"
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
         """The cell of a row of a summary, which may be of a run from before some factors were there."""
-        known: dict[str, Any] = {name: row.get(name) if name in _LATER else row[name] for name in FACTORS}
+        known: dict[str, Any] = {name: row.get(name, _LATER[name]) if name in _LATER else row[name] for name in FACTORS}
         return cls(**known)
 
     @property
@@ -79,9 +87,10 @@ class Cell:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """The factors by name, as a summary has them: a chunker and an embedder only where they are factors."""
+        """The factors by name, as a summary has them; without those that summaries from before had none of, where
+        they are as they were then."""
         return {name: value for name, value in asdict(self).items()
-                if value is not None or name not in ("chunker", "embedder")}
+                if name == "seed" or name not in _LATER or value != _LATER[name]}
 
     @property
     def searched(self) -> bool:
@@ -121,15 +130,17 @@ def on_cells(settings: RunSettings, cells: Sequence[Cell]) -> list[str]:
     if len({one.seed for one in combinations}) > 1 and all(cell.seed is None for cell in cells):
         notes.append("The seeds change nothing: neither a perturbation nor a strategy draws anything. It is repeats "
                      "that ask again.")
+    known = strategies_of(settings, "reasoning") | strategies_of(settings, "retrieval")
     unknown = dict.fromkeys(name for cell in cells if cell.seed is not None
-                            for name in (cell.reasoning, cell.retrieval or "none") if may_draw(name))
+                            for name in (cell.reasoning, cell.retrieval) if name and may_draw(known[name]))
     return notes + ([f"Each seed is a cell of its own under {' and '.join(unknown)}: whether a strategy that is none "
                      "of ragbed's draws anything is not known."] if unknown else [])
 
 
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The factors in which the rows of a summary differ; `reasoning` where they differ in none."""
-    return [name for name in FACTORS if len({str(row.get(name)) for row in rows}) > 1] or ["reasoning"]
+    return [name for name in FACTORS if len({str(row.get(name, _LATER.get(name))) for row in rows}) > 1] or [
+        "reasoning"]
 
 
 def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -201,6 +212,7 @@ class _Maker:
         self._shown = {show: shown_of(show, settings.sub_answers, benchmark)
                        for show in dict.fromkeys(one.show for one in self._combinations)}
         self._seeded = len({one.seed for one in self._combinations}) > 1
+        self._reasoning, self._retrieval = (strategies_of(settings, family) for family in FAMILIES)
 
     def cells(self) -> Iterator[Cell]:
         """The cell of each combination."""
@@ -213,14 +225,19 @@ class _Maker:
             condition = self._shows
         found = None if change.table else self._found(one)
         searched = condition == "retrieved" and not change.table
-        seeded = self._seeded and drawn(change, one.reasoning, one.retrieval if searched else "none")
+        seeded = self._seeded and drawn(change, *self._strategies(one, searched))
+        asked = one.reasoning != SEARCH_ONLY
         return Cell(
             one.model, one.retrieval if searched else None, found, one.reasoning,
             "closed-book" if condition == "closed-book" else one.rules, condition,
             None if change == Perturbation() else str(change),
             self._shown[one.show],
             one.format if found and has_index(self._retrievers[one.retriever], benchmark) else None,
-            self._settings.benchmark.kind, one.repeat, one.seed if seeded else None, *self._made(one, found))
+            self._settings.benchmark.kind, one.repeat, one.seed if seeded else None, *self._made(one, found),
+            one.framing if asked and condition != "closed-book" else "none", one.answer_format if asked else "tags")
+
+    def _strategies(self, one: Combination, searched: bool) -> list[Strategy]:
+        return [self._reasoning[one.reasoning], *([self._retrieval[one.retrieval]] if searched else [])]
 
     def _made(self, one: Combination, found: str | None) -> tuple[str | None, str | None]:
         """How what is found is cut and embedded, as far as the run decides it."""

@@ -8,7 +8,7 @@ from experiments.settings.factors import Show
 from experiments.settings.run import SubAnswers
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
-from strategies.catalogue import REASONING, RETRIEVAL
+from strategies.choosing import Strategy
 
 
 def with_effect(change: Perturbation, condition: Condition, gathering: str, benchmark: Benchmark) -> Perturbation:
@@ -34,15 +34,14 @@ def shown_of(show: Show, sub_answers: SubAnswers, benchmark: Benchmark) -> Show:
     return "sub_questions" if sub_answers == "in_prompt" and "chain" in benchmark.scheme.groups else show
 
 
-def drawn(change: Perturbation, reasoned: str, gathered: str) -> bool:
+def drawn(change: Perturbation, *strategies: Strategy) -> bool:
     """Whether a seed may change anything: a perturbation draws, or a strategy that is none of ours, which may."""
-    return change.shuffle or change.negatives > 0 or change.among > 0 or may_draw(reasoned) or may_draw(gathered)
+    return change.shuffle or change.negatives > 0 or change.among > 0 or any(map(may_draw, strategies))
 
 
-def may_draw(strategy: str) -> bool:
-    """Whether a strategy is none of ours: ours draw nothing, and of another it is not known whether it does."""
-    recipe = REASONING.get(strategy) or RETRIEVAL[strategy]
-    return not recipe.__module__.startswith("strategies.")
+def may_draw(strategy: Strategy) -> bool:
+    """Whether a part of a strategy is none of ours: ours draw nothing, and of another it is not known."""
+    return bool(strategy.plugins)
 
 
 def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> int | None:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,12 +24,14 @@ class StoredMessage(Stored):
 
     role: str
     parts: tuple[str, ...]
+    tool_calls: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=operator.not_)
+    call_id: str = Field(default="", exclude_if=operator.not_)
 
 
 class StoredStep(Stored):
-    """A search (`query`, `found`) or a model call (everything else)."""
+    """A search (`query`, `found`), a decision (`purpose` says what, `text` why) or a model call (everything else)."""
 
-    kind: Literal["search", "generate"]
+    kind: Literal["search", "generate", "decision"]
     query: str | None = None
     found: tuple[int, ...] = ()
     purpose: str | None = None
@@ -41,6 +43,7 @@ class StoredStep(Stored):
     finish_reason: str = ""
     usage: Usage = Usage()
     failure: Failure | None = None
+    tool_calls: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=operator.not_)
 
 
 class StoredPassage(Stored):
@@ -114,6 +117,7 @@ class Result(Stored):
         judge_usage: of the judge, counted likewise; `sub_usage` of the sub-questions.
         subs: the sub-questions in order, where they were asked.
         scores: metric name to value; None where the metric does not apply to this question.
+        figures: what the strategy measured on its way, by name.
     """
 
     cell: str
@@ -139,6 +143,7 @@ class Result(Stored):
     sub_usage: Usage = Usage()
     trace: tuple[StoredStep, ...]
     failure: Failure | None = None
+    figures: dict[str, float] = Field(default_factory=dict, exclude_if=operator.not_)
 
 
 class Timing(Stored):

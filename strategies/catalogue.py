@@ -1,34 +1,17 @@
-"""Every strategy under the name that settings and tables use."""
+"""Every strategy of the project under the name that settings and tables use."""
 from __future__ import annotations
 
-from documents.errors import SettingsError
+from collections.abc import Callable
+
 from strategies.reasoning import chain_of_draft, chain_of_thought, direct, least_to_most, plan_and_solve, search_only
 from strategies.retrieval import none, once
-from strategies.types import Reasoning, Retrieval
-
-REASONING: dict[str, Reasoning] = {
-    "direct": direct,
-    "chain_of_thought": chain_of_thought,
-    "chain_of_draft": chain_of_draft,
-    "plan_and_solve": plan_and_solve,
-    "least_to_most": least_to_most,
-}
-"""Those that answer. `search_only` stands apart: it asks nothing."""
+from strategies.types import Gathering, Recipe
 
 SEARCH_ONLY = "search_only"
-RETRIEVAL: dict[str, Retrieval] = {"none": none, "once": once}
+CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most")
+"""The five that the CReSt paper compares."""
 
-
-def reasoning(name: str) -> Reasoning:
-    """The reasoning strategy of that name; SettingsError lists the names otherwise."""
-    known = {**REASONING, SEARCH_ONLY: search_only}
-    if name not in known:
-        raise SettingsError(f"unknown reasoning strategy {name!r}; there are: {', '.join(known)}")
-    return known[name]
-
-
-def retrieval(name: str) -> Retrieval:
-    """The retrieval strategy of that name; SettingsError lists the names otherwise."""
-    if name not in RETRIEVAL:
-        raise SettingsError(f"unknown retrieval strategy {name!r}; there are: {', '.join(RETRIEVAL)}")
-    return RETRIEVAL[name]
+REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for function in (
+    direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, search_only)}
+ANSWERING = tuple(name for name in REASONING if name != SEARCH_ONLY)
+RETRIEVAL: dict[str, Callable[..., Gathering]] = {function.__name__: function for function in (none, once)}

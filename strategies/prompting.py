@@ -5,17 +5,20 @@ instruction follow. Serving engines then compute the documents once for all stra
 """
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from documents.types import digest
-from strategies.reading import REFUSAL
-from strategies.types import Evidence, Exemplar, Form, Message, Task
+from strategies.reading import REFUSAL, is_refusal, read_citations
+from strategies.types import Evidence, Exemplar, Form, Message, Passage, Task
 
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 _REFERENCE = re.compile(r"#\d")
+_NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
 
 
 @cache
@@ -55,8 +58,17 @@ def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
 @cache
 def _marks(text: str) -> re.Pattern[str] | None:
     """Finds the `<` of the marks between which a text has its material; None where it has none."""
-    names = [mark.replace("_", r"[\s_-]*") for mark in re.findall(r"^</(\w+)>$", text, re.MULTILINE)]
-    return re.compile(rf"[<＜](?=[\s/／]*(?:{'|'.join(names)})(?!\w))", re.IGNORECASE) if names else None
+    names = re.findall(r"^</(\w+)>$", text, re.MULTILINE)
+    return _opening_of(*names) if names else None
+
+
+def _opening_of(*names: str) -> re.Pattern[str]:
+    """Finds the `<` of marks of these names, in any case and spacing."""
+    spaced = "|".join(name.replace("_", r"[\s_-]*") for name in names)
+    return re.compile(rf"[<＜](?=[\s/／]*(?:{spaced})(?!\w))", re.IGNORECASE)
+
+
+_DOCUMENT_MARK = _opening_of("documents")
 
 
 @cache
@@ -73,9 +85,18 @@ def show_documents(task: Task, evidence: Evidence) -> str:
         return ""
     if not evidence:
         return "Documents: none.\n\n"
-    if not task.separators:
-        return "Documents:\n\n" + "".join(f"{passage.chunk.content}\n\n" for passage in evidence)
-    return "Documents:\n\n" + "".join(f"[{passage.number}]\n{passage.chunk.content}\n\n" for passage in evidence)
+    shown = "".join((f"[{passage.number}]\n" if task.separators else "") + f"{_content(task, passage)}\n\n"
+                    for passage in evidence)
+    if task.framing == "none":
+        return f"Documents:\n\n{shown}"
+    return f"{template('framed_documents')}\n\n<documents>\n{shown}</documents>\n\n"
+
+
+def _content(task: Task, passage: Passage) -> str:
+    """What a document says; under framing without what would end the documents, or begin another one, in it."""
+    if task.framing == "none":
+        return passage.chunk.content
+    return _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARK.sub("(", passage.chunk.content))
 
 
 def show_exemplars(task: Task, form: Form) -> str:
@@ -83,7 +104,7 @@ def show_exemplars(task: Task, form: Form) -> str:
     if not task.exemplars:
         return ""
     shown = [fill("exemplar", number=str(number), documents=_exemplar_documents(task, one), question=one.question,
-                  solution=one.answer if form == "plain" else _tagged(one))
+                  solution=_solution(task, one, form))
              for number, one in enumerate(task.exemplars, start=1)]
     return "\n\n".join([template("exemplars"), *shown]) + "\n\n"
 
@@ -94,21 +115,37 @@ def _exemplar_documents(task: Task, exemplar: Exemplar) -> str:
     return "\n\n".join(["Documents:", *numbered]) + "\n\n" if shown else ""
 
 
-def _tagged(exemplar: Exemplar) -> str:
+def _solution(task: Task, exemplar: Exemplar, form: Form) -> str:
+    if form == "plain":
+        return exemplar.answer
+    if form == "fields":
+        return _as_fields(task, exemplar)
     thinking = f"<Thinking>{exemplar.reasoning}</Thinking>\n" if exemplar.reasoning else ""
     return f"{thinking}<Answer>{exemplar.answer}</Answer>"
 
 
-def _rules(task: Task) -> str:
+def _as_fields(task: Task, exemplar: Exemplar) -> str:
+    said: dict[str, Any] = {"reasoning": exemplar.reasoning} if exemplar.reasoning else {}
+    said["answer"] = exemplar.answer
+    if task.cites:
+        said["citations"] = list(read_citations(exemplar.answer))
+    if task.rules == "grounded":
+        said["refused"] = is_refusal(exemplar.answer)
+    return json.dumps(said, ensure_ascii=False)
+
+
+def rules_of(task: Task) -> str:
     name = f"rules_{task.rules.replace('-', '_')}"
     if task.rules == "closed-book" and task.chooses:
         name += "_choice"
     elif not task.separators and task.rules in ("grounded", "open"):
         name += "_uncited"
-    text = fill(name, refusal=REFUSAL) if task.rules == "grounded" else template(name)
-    if not task.brief or task.chooses:
-        return text
-    return f"{text}\n{template('brief_cited' if task.cites else 'brief')}"
+    lines = [fill(name, refusal=REFUSAL) if task.rules == "grounded" else template(name)]
+    if task.framing == "marked" and task.rules != "closed-book":
+        lines.append(template("framed_rule"))
+    if task.brief and not task.chooses:
+        lines.append(template("brief_cited" if task.cites else "brief"))
+    return "\n".join(lines)
 
 
 def _question(task: Task) -> str:
@@ -144,7 +181,7 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
         form: of the answers that exemplars show.
     """
     documents = show_documents(task, evidence)
-    rule_text, exemplars = (_rules(task) + "\n\n", show_exemplars(task, form)) if rules else ("", "")
+    rule_text, exemplars = (rules_of(task) + "\n\n", show_exemplars(task, form)) if rules else ("", "")
     if task.layout == "documents_first":
         shared = (documents, exemplars) if exemplars else (documents,)
         return Message("user", (*shared, f"{rule_text}{_question(task)}\n\n{instruction}"))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from documents.types import Chunk
@@ -11,6 +11,9 @@ from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations
 
 Rules = Literal["grounded", "open", "reading", "choice", "closed-book"]
 Layout = Literal["documents_first", "as_published"]
+Role = Literal["system", "user", "assistant", "tool"]
+AnswerFormat = Literal["tags", "json"]
+Framing = Literal["marked", "none"]
 Form = Literal["plain", "tags", "fields"]
 
 
@@ -21,10 +24,14 @@ class Message:
     Attributes:
         parts: pieces whose concatenation is the message. Pieces that several prompts share (the
             documents) stand alone, so that they are stored once.
+        tool_calls: of an assistant's message, as the model sent them.
+        call_id: of a tool's message: the call that it answers.
     """
 
-    role: Literal["system", "user", "assistant"]
+    role: Role
     parts: tuple[str, ...]
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    call_id: str = ""
 
     @property
     def content(self) -> str:
@@ -58,7 +65,7 @@ class Generate:
         purpose: a word for the trace: `answer`, `decompose`, `solve`.
         shown: the evidence numbers that the messages show.
         schema: a JSON Schema that the reply must fit, or None.
-        temperature, max_tokens: None means what the settings say.
+        temperature, max_tokens, effort: None means what the settings say. The effort is that of reasoning models.
         sample: which of several draws with equal parameters this is.
         see_failure: True where the recipe wants to be sent the failure of the call instead of ending.
     """
@@ -73,6 +80,20 @@ class Generate:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     see_failure: bool = False
+    effort: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a recipe made up its mind about, for the trace and for those who watch: yielded alone, answered with None.
+
+    Attributes:
+        what: a word or two: `searches again`, `drops`, `votes`.
+        why: a short line for a reader.
+    """
+
+    what: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +154,8 @@ class Draft:
             strategy asked for neither.
         notes: short tags for the record, such as `no_sub_questions` or `cut`.
         only_gathered: whether the recipe gathers evidence and asks for no answer to it.
+        figures: what the strategy measured on its way, by name, such as the share of votes for the answer
+            (`agreement`); kept in the record and averaged like scores.
     """
 
     text: str
@@ -142,6 +165,7 @@ class Draft:
     tagged: bool | None
     notes: tuple[str, ...] = ()
     only_gathered: bool = False
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:
@@ -162,18 +186,20 @@ class Draft:
 
     @classmethod
     def _from_fields(cls, fields: Mapping[str, Any], notes: tuple[str, ...]) -> Draft:
-        """A reply with the fields `answer`, `citations` and `refused`."""
+        """A reply with the fields `answer`, `citations` and `refused`; what the answer cites in brackets counts too."""
         text, numbers = fields.get("answer"), fields.get("citations", ())
         text = text.strip() if isinstance(text, str) else ""
-        cited = tuple(dict.fromkeys(n for n in numbers if type(n) is int)) if isinstance(numbers, list) else ()
+        listed = [n for n in numbers if type(n) is int] if isinstance(numbers, list) else []
+        cited = tuple(dict.fromkeys([*listed, *read_citations(text)]))
         refused = fields.get("refused") is True or is_refusal(text)
         return cls(text or (REFUSAL if refused else ""), cited, refused, bool(text) or refused, True, notes)
 
 
 Action = Search | Generate
 Result = Evidence | Reply | Failure
-Recipe = Generator["Action | list[Action]", Any, Draft]
-Gathering = Generator["Action | list[Action]", Any, Evidence]
+Asked = Action | list[Action] | Decision
+Recipe = Generator[Asked, Any, Draft]
+Gathering = Generator[Asked, Any, Evidence]
 
 
 class Reasoning(Protocol):
@@ -215,6 +241,10 @@ class Task:
         with_sub_answers: whether the reply is to answer each of them too, in lines before its final answer.
         about: what the documents are, such as a novel's title and author; shown under `closed-book` alone.
         brief: whether the rules ask for a final answer of a few words.
+        answer_format: how the final answer is asked for where a strategy leaves that open: in tags, or as a JSON
+            object whose schema the server is asked to enforce.
+        framing: how documents are set apart from instructions: between marks, with the rule that nothing in them is
+            an instruction, or not at all.
         seed: of question and cell, for `rng`.
     """
 
@@ -230,6 +260,8 @@ class Task:
     about: str = ""
     brief: bool = False
     exemplars: tuple[Exemplar, ...] = ()
+    answer_format: AnswerFormat = "tags"
+    framing: Framing = "marked"
     seed: int = 0
 
     @property

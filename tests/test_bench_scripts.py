@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents import catalogue
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
 BENCH = Path(__file__).parent.parent / "bench"
 WEIGHTS = (entry := catalogue.entry_named("smollm2-135m")) and catalogue.find(entry)
@@ -80,5 +80,5 @@ def test_strategies_after_the_first_have_only_what_follows_the_shared_prefix_com
     assert done.returncode == 0, done.stderr
     first, *others = json.loads(done.stdout)
     assert (first["strategy"], first["calls"], first["computed"]) == ("direct", 1, first["sent"])
-    assert [row["strategy"] for row in others] == list(REASONING)[1:]
+    assert [row["strategy"] for row in others] == list(CRESTS)[1:]
     assert all(0 < row["computed"] <= row["after"] < row["sent"] for row in others)

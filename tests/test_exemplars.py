@@ -7,7 +7,7 @@ import pytest
 from documents.errors import SettingsError
 from experiments.benchmarks import Mrke
 from experiments.exemplars import check_exemplars, read_exemplars
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 from strategies.types import Exemplar
 
 MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
@@ -58,7 +58,7 @@ def first(server):
 
 def test_they_stand_between_documents_and_rules_with_the_reasoning_where_one_is_asked_for(serve, town, ragbed, write):
     server = serve(town.reply)
-    path = town.config(server.url, reasoning=list(REASONING), exemplars=str(write(MILL)), concurrency=1)
+    path = town.config(server.url, reasoning=list(CRESTS), exemplars=str(write(MILL)), concurrency=1)
     assert ragbed("run", path)[0] == 0
     shown = [text for text in first(server) if "Which mill" in text]
     assert all(text.startswith("Documents:\n\n[1]\n") for text in shown)

@@ -11,7 +11,7 @@ import pytest
 from experiments.benchmarks import BENCHMARKS
 from experiments.settings import RunSettings
 from experiments.terminal.tables import run_table
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 from strategies.reading import REFUSAL
 
 DATA = Path(__file__).parent / "data"
@@ -75,7 +75,7 @@ def test_one_command_runs_five_strategies_and_prints_the_columns_of_the_paper(ra
     header, _ = run_table(summary["cells"], summary["columns"])
     assert {column.replace("_", " ") for column in summary["columns"]} <= set(header)
     assert set(" ".join(header).split()) <= set(out.split())
-    assert {cell["reasoning"] for cell in summary["cells"]} == set(REASONING)
+    assert {cell["reasoning"] for cell in summary["cells"]} == set(CRESTS)
     conditions = BENCHMARKS[kind].about.settings["conditions"]
     assert {cell["condition"] for cell in summary["cells"]} == (
         {conditions} if isinstance(conditions, str) else set(conditions))

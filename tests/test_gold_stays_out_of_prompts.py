@@ -10,7 +10,7 @@ from experiments.benchmarks import BENCHMARKS
 from experiments.benchmarks.files import files_below
 from experiments.benchmarks.rows import read_rows
 from experiments.question import Gold, Step
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
 DATA = Path(__file__).parent / "data"
 KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)
@@ -63,7 +63,7 @@ def prompts(serve, ragbed, monkeypatch, tmp_path):
         monkeypatch.setattr(loader, "load", changed)
         server = serve(reply)
         config = {"name": "canaries", "out": str(tmp_path / "runs"), "models": f"{server.url}#m",
-                  "benchmark": benchmark, "reasoning": list(REASONING) if kind in FIVE else ["direct", "least_to_most"],
+                  "benchmark": benchmark, "reasoning": list(CRESTS) if kind in FIVE else ["direct", "least_to_most"],
                   "conditions": conditions(loaded), "judge": "lexical", **settings}
         path = tmp_path / "canaries.yaml"
         path.write_text(yaml.safe_dump(config))

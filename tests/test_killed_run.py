@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
 COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
 QUESTIONS = Path(__file__).parent / "data" / "hotpotqa_195"
@@ -41,7 +41,7 @@ def settings(folder, url) -> Path:
     path = folder / "matrix.yaml"
     path.write_text(yaml.safe_dump({
         "out": str(folder / "runs"), "benchmark": {"kind": "hotpotqa", "path": str(QUESTIONS)}, "models": f"{url}#m",
-        "reasoning": list(REASONING), "conditions": ["given", "evidence", "closed-book"], "concurrency": AT_ONCE}))
+        "reasoning": list(CRESTS), "conditions": ["given", "evidence", "closed-book"], "concurrency": AT_ONCE}))
     return path
 
 

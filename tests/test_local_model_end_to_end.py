@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from agents import catalogue
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
 pytestmark = [pytest.mark.model, pytest.mark.skipif(
     catalogue.find(catalogue.entry_named("smollm2-135m")) is None,
@@ -42,10 +42,10 @@ def left_of(mark: str) -> list[str]:
 def test_the_local_model_answers_over_real_pages_and_the_journal_answers_again(tmp_path):
     config, mark = tmp_path / "demo.yaml", uuid.uuid4().hex
     config.write_text(yaml.safe_dump({
-        "out": str(tmp_path), "benchmark": {"kind": "demo", "limit": 1}, "reasoning": list(REASONING),
+        "out": str(tmp_path), "benchmark": {"kind": "demo", "limit": 1}, "reasoning": list(CRESTS),
         "conditions": "retrieved", "retriever": {"k": 2}, "limits": {"max_tokens": 32}}))
     first, _ = run(config, mark)
-    assert [cell["reasoning"] for cell in first["cells"]] == list(REASONING)
+    assert [cell["reasoning"] for cell in first["cells"]] == list(CRESTS)
     assert {cell["model"] for cell in first["cells"]} == {"smollm2-135m"}
     assert all(cell["n"] == 1 for cell in first["cells"])
     assert all(cell["usage"]["completion_tokens"] > 0 for cell in first["cells"])

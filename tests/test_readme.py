@@ -8,7 +8,7 @@ import yaml
 from experiments.cli import app
 from experiments.settings.file import check_settings
 from experiments.settings.matrix import combinations_of
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,6 +50,6 @@ def test_every_command_is_in_the_table():
     assert commands | groups == shown
 
 
-@pytest.mark.parametrize("name", REASONING)
+@pytest.mark.parametrize("name", CRESTS)
 def test_every_strategy_is_in_the_tree(name):
     assert name in block("documents/  ")

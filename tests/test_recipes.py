@@ -6,7 +6,8 @@ import pytest
 from growth import grows_linearly
 
 from documents.types import Chunk
-from strategies.catalogue import REASONING, RETRIEVAL, reasoning, retrieval
+from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
+from strategies.choosing import reasoning, retrieval
 from strategies.prompting import fill, show_documents
 from strategies.reading import REFUSAL
 from strategies.reasoning.least_to_most import sub_questions
@@ -114,7 +115,7 @@ def test_the_prompts_of_all_strategies_begin_with_the_same_bytes_up_to_the_end_o
     documents = show_documents(Task("q", "", RETRIEVAL["once"]), EVIDENCE)
     assert documents == "Documents:\n\n[1]\nParis is in France.\n\n[3]\nRome is in Italy.\n\n"
     openings = set()
-    for name in REASONING:
+    for name in CRESTS:
         actions, _ = play(name, ["What is Paris?", "a", "b"])
         for action in actions[1:]:
             system, first = action.messages[:2]
@@ -125,7 +126,7 @@ def test_the_prompts_of_all_strategies_begin_with_the_same_bytes_up_to_the_end_o
 
 def test_the_prompts_share_their_documents_whatever_a_task_shows_besides():
     documents = show_documents(Task("q", "", RETRIEVAL["once"]), EVIDENCE)
-    for name in REASONING:
+    for name in CRESTS:
         actions, _ = play(name, ["What is Paris?", "a", "b"], sub_questions=("Who?",), with_sub_answers=True,
                           about="Emma", brief=True, exemplars=(Exemplar("Who?", "Ada"),))
         assert all(action.messages[1].parts[0] == documents for action in actions[1:])
@@ -159,7 +160,7 @@ def test_closed_book_shows_no_documents_and_no_refusal():
     first = play("direct", ["x"], rules="closed-book")[0][1].messages[1].content
     assert "Paris is in France" not in first
     assert REFUSAL not in first
-    for name in REASONING:
+    for name in CRESTS:
         actions, _ = play(name, ["What is Paris?", "a", "b"], rules="closed-book")
         assert [action.shown for action in actions[1:]] == [()] * (len(actions) - 1)
 
@@ -226,7 +227,7 @@ def test_sub_questions_are_numbered_and_their_references_explained():
 
 
 def test_every_strategy_asks_for_sub_answers_in_the_prompt_of_its_final_answer_alone():
-    for name in REASONING:
+    for name in CRESTS:
         actions, _ = play(name, ["What is Paris?", "a", "b"], sub_questions=("Who?", "Where?"), with_sub_answers=True)
         *before, last = actions[1:]
         assert last.messages[-1].content.endswith(fill("sub_answers", count="2"))
@@ -236,7 +237,7 @@ def test_every_strategy_asks_for_sub_answers_in_the_prompt_of_its_final_answer_a
 def test_fields_of_a_task_are_shown_as_they_are():
     field = "{refusal} {question} {about} #1"
     exemplar = Exemplar(field, field, (field,), field)
-    shown = "".join(message.content for name in REASONING for rules in ("grounded", "closed-book")
+    shown = "".join(message.content for name in CRESTS for rules in ("grounded", "closed-book")
                     for action in play(name, [field, "a", "b"], rules=rules, about=field, exemplars=(exemplar,),
                                        sub_questions=(field,), options=(("A", field),))[0][1:]
                     for message in action.messages)
@@ -261,8 +262,8 @@ def test_recipes_do_not_depend_on_the_hash_seed():
     script = """
 import hashlib
 from test_recipes import play
-from strategies.catalogue import REASONING
-print(hashlib.sha256(repr([play(name, ["What?\\nWhy?", "a", "b", "c"]) for name in REASONING]).encode()).hexdigest())
+from strategies.catalogue import CRESTS, REASONING
+print(hashlib.sha256(repr([play(name, ["What?\\nWhy?", "a", "b", "c"]) for name in CRESTS]).encode()).hexdigest())
 """
     seen = {subprocess.run([sys.executable, "-c", script], cwd="tests", capture_output=True, text=True, check=True,
                            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ".:.."}).stdout for seed in ("1", "2")}

@@ -4,13 +4,13 @@ import sqlite3
 
 import pytest
 
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS, REASONING
 from strategies.types import Draft, Generate, Message
 
 
 def test_replay_makes_no_request_and_gives_the_same_summary(serve, town, ragbed):
     server = serve(lambda body: {"status": 500} if "town 3" in body["messages"][1]["content"] else town.reply(body))
-    path = town.config(server.url, reasoning=list(REASONING))
+    path = town.config(server.url, reasoning=list(CRESTS))
     assert ragbed("run", path)[0] == 0
     before, made, hashes = (town.run / "summary.json").read_bytes(), len(server.requests), town.hashes()
     timings = [record["timing"] for record in town.records()]

@@ -11,9 +11,9 @@ import threading
 import time
 from collections import Counter
 
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
-FIVE = list(REASONING)
+FIVE = list(CRESTS)
 COMMAND = [sys.executable, "-m", "experiments.cli", "run"]
 
 

@@ -12,9 +12,9 @@ from collections import Counter
 
 import pytest
 
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
-FIVE = list(REASONING)
+FIVE = list(CRESTS)
 NOWHERE = "http://127.0.0.1:9/v1"
 TOO_LONG = {"code": "context_length_exceeded",
             "message": "maximum context length is 10 tokens. However, you requested 99"}

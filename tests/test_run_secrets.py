@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
-FIVE = list(REASONING)
+FIVE = list(CRESTS)
 KEY = 'sk-canary/+"0123456789'
 
 

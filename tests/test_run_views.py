@@ -4,9 +4,9 @@ import json
 from experiments.metrics.aggregate import share_of
 from experiments.terminal.display import print_table
 from experiments.terminal.tables import on_published, run_table, view_table, view_tables
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
-FIVE = list(REASONING)
+FIVE = list(CRESTS)
 
 
 def view(rows, header=("task", "cell", "n", "accuracy", "unparsed"), keys=2, shaded=False):

@@ -7,7 +7,7 @@ from agents.asked import Asked
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk
-from strategies.catalogue import REASONING, RETRIEVAL
+from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
 from strategies.reading import REFUSAL
 from strategies.sub_answers import read_sub_answers
 from strategies.types import Reply, Task
@@ -56,7 +56,7 @@ def test_the_final_answer_is_read_without_the_sub_answers(reply, outcome, text, 
     assert (answer.outcome, answer.text, answer.cited, answer.invalid_citations) == (outcome, text, cited, ())
 
 
-@pytest.mark.parametrize("name", REASONING)
+@pytest.mark.parametrize("name", CRESTS)
 def test_every_strategy_reads_it_so(name):
     replies = ["Who?", "Ada"] if name == "least_to_most" else []
     answer = answered(*replies, f"{LINES}<Answer>France</Answer>", name=name)

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from experiments.benchmarks.chained import with_references
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 from strategies.reading import REFUSAL
 
 CANARY = "zanzibar"  # stands in every gold field and in nothing that a prompt may show
@@ -148,7 +148,7 @@ def test_they_are_not_asked_where_the_benchmark_does_not_score_them(serve, town,
 
 def test_continued_replayed_or_asked_afresh_the_results_are_the_same(serve, town, chains, ragbed):
     server = serve(reply)
-    path = chains(server.url, reasoning=list(REASONING), conditions=["given", "closed-book"])
+    path = chains(server.url, reasoning=list(CRESTS), conditions=["given", "closed-book"])
     assert ragbed("run", path)[0] == 0
     made, hashes, summary = len(server.requests), town.hashes(), (town.run / "summary.json").read_bytes()
     assert ragbed("run", path, "--journal", "replay")[0] == 0
@@ -167,7 +167,7 @@ def test_continued_replayed_or_asked_afresh_the_results_are_the_same(serve, town
     assert (town.hashes(), (town.run / "summary.json").read_bytes()) == (hashes, summary)
 
 
-@pytest.mark.parametrize("name", REASONING)
+@pytest.mark.parametrize("name", CRESTS)
 def test_every_strategy_can_be_asked_for_all_in_one_reply(serve, town, chains, ragbed, name):
     def answer(body):
         last = body["messages"][-1]["content"]

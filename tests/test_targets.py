@@ -15,7 +15,7 @@ from experiments.settings.targets import Part, runs_of_target
 from experiments.terminal.inventory import CONDITIONS, PERTURBATIONS, RULES
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 from strategies.types import Rules
 
 ALL = Part()
@@ -38,7 +38,7 @@ def test_options_are_settings():
     settings = of(models=["openai:a", "openai:b"], reasoning=["all"], conditions=["evidence"], judge="openai:c",
                   perturbations=["shuffle", "negatives@2"], scoring="as-published", name="mine", out="elsewhere")
     assert settings.models == ["openai:a", "openai:b"]
-    assert settings.reasoning == list(REASONING)
+    assert settings.reasoning == list(CRESTS)
     assert (settings.conditions, settings.perturbations) == (["evidence"], ["shuffle", "negatives@2"])
     assert (settings.judge.name, settings.scoring, str(settings.folder)) == (
         "openai:c", "as-published", "elsewhere/mine")

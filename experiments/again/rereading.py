@@ -20,7 +20,6 @@ from experiments.running.tasks import Tasks
 from experiments.runs.store import RunFolder
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
-from strategies.catalogue import reasoning
 from strategies.types import Exemplar, Generate, Reply
 
 
@@ -47,13 +46,14 @@ class Rereader:
             "outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
             "refused_as_published": refused_as_published(answer.text), "cited": answer.cited,
             "invalid_citations": answer.invalid_citations, "tagged": answer.tagged,
-            "notes": (*answer.notes, *placed), "failure": answer.failure})
+            "notes": (*answer.notes, *placed), "failure": answer.failure, "figures": dict(answer.figures)})
 
     def _answer(self, result: Result, question: Question) -> Answer | None:
         tasks = self._tasks[result.cell]
-        play = Playback(tasks.whole(question), reasoning(tasks.cell.reasoning),
+        play = Playback(tasks.whole(question), tasks.reasoning,
                         Means(_unused, _unused, _unused, _unused, self._limits))
-        steps, chunks = iter(result.trace), self._chunks(result)
+        chunks = self._chunks(result)
+        steps = (step for step in result.trace if step.kind != "decision")  # which the recipe makes anew
         while play.node != "finish" and not play.stop_over_budget():
             taken = _took(play, steps, chunks)
             if not taken:
@@ -94,8 +94,8 @@ def _same(call: Generate, step: StoredStep) -> bool:
 
 
 def _asked(step: StoredStep, call: Generate) -> Asked:
-    reply = Reply(step.text, step.reasoning, parsed=parse_object(step.text) if call.schema is not None else None,
-                  usage=step.usage, finish_reason=step.finish_reason)
+    parsed = parse_object(step.text) if call.schema is not None else None
+    reply = Reply(step.text, step.reasoning, step.tool_calls, parsed, step.usage, step.finish_reason)
     return Asked(step.key or "", step.failure or reply, replayed=True)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
     from agents.types import Answer
     from retrieval.index import Index
+    from strategies.choosing import Family
 
 
 def ask(question: Asked, index: IndexFolder,
@@ -31,12 +32,10 @@ def ask(question: Asked, index: IndexFolder,
     from experiments.terminal.display import print_json, say
     from experiments.terminal.passages import place
     from experiments.terminal.trace import Places, show_steps, step_row
-    from strategies import catalogue
 
-    catalogue.reasoning(reasoning)
-    catalogue.retrieval(retrieval)
     kind, conditions = finding(retriever, where or [])
-    settings = AssistantSettings(index=index, model=model, reasoning=reasoning, retrieval=retrieval, k=k,
+    settings = AssistantSettings(index=index, model=model, reasoning=_strategy("reasoning", reasoning),
+                                 retrieval=_strategy("retrieval", retrieval), k=k,
                                  retriever=kind, where=conditions,
                                  limits=Limits(max_tokens=max_tokens),
                                  calls=ModelSettings(temperature=_temperature(temperature)))
@@ -52,6 +51,14 @@ def ask(question: Asked, index: IndexFolder,
         _show(row)
     if answer.outcome not in ("answered", "refused"):
         raise typer.Exit(1)
+
+
+def _strategy(family: Family, text: str) -> Any:
+    """A strategy by its name, or by settings in YAML such as `{kind: self_consistency, of: direct}`."""
+    from experiments.settings.file import read_value
+    from strategies.choosing import chosen
+
+    return chosen(family, read_value(text, f"--{family}")).said
 
 
 def _temperature(text: str) -> float | None:

@@ -19,10 +19,10 @@ def demo(model: ModelName = DEFAULT_MODEL,
     """
     from experiments.settings.file import check_settings
     from experiments.terminal.carry_out import carry_out
-    from strategies.catalogue import REASONING
+    from strategies.catalogue import CRESTS
 
     settings = check_settings({
-        "name": "demo", "out": out, "benchmark": {"kind": "demo"}, "models": model, "reasoning": list(REASONING),
+        "name": "demo", "out": out, "benchmark": {"kind": "demo"}, "models": model, "reasoning": list(CRESTS),
         "retriever": {"kind": "dense", "k": 4}, "limits": {"max_tokens": 192},
     }, "demo")
     carry_out(settings, again=True, fresh=fresh, json=json)

@@ -13,7 +13,6 @@ from documents.types import Chunk
 from experiments.planning.standin import MANNERS, Manner, prompt_tokens, reply_to
 from experiments.question import Question
 from experiments.running.tasks import Tasks
-from strategies.catalogue import reasoning
 from strategies.types import Evidence, Failure, Generate, Task
 
 
@@ -88,7 +87,7 @@ class _Play:
         return use, too_long
 
     def _played(self, task: Task, search: Callable[[int | None], Sequence[Chunk]]) -> tuple[Use, Evidence, bool]:
-        play = Playback(task, reasoning(self._tasks.cell.reasoning),
+        play = Playback(task, self._tasks.reasoning,
                         Means(_unused, _unused, _unused, _unused, self._limits))
         use = Use()
         while play.node != "finish" and not play.stop_over_budget():

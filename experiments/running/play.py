@@ -18,7 +18,6 @@ from experiments.running.tasks import Tasks
 from experiments.scheme import Scheme
 from experiments.settings.run import RunSettings, SubAnswers
 from retrieval.conditions import Placed
-from strategies.catalogue import reasoning
 from strategies.types import Evidence, Exemplar, Task
 
 
@@ -68,7 +67,7 @@ class CellPlayer:
     async def _play(self, task: Task, search: SearchFunction) -> Answer:
         means = Means(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept,
                       limits=self.settings.limits)
-        play = self._live[task.id] = Playback(task, reasoning(self.cell.reasoning), means)
+        play = self._live[task.id] = Playback(task, self._tasks.reasoning, means)
         try:
             await self._graph.ainvoke({"id": task.id, "question": task.question},
                                       recursion_limit(self.settings.limits), output_keys="answer")

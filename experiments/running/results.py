@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from agents.database import Database
-from agents.types import Answer, Cost, GenerateStep, SearchStep, Step
+from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
 from experiments.cells import Cell
 from experiments.evidence.gold import GoldView
 from experiments.metrics.as_published import refused as refused_as_published
@@ -29,7 +29,8 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
         cited=answer.cited, invalid_citations=answer.invalid_citations, tagged=answer.tagged, notes=answer.notes,
         evidence=tuple(_stored_passage(passage, view, source_of, database) for passage in answer.evidence),
         gold_total=view.total, gold_grades=view.grades, gold_in_view=view.gold_in_view, verdict=None,
-        scores={}, usage=used(answer), trace=stored_trace(answer.trace, database), failure=answer.failure)
+        scores={}, usage=used(answer), trace=stored_trace(answer.trace, database), failure=answer.failure,
+        figures=dict(answer.figures))
 
 
 def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
@@ -66,11 +67,14 @@ def _stored_passage(passage: Passage, view: GoldView, source_of: SourceOf, datab
 def _stored_step(step: Step, database: Database) -> StoredStep:
     if isinstance(step, SearchStep):
         return StoredStep(kind="search", query=step.query, found=step.found, failure=step.failure)
+    if isinstance(step, DecisionStep):
+        return StoredStep(kind="decision", purpose=step.what, text=step.why)
     return StoredStep(kind="generate", purpose=step.purpose, key=step.key,
                       messages=tuple(_stored_message(message, database) for message in step.messages),
                       shown=step.shown, text=step.text, reasoning=step.reasoning, finish_reason=step.finish_reason,
-                      usage=step.usage, failure=step.failure)
+                      usage=step.usage, failure=step.failure, tool_calls=tuple(map(dict, step.tool_calls)))
 
 
 def _stored_message(message: Message, database: Database) -> StoredMessage:
-    return StoredMessage(role=message.role, parts=tuple(map(database.put_text, message.parts)))
+    return StoredMessage(role=message.role, parts=tuple(map(database.put_text, message.parts)),
+                         tool_calls=tuple(map(dict, message.tool_calls)), call_id=message.call_id)

@@ -2,17 +2,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from documents.types import digest
 from experiments.cells import Cell
 from experiments.question import Question
 from experiments.scheme import Scheme
 from experiments.settings.run import RunSettings, SubAnswers
-from strategies.catalogue import retrieval
-from strategies.types import Evidence, Exemplar, Task
+from experiments.settings.strategies import strategies_of
+from strategies.catalogue import RETRIEVAL
+from strategies.types import Evidence, Exemplar, Reasoning, Retrieval, Task
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tasks:
     """Makes the tasks of one cell.
 
@@ -25,6 +27,18 @@ class Tasks:
     scheme: Scheme
     exemplars: tuple[Exemplar, ...] = ()
 
+    @cached_property
+    def reasoning(self) -> Reasoning:
+        """The cell's reasoning strategy."""
+        return strategies_of(self.settings, "reasoning")[self.cell.reasoning].function
+
+    @cached_property
+    def retrieval(self) -> Retrieval:
+        """The cell's retrieval strategy; where the evidence is placed, one search for it, and none without any."""
+        if self.cell.retrieval is None:
+            return RETRIEVAL["none" if self.cell.condition == "closed-book" else "once"]
+        return strategies_of(self.settings, "retrieval")[self.cell.retrieval].function
+
     def sub_answers(self, question: Question) -> SubAnswers:
         """How the question's sub-questions are answered; `none` where they are not scored: it has no gold for them."""
         scored = "chain" in self.scheme.groups and question.sub_answers
@@ -32,14 +46,14 @@ class Tasks:
 
     def whole(self, question: Question) -> Task:
         """The question itself."""
-        placed = "none" if self.cell.condition == "closed-book" else "once"
         seed = self.settings.seed if self.cell.seed is None else self.cell.seed
         sub_questions = question.sub_questions if self.cell.show == "sub_questions" else ()
-        return Task(id=question.id, question=question.text, retrieval=retrieval(self.cell.retrieval or placed),
+        return Task(id=question.id, question=question.text, retrieval=self.retrieval,
                     rules=self.cell.rules, options=question.options, layout=self.settings.layout,
                     separators=self.cell.separators, sub_questions=sub_questions,
                     with_sub_answers=self.sub_answers(question) == "in_prompt", about=question.about,
                     brief=self.settings.brief, exemplars=self.exemplars,
+                    answer_format=self.cell.answer_format, framing=self.cell.framing,
                     seed=int(digest(str(seed), self.cell.id)[:12], 16))
 
     def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:
@@ -49,5 +63,5 @@ class Tasks:
             text: the sub-question, its references to earlier answers filled in.
         """
         return replace(self.whole(question), id=f"{question.id}, sub-question {place + 1}", question=text,
-                       retrieval=retrieval("once" if evidence else "none"), options=(), sub_questions=(),
+                       retrieval=RETRIEVAL["once" if evidence else "none"], options=(), sub_questions=(),
                        rules="open" if self.cell.rules == "choice" else self.cell.rules)

@@ -20,6 +20,7 @@ from experiments.settings import RunSettings
 from experiments.settings.difference import difference
 from experiments.settings.file import completed
 from experiments.settings.matrix import models_of
+from experiments.settings.strategies import plugins_of
 from strategies.prompting import prompts_hash
 from strategies.types import Exemplar
 
@@ -35,6 +36,7 @@ class Made(BaseModel):
     prompts: str
     judge_prompt: str
     exemplars: str | None = None
+    plugins: dict[str, str] = {}
     models: dict[str, str]
 
 
@@ -83,7 +85,8 @@ def manifest_for(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[E
                           "hash": questions_hash(benchmark),
                           "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
             "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
-            "exemplars": exemplars_hash(exemplars), "models": identities(settings, known),
+            "exemplars": exemplars_hash(exemplars), "plugins": plugins_of(settings),
+            "models": identities(settings, known),
             "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
 
 

@@ -24,12 +24,12 @@ from experiments.settings.retrievers import AnyRetriever
 from retrieval.conditions import Condition
 from retrieval.embedders import EmbedderSettings
 from retrieval.perturbations import Perturbation
-from strategies.catalogue import reasoning, retrieval
-from strategies.types import Rules
+from strategies.choosing import Family, chosen, sweep
+from strategies.types import AnswerFormat, Framing, Rules
 
 # Keys that may also be called as their column in the tables is.
 COLUMNS = {"model": "models", "condition": "conditions", "perturbation": "perturbations", "format": "formats",
-           "chunker": "chunkers", "embedder": "embedders"}
+           "chunker": "chunkers", "embedder": "embedders", "answer_format": "answer_formats", "framing": "framings"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,17 @@ def _distinct(values: list[Any]) -> list[Any]:
     return values
 
 
-def _known_reasoning(name: str) -> str:
-    reasoning(name)
-    return name
+@dataclass(frozen=True, slots=True)
+class _Strategies:
+    """Strategies as settings name them, each as short as it can be; a sweep stands for one of each."""
 
+    family: Family
 
-def _known_retrieval(name: str) -> str:
-    retrieval(name)
-    return name
+    def __call__(self, values: list[Any]) -> list[Any]:
+        found = [chosen(self.family, one) for value in values for one in sweep(self.family, value)]
+        if len(found) != len({one.label for one in found}):
+            raise ValueError("names a value twice; give strategies that tables would call alike a `name` each")
+        return [one.said for one in found]
 
 
 def _no_condition(rules: list[Rules]) -> list[Rules]:
@@ -97,15 +100,18 @@ def _properties_by_column(schema: dict[str, Any]) -> None:
 
 
 Distinct = AfterValidator(_distinct)
+Names = Annotated[list[str], Many, Distinct]
 Show = Literal["question", "sub_questions"]
 Models = Annotated[list[str], Many, Distinct]
-Reasonings = Annotated[list[Annotated[str, AfterValidator(_known_reasoning)]], Many, Distinct]
-Retrievals = Annotated[list[Annotated[str, AfterValidator(_known_retrieval)]], Many, Distinct]
+Reasonings = Annotated[list[str | dict[str, Any]], Many, AfterValidator(_Strategies("reasoning"))]
+Retrievals = Annotated[list[str | dict[str, Any]], Many, AfterValidator(_Strategies("retrieval"))]
 RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_no_condition)]
 Conditions = Annotated[list[Condition], Many, Distinct]
 Perturbations = Annotated[list[Annotated[str, AfterValidator(_known_perturbation)]], Many, Distinct]
 Shows = Annotated[list[Show], Many, Distinct]
 Formats = Annotated[list[Format], Many, Distinct]
+AnswerFormats = Annotated[list[AnswerFormat], Many, Distinct]
+Framings = Annotated[list[Framing], Many, Distinct]
 Cuts = Annotated[list[ChunkerSettings], ListOf(0), Distinct]
 Embeddings = Annotated[list[EmbedderSettings], ListOf(0), Distinct]
 Seeds = Annotated[list[int], Many, Distinct]
@@ -138,7 +144,7 @@ class _Part(Matrix):
         retriever: names.
     """
 
-    benchmark: Annotated[list[str], Many, Distinct] | None = None
+    benchmark: Names | None = None
     models: Models | None = None
     reasoning: Reasonings | None = None
     retrieval: Retrievals | None = None
@@ -147,6 +153,8 @@ class _Part(Matrix):
     perturbations: Perturbations | None = None
     show: Shows | None = None
     formats: Formats | None = None
+    answer_formats: AnswerFormats | None = None
+    framings: Framings | None = None
     seed: Seeds | None = None
 
 
@@ -154,12 +162,14 @@ class Excluded(_Part):
     """Combinations that are left out: those that agree with every key. Each value is one of the run's.
 
     Attributes:
-        chunkers, embedders: as tables call them.
+        reasoning, retrieval, chunkers, embedders: as tables call them.
     """
 
-    retriever: Annotated[list[str], Many, Distinct] | None = None
-    chunkers: Annotated[list[str], Many, Distinct] | None = None
-    embedders: Annotated[list[str], Many, Distinct] | None = None
+    reasoning: Names | None = None  # type: ignore[assignment]
+    retrieval: Names | None = None  # type: ignore[assignment]
+    retriever: Names | None = None
+    chunkers: Names | None = None
+    embedders: Names | None = None
 
 
 def _form(value: Any) -> str:

@@ -16,12 +16,14 @@ from experiments.settings.naming import label
 from experiments.settings.retrievers import RetrieverFactor, Searched
 from experiments.settings.run import RunSettings
 from retrieval.conditions import Condition
-from strategies.types import Rules
+from strategies.choosing import Family, chosen
+from strategies.types import AnswerFormat, Framing, Rules
 
 _SHOWN = 80  # characters of an entry
 _MOST = 100_000  # combinations of a matrix: more are no experiment, and would fill the memory before they are refused
 
 Lists = Mapping[str, Sequence[Any]]
+FAMILIES: tuple[Family, ...] = ("reasoning", "retrieval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,9 @@ class Combination:
     embedder: str | None
     retriever: str
     rules: Rules
+    framing: Framing
     retrieval: str
+    answer_format: AnswerFormat
     reasoning: str
 
 
@@ -91,7 +95,9 @@ def _lists(settings: RunSettings) -> Lists:
         "repeat": range(settings.repeats), "seed": settings.seeds,
         "chunker": [label(one) for one in settings.chunkers] or [None],
         "embedder": [label(one) for one in settings.embedders] or [None],
-        "retriever": [one.name for one in settings.retriever]}
+        "retriever": [one.name for one in settings.retriever],
+        "reasoning": [chosen("reasoning", one).label for one in settings.reasoning],
+        "retrieval": [chosen("retrieval", one).label for one in settings.retrieval]}
     return {name: own[name] if name in own else getattr(settings, key) for name, key in _KEYS.items()}
 
 
@@ -103,6 +109,9 @@ def _given(entry: Excluded | Included, settings: RunSettings) -> dict[str, Seque
     given = {name: values for name, key in _KEYS.items() if (values := getattr(entry, key, None)) is not None}
     if "retriever" in given:
         given["retriever"] = [one if isinstance(one, str) else one.name for one in given["retriever"]]
+    for family in FAMILIES if isinstance(entry, Included) else ():
+        if family in given:
+            given[family] = [chosen(family, one).label for one in given[family]]
     if isinstance(entry, Included) and entry.repeats is not None:
         given["repeat"] = range(entry.repeats)
     return given

@@ -19,11 +19,13 @@ from experiments.question import Question
 from experiments.scheme import Scheme
 from experiments.settings.budget import Budget
 from experiments.settings.factors import (
+    AnswerFormats,
     Conditions,
     Cuts,
     Embeddings,
     Excluded,
     Formats,
+    Framings,
     Included,
     ListOf,
     Many,
@@ -92,6 +94,11 @@ class RunSettings(Matrix):
         embedders: what it is embedded with, likewise.
         rules: what the prompts demand of an answer; `ragbed list rules` says what each does.
         show: what of the question a prompt shows: the question alone, or its sub-questions too.
+        reasoning, retrieval: strategies by name, or settings of one such as `{kind: self_consistency, of: direct,
+            samples: 5}`; a list in the place of one value of these stands for a strategy with each. `FILE.py:FUNCTION`
+            is a strategy of one's own.
+        answer_formats: how final answers are asked for: in tags, or as JSON objects under a schema.
+        framings: how documents are set apart from instructions: `marked`, or `none`.
         brief: whether the rules ask for an answer of a few words, as exact match needs it.
         sub_answers: of a benchmark that scores sub-questions: each asked as a question of its own over the same
             evidence, all asked for in the one reply, or none.
@@ -120,6 +127,8 @@ class RunSettings(Matrix):
     perturbations: Perturbations = Field(default=["none"])
     show: Shows = Field(default=["question"])
     formats: Formats = Field(default=["plain"])
+    answer_formats: AnswerFormats = Field(default=["tags"])
+    framings: Framings = Field(default=["marked"])
     layout: Layout = "documents_first"
     brief: bool = False
     sub_answers: SubAnswers = "asked"
@@ -157,6 +166,13 @@ class RunSettings(Matrix):
         return self
 
     @model_validator(mode="after")
+    def _sub_answers_in_text(self) -> RunSettings:
+        if self.sub_answers == "in_prompt" and "json" in self._any("answer_formats"):
+            raise ValueError("sub_answers: in_prompt asks for lines of text beside the answer, which a JSON object "
+                             "has no place for; set sub_answers: asked, or answer_formats: tags")
+        return self
+
+    @model_validator(mode="after")
     def _filled_where_asked(self) -> RunSettings:
         if self.filled == "gold" and self.sub_answers != "asked":
             raise ValueError("filled: gold is for sub-questions that are asked one by one; set sub_answers: asked")
@@ -177,7 +193,8 @@ class RunSettings(Matrix):
 
     def _any(self, key: str) -> set[str]:
         """What any part of the matrix has in a list."""
-        return {value for part in (self, *self.include) for value in getattr(part, key) or ()}
+        values = (value for part in (self, *self.include) for value in getattr(part, key) or ())
+        return {value if isinstance(value, str) else str(value["kind"]) for value in values}
 
     @property
     def only_searches(self) -> bool:

@@ -15,7 +15,7 @@ from experiments.settings.factors import COLUMNS
 from experiments.settings.file import check_settings, read_value
 from experiments.settings.run import RunSettings
 from experiments.settings.runs_of_file import read_runs
-from strategies.catalogue import REASONING
+from strategies.catalogue import CRESTS
 
 _COLUMNS = {key: column for column, key in COLUMNS.items()}
 _LONGEST = 80  # characters of a run's name
@@ -75,7 +75,7 @@ def _of_kind(kind: str, path: str | None, options: Mapping[str, Any], part: Part
         raise SettingsError(f"{kind} needs no PATH: `ragbed run {kind}`")
     chosen: dict[str, Any] = dict(options) if path is None else {"benchmark": {"path": path}, **options}
     if "all" in chosen.get("reasoning", ()):
-        chosen["reasoning"] = list(REASONING)
+        chosen["reasoning"] = list(CRESTS)
     for text in chosen.pop("set", ()):
         _put(chosen, text)
     named = chosen.get("benchmark", {})

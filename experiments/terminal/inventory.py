@@ -12,10 +12,9 @@ Row = dict[str, Any]
 
 def strategies() -> list[Row]:
     """Retrieval and reasoning strategies, with the first line of their documentation."""
-    from strategies.catalogue import REASONING, RETRIEVAL, SEARCH_ONLY, reasoning
+    from strategies.catalogue import REASONING, RETRIEVAL
     return [{"kind": kind, "name": name, "does": (strategy.__doc__ or "").strip().splitlines()[0]}
-            for kind, known in (("retrieval", RETRIEVAL), (
-                "reasoning", {**REASONING, SEARCH_ONLY: reasoning(SEARCH_ONLY)}))
+            for kind, known in (("retrieval", RETRIEVAL), ("reasoning", REASONING))
             for name, strategy in known.items()]
 
 

@@ -6,11 +6,15 @@ from dataclasses import asdict, dataclass
 from textwrap import wrap
 from typing import Any
 
-from agents.types import GenerateStep, SearchStep, Step
+from pydantic import TypeAdapter
+
+from agents.asked import wire_message
+from agents.types import DecisionStep, GenerateStep, SearchStep, Step
 from experiments.record import StoredMessage, StoredStep
 from experiments.terminal.display import console, say
-from strategies.types import Message
+from strategies.types import Message, Role
 
+_ROLES: TypeAdapter[Role] = TypeAdapter(Role)
 LONGEST = 20_000  # characters of a reply that a terminal shows; --json has all
 
 
@@ -22,14 +26,16 @@ def restored(step: StoredStep, text: Callable[[str], str]) -> Step:
     """
     if step.kind == "search":
         return SearchStep(step.query or "", step.found, step.failure)
+    if step.kind == "decision":
+        return DecisionStep(step.purpose or "", step.text)
     return GenerateStep(step.purpose or "", step.key or "", tuple(_message(one, text) for one in step.messages),
-                        step.shown, step.text, step.reasoning, step.finish_reason, step.usage, step.failure)
+                        step.shown, step.text, step.reasoning, step.finish_reason, step.usage, step.failure,
+                        step.tool_calls)
 
 
 def _message(message: StoredMessage, text: Callable[[str], str]) -> Message:
     parts = tuple(map(text, message.parts))
-    return Message("system" if message.role == "system" else "assistant" if message.role == "assistant" else "user",
-                   parts)
+    return Message(_ROLES.validate_python(message.role), parts, message.tool_calls, message.call_id)
 
 
 def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
@@ -40,7 +46,9 @@ def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
     """
     if isinstance(step, SearchStep):
         return {"kind": "search", **asdict(step)}
-    messages = [{"role": message.role, "content": message.content} for message in step.messages]
+    if isinstance(step, DecisionStep):
+        return {"kind": "decision", **asdict(step)}
+    messages = [wire_message(message) for message in step.messages]
     return {"kind": "generate", **asdict(step), "messages": messages if prompts else len(messages)}
 
 
@@ -68,6 +76,8 @@ def show_steps(steps: Sequence[Step], places: Places, prompts: bool = True) -> N
     for count, step in enumerate(steps, 1):
         if isinstance(step, SearchStep):
             _show_search(count, step, places)
+        elif isinstance(step, DecisionStep):
+            say(f"== step {count}: decides: {step.what}{f' ({step.why})' if step.why else ''}")
         else:
             _show_call(count, step, prompts)
 

@@ -1,13 +1,11 @@
 """Direct answering: the answer at once (CReSt, Figure 4)."""
 from __future__ import annotations
 
-from strategies.prompting import numbers, prompt
-from strategies.types import Draft, Generate, Recipe, Reply, Task
+from strategies.answering import answer
+from strategies.types import Recipe, Task
 
 
 def direct(task: Task) -> Recipe:
     """One call that asks for the answer alone."""
     evidence = yield from task.gather(task.question)
-    reply: Reply = yield Generate(prompt("direct", task, evidence, form="plain"), "answer",
-                                   numbers(task, evidence))
-    return Draft.from_reply(reply, form="plain")
+    return (yield from answer(task, "direct", evidence, thinks=False))

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import re
 
-from strategies.prompting import closing, fill, first_message, numbers, prompt, system_message, template
+from strategies.answering import answer, asking, draft, form_of
+from strategies.prompting import fill, first_message, numbers, prompt, system_message, template
 from strategies.reading import fold, read_answer
-from strategies.types import Draft, Form, Generate, Message, Recipe, Reply, Task
+from strategies.types import Generate, Message, Recipe, Reply, Task
 
 MOST_SUB_QUESTIONS = 6
 _LONGEST_LINE, _LONGEST_LIST = 1_000, 50_000  # characters; a longer line is no question
@@ -20,27 +21,25 @@ def least_to_most(task: Task) -> Recipe:
 
     With the layout `as_published` its last turn asks for no tags: the whole reply is the answer.
     """
-    form: Form = "plain" if task.layout == "as_published" else "tags"
+    thinks = task.layout != "as_published"
     evidence = yield from task.gather(task.question)
     shown = numbers(task, evidence)
     plan: Reply = yield Generate(prompt("least_to_most_decompose", task, evidence, rules=False), "decompose", shown)
     parts = sub_questions(read_answer(plan.text)[0], task.question)
     if not parts:
-        alone: Reply = yield Generate(prompt("least_to_most_alone", task, evidence), "answer", shown)
-        return Draft.from_reply(alone, "no_sub_questions")
+        return (yield from answer(task, "least_to_most_alone", evidence, "no_sub_questions"))
     opening = first_message(task, evidence, fill("least_to_most_solve", sub_question=parts[0]), instruction_last=True)
     talk: tuple[Message, ...] = (system_message(), opening)
     for following in [*parts[1:], None]:
         solved: Reply = yield Generate(talk, "solve", shown)
-        step = _last(task, form) if following is None else fill("least_to_most_next", sub_question=following)
+        step = _last(task, thinks) if following is None else fill("least_to_most_next", sub_question=following)
         talk = (*talk, Message("assistant", (read_answer(solved.text)[0],)), Message("user", (step,)))
-    final: Reply = yield Generate(talk, "answer", shown)
-    return Draft.from_reply(final, form=form)
+    return (yield from draft(asking(task, talk, evidence, thinks), task, thinks=thinks))
 
 
-def _last(task: Task, form: Form) -> str:
+def _last(task: Task, thinks: bool) -> str:
     asked = fill("least_to_most_final", question=task.question)
-    return asked + ("" if form == "plain" else f"\n\n{template('least_to_most_tags')}") + closing(task)
+    return asked + (f"\n\n{template('least_to_most_finish')}" if thinks else "") + form_of(task, thinks)
 
 
 def sub_questions(text: str, question: str) -> list[str]:

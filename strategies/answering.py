@@ -1,0 +1,71 @@
+"""The call for a final answer: in tags, as fields of a JSON object, or as the whole reply; and reading what came."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from strategies.prompting import closing, fill, first_message, numbers, system_message, template
+from strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, Reply, Task
+
+
+def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool = True, **fields: str) -> Recipe:
+    """One call over the evidence whose instruction is `prompts/<name>.md`, and the draft that its reply is.
+
+    Args:
+        notes: of the draft.
+        thinks: whether the instruction asks for reasoning before the answer.
+        fields: of the instruction.
+    """
+    return (yield from draft(opening(task, fill(name, **fields), evidence, thinks), task, *notes, thinks=thinks))
+
+
+def opening(task: Task, instruction: str, evidence: Evidence, thinks: bool = True) -> Generate:
+    """The call for a final answer that begins a conversation: documents, rules, question and the instruction."""
+    said = instruction + form_of(task, thinks)
+    first = first_message(task, evidence, said, form=form_named(task, thinks))
+    return asking(task, (system_message(), first), evidence, thinks)
+
+
+def asking(task: Task, messages: tuple[Message, ...], evidence: Evidence, thinks: bool = True) -> Generate:
+    """The call for a final answer with these messages, the last of which ends with `form_of`.
+
+    Args:
+        evidence: what the messages show.
+    """
+    schema = answer_schema(task, thinks) if task.answer_format == "json" else None
+    return Generate(messages, "answer", numbers(task, evidence), schema=schema)
+
+
+def draft(call: Generate, task: Task, *notes: str, thinks: bool = True) -> Recipe:
+    """Make the call for a final answer, and read the draft from its reply."""
+    reply: Reply = yield call
+    return Draft.from_reply(reply, *notes, form=form_named(task, thinks))
+
+
+def form_named(task: Task, thinks: bool = True) -> Form:
+    """The form that a final answer is asked for in: an answer without reasoning needs no tags."""
+    if task.answer_format == "json":
+        return "fields"
+    return "tags" if thinks else "plain"
+
+
+def form_of(task: Task, thinks: bool = True) -> str:
+    """What follows the instruction of a final answer: its form, and how to answer the sub-questions too."""
+    form = form_named(task, thinks)
+    if form == "fields":
+        named = "; ".join(template(f"field_{name}") for name in answer_schema(task, thinks)["properties"])
+        return f"\n\n{fill('form_json', fields=named)}"
+    return (f" {template('form_tags')}" if form == "tags" else "") + closing(task)
+
+
+def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:
+    """The JSON Schema of a final answer: `reasoning`, `answer`, `citations`, `refused`, as far as the rules ask for
+    them. Every field is required and no other allowed, as OpenAI's structured outputs demand."""
+    fields: dict[str, Any] = {"reasoning": {"type": "string"}} if thinks else {}
+    labels = [label for label, _ in task.options]
+    fields["answer"] = {"type": "string", "enum": labels} if task.chooses else {"type": "string"}
+    if task.cites:
+        fields["citations"] = {"type": "array", "items": {"type": "integer"}}
+    if task.rules == "grounded":
+        fields["refused"] = {"type": "boolean"}
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}

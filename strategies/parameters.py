@@ -1,0 +1,113 @@
+"""The parameters of a strategy: the keyword-only arguments of its function, checked by their annotations."""
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
+
+from documents.errors import SettingsError
+from strategies.types import Reasoning, Retrieval
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """What opens a strategy that is the value of a parameter."""
+
+    reasoning: Callable[[Any], Any]
+    retrieval: Callable[[Any], Any]
+
+
+@cache
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotation of every parameter, by name: what stands after the star in the function's signature.
+
+    Raises:
+        SettingsError: a parameter has no annotation, or one that cannot be resolved.
+    """
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise SettingsError(f"strategy {function.__name__}: its annotations cannot be read: {error}") from error
+    named = [one for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    bare = next((one.name for one in named if one.name not in hints), None)
+    if bare is not None:
+        raise SettingsError(f"strategy {function.__name__}: annotate its parameter {bare}, as in `{bare}: int = 3`")
+    return {one.name: hints[one.name] for one in named}
+
+
+def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any], inner: Inner) -> dict[str, Any]:
+    """The values of the parameters that are given, each as its annotation demands.
+
+    Args:
+        kind: what the strategy is called, for messages.
+
+    Raises:
+        SettingsError: one line: an unknown or a missing parameter, or a value that does not fit.
+    """
+    model = _model(function, inner)
+    try:
+        values = model(**{str(name): value for name, value in given.items()})
+    except ValidationError as error:
+        raise SettingsError(_said(kind, error, model)) from error
+    return {name: getattr(values, name) for name in given}
+
+
+def default_of(function: Callable[..., Any], name: str) -> Any:
+    """What a parameter is where it is not given; `inspect.Parameter.empty` where it has to be."""
+    return inspect.signature(function).parameters[name].default
+
+
+def spread(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The settings one by one, where a parameter that is no list is given one: a sweep."""
+    hints = hints_of(function)
+    lists = {name: value for name, value in given.items()
+             if isinstance(value, list) and name in hints and not _takes_several(hints[name])}
+    for values in product(*lists.values()):
+        yield {**given, **dict(zip(lists, values, strict=True))}
+
+
+def is_strategy(hint: Any) -> bool:
+    """Whether a parameter is a strategy itself."""
+    return _bare(hint) in (Reasoning, Retrieval)
+
+
+@cache
+def _model(function: Callable[..., Any], inner: Inner) -> type[BaseModel]:
+    opened = {Reasoning: Annotated[Any, PlainValidator(inner.reasoning)],
+              Retrieval: Annotated[Any, PlainValidator(inner.retrieval)]}
+    fields: dict[str, Any] = {}
+    for name, hint in hints_of(function).items():
+        default = default_of(function, name)
+        bare = _bare(hint)
+        fields[name] = (opened.get(bare, hint), ... if default is inspect.Parameter.empty else default)
+    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    return create_model(function.__name__, __config__=config, **fields)
+
+
+def _bare(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _takes_several(hint: Any) -> bool:
+    hint = _bare(hint)
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(map(_takes_several, get_args(hint)))
+    origin = get_origin(hint) or hint
+    return isinstance(origin, type) and issubclass(origin, Sequence | Mapping) and origin is not str
+
+
+def _said(kind: str, error: ValidationError, model: type[BaseModel]) -> str:
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        known = ", ".join(model.model_fields) or "none"
+        return f"strategy {kind}: no parameter is called {place}; there are: {known}"
+    if first["type"] == "missing":
+        return f"strategy {kind}: {place} has to be given"
+    return f"strategy {kind}: {place}: {first['msg'].removeprefix('Value error, ')}"
