@@ -8,9 +8,9 @@ from growth import grows_linearly
 from documents.types import Chunk
 from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
 from strategies.choosing import reasoning, retrieval
+from strategies.lines import listed
 from strategies.prompting import fill, show_documents
 from strategies.reading import REFUSAL
-from strategies.reasoning.least_to_most import sub_questions
 from strategies.types import Draft, Exemplar, Generate, Passage, Reply, Search, Task
 
 EVIDENCE = tuple(Passage(n, Chunk(f"c{n}", "d", "plain", 0, 9, text)) for n, text in
@@ -75,7 +75,7 @@ def test_least_to_most_without_sub_questions_answers_the_question_alone_and_says
 
 def test_at_most_six_sub_questions_are_kept_without_numbers_and_repeats():
     text = "\n".join(["Sub-question 1: a?", "(2) b?", "* c?", "Q3: d?", "e?", "**f?**", "g?", "A?"])
-    assert sub_questions(text, "x") == ["a?", "b?", "c?", "d?", "e?", "f?"]
+    assert listed(text, "x") == ["a?", "b?", "c?", "d?", "e?", "f?"]
 
 
 @pytest.mark.parametrize(("line", "kept"), [
@@ -87,20 +87,20 @@ def test_at_most_six_sub_questions_are_kept_without_numbers_and_repeats():
     ("**Question 2:** What?", "What?"), ("## 3) What?", "What?"), ("•What?", "What?"), ("b) What?", "What?"),
     ("1. 1984 was what?", "1984 was what?"), ("12. Who?", "Who?")])
 def test_numbering_is_removed_and_nothing_of_the_question(line, kept):
-    assert sub_questions(line, "x") == [kept]
+    assert listed(line, "x") == [kept]
 
 
 @pytest.mark.parametrize("line", [
     "Here are the sub-questions:", "**Sub-questions:**", "1.", "- ", "**", "Question 1:", "x" * 1_001 + "?"])
 def test_headings_bare_marks_and_endless_lines_are_no_sub_questions(line):
-    assert sub_questions(line, "x") == []
+    assert listed(line, "x") == []
 
 
 @pytest.mark.parametrize(("head", "piece", "times"), [
     ("question", " ", 50_000), ("", "sub-", 20_000), ("", "*", 1_000_000), ("", "1. ", 300_000),
     ("- " * 900, "\n", 900_000), ("", "question 1 ", 90), ("", " " * 999 + "\n", 10_000)])
 def test_sub_questions_of_a_monstrous_reply_take_no_time(head, piece, times):
-    grows_linearly(lambda n: sub_questions(head + piece * n, "x"), times // 4)
+    grows_linearly(lambda n: listed(head + piece * n, "x"), times // 4)
 
 
 def test_least_to_most_neither_solves_nor_carries_on_what_a_model_thinks_aloud():
