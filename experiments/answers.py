@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from experiments.values import values
+from documents.values import values
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")

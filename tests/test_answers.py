@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from documents.values import values
 from experiments.answers import best_overlap, exact_match, holds, normalize_answer, token_f1, tokens, with_values
-from experiments.values import values
 
 
 @pytest.mark.parametrize(("text", "normal"), [

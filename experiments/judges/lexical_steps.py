@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from experiments.values import values
+from documents.values import values
 from strategies.reading import fold
 
 _HELD = 0.6

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from documents.types import Chunk
+from documents.values import values
 from experiments.answers import holds, normalize_answer, with_values
 from experiments.evidence.perturbing import telling
 from experiments.negatives.likeness import Likeness, likeness, shingles
 from experiments.negatives.settings import Thresholds
 from experiments.negatives.types import Rejected, Wanted
 from experiments.question import Question
-from experiments.values import values
 from retrieval.mining.names import numbers_of
 
 _LONG = 5
