@@ -55,6 +55,11 @@ def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
     return fill_text(text, name, inside)
 
 
+def fill_quoting(name: str, **fields: str) -> str:
+    """As `fill`, for a template that has what a model wrote, or a stranger, between marks: see `fill_framed`."""
+    return fill_framed(template(name), name, fields)
+
+
 @cache
 def _marks(text: str) -> re.Pattern[str] | None:
     """Finds the `<` of the marks between which a text has its material; None where it has none."""
