@@ -104,3 +104,9 @@ class Answer:
     failure: Failure | None = None
     cost: Cost = Cost()
     figures: Mapping[str, float] = field(default_factory=dict)
+
+
+def unasked(failure: Failure) -> Answer:
+    """The end of a question that was never begun."""
+    return Answer("budget" if failure.kind == "budget" else "error", "", False, (), (), (), (), Usage(),
+                  failure=failure)

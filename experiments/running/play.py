@@ -8,6 +8,7 @@ from agents.graph import Graph, State, build_graph, recursion_limit
 from agents.model import Model
 from agents.playback import Means, Playback
 from agents.search import SearchFunction, instant
+from agents.settings import Limits
 from agents.types import Answer
 from documents.errors import RunError
 from documents.types import Chunk
@@ -48,10 +49,14 @@ class CellPlayer:
         """How the question's sub-questions are answered."""
         return self._tasks.sub_answers(question)
 
-    async def answer(self, question: Question) -> Answer:
-        """Play the cell's strategies over one question."""
+    async def answer(self, question: Question, limits: Limits) -> Answer:
+        """Play the cell's strategies over one question.
+
+        Args:
+            limits: what it may use.
+        """
         shown = self._shown(self.cell, question)
-        answer = await self._play(self._tasks.whole(question), shown.search)
+        answer = await self._play(self._tasks.whole(question), shown.search, limits)
         return replace(answer, notes=(*answer.notes, *shown.notes)) if shown.notes else answer
 
     async def answer_part(self, question: Question, place: int, text: str, evidence: Evidence) -> Answer:
@@ -62,15 +67,14 @@ class CellPlayer:
         """
         task = self._tasks.part(question, place, text, evidence)
         chunks = tuple(passage.chunk for passage in evidence)
-        return await self._play(task, instant(Placed(chunks, self.cell.condition)))
+        return await self._play(task, instant(Placed(chunks, self.cell.condition)), self.settings.limits)
 
-    async def _play(self, task: Task, search: SearchFunction) -> Answer:
-        means = Means(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept,
-                      limits=self.settings.limits)
+    async def _play(self, task: Task, search: SearchFunction, limits: Limits) -> Answer:
+        means = Means(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)
         play = self._live[task.id] = Playback(task, self._tasks.reasoning, means)
         try:
             await self._graph.ainvoke({"id": task.id, "question": task.question},
-                                      recursion_limit(self.settings.limits), output_keys="answer")
+                                      recursion_limit(limits), output_keys="answer")
         finally:
             del self._live[task.id]
         return play.answer()

@@ -14,6 +14,7 @@ from agents.client import ModelClient
 from agents.journal import Journal, Mode
 from agents.model import Model
 from agents.relevance import RelevanceJudges, on_judges
+from agents.types import Answer, unasked
 from agents.window import in_window
 from experiments.cassettes.replay import Replay
 from experiments.cells import Cell
@@ -21,6 +22,7 @@ from experiments.evidence.gold import match
 from experiments.evidence.resources import Resources
 from experiments.judging.ask import ask_judge, graded_of
 from experiments.record import Record
+from experiments.running.allowance import Allowances
 from experiments.running.beforehand import beforehand
 from experiments.running.beginning import prepare_run
 from experiments.running.jobs import Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
@@ -35,6 +37,7 @@ from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from retrieval.build import Progress
 from retrieval.types import Aids
+from strategies.types import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,7 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
             resources.recording.searches.begin(folder.database, mode)
             if jobs:
                 work = _Work(settings, folder, resources, Journal(folder.database, mode), watch, spending)
+                work.allowances.recall(folder, done)
                 await _sit(jobs, done, work, over)
             watch.searched(resources)
         with _start_up_kept():
@@ -224,19 +228,29 @@ class _Work:
                  watch: Watch, spending: Spending) -> None:
         self.settings, self.folder, self.spending = settings, folder, spending
         self.resources, self.journal, self.watch = resources, journal, watch
+        self.allowances = Allowances(settings.cell_limits, settings.limits)
         self._players: dict[str, CellPlayer] = {}
         self._judge_model = self._model(resources.judge) if resources.judge else None
         resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
 
     async def carry_out(self, job: Job) -> None:
-        record = await self._record(job)
-        await self.folder.add(self._timed(record), job.place)
+        async with self.allowances.turn(job.cell.id):
+            record = self._timed(await self._record(job))
+            self.allowances.count(record)
+        await self.folder.add(record, job.place)
         self.watch.record(record)
+
+    async def _answer(self, player: CellPlayer, job: Job) -> Answer:
+        """The answer, or that nothing of the cell's allowance is left for it."""
+        spent = self.allowances.spent(job.cell.id)
+        if spent is None:
+            return await player.answer(job.question, self.allowances.limits(job.cell.id))
+        return unasked(Failure("budget", spent))
 
     async def _record(self, job: Job) -> Record:
         settings, resources, scheme = self.settings, self.resources, self.resources.benchmark.scheme
         player = self._player(job.cell)
-        answer = await player.answer(job.question)
+        answer = await self._answer(player, job)
         subs = await subs_of(player, job.question, answer, self.folder.database)
         view = match(resources.gold(job.cell, job.question), answer.evidence, resources.source_of,
                      job.question.id if scheme.itself_ignored else None)

@@ -53,7 +53,7 @@ class Tasks:
                     separators=self.cell.separators, sub_questions=sub_questions,
                     with_sub_answers=self.sub_answers(question) == "in_prompt", about=question.about,
                     brief=self.settings.brief, exemplars=self.exemplars,
-                    answer_format=self.cell.answer_format, framing=self.cell.framing,
+                    answer_format=self.cell.answer_format or "tags", framing=self.cell.framing or "none",
                     seed=int(digest(str(seed), self.cell.id)[:12], 16))
 
     def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:

@@ -18,6 +18,7 @@ from experiments.metrics.scored import Scoring
 from experiments.question import Question
 from experiments.scheme import Scheme
 from experiments.settings.budget import Budget
+from experiments.settings.cell_limits import CellLimits
 from experiments.settings.factors import (
     AnswerFormats,
     Conditions,
@@ -141,6 +142,7 @@ class RunSettings(Matrix):
     exclude: Annotated[list[Excluded], ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     include: Annotated[list[Included], ListOf(0), PlainSerializer(_given_keys)] = Field(default_factory=list)
     limits: Limits = Limits()
+    cell_limits: CellLimits = CellLimits()
     calls: ModelSettings = ModelSettings()
     budget: Budget = Budget()
     concurrency: int | None = Field(default=None, ge=1, le=1024)
