@@ -28,7 +28,10 @@ FACTORS = ("benchmark", "model", "reasoning", "retrieval", "retriever", "chunker
            "perturbation", "show", "format", "framing", "answer_format", "repeat", "seed")
 REPLICATED = ("repeat", "seed")  # which ask the same again
 
+_SAID = (*REPLICATED, "framing")  # whose values alone say too little
+
 PART = " · "  # between the values in what a cell is called
+_OF_PROMPTS = ("framing", "answer_format")  # which some cells have none of: not what tells them from others
 _SEARCHED = ("retrieval", "retriever", "chunker", "embedder", "format")
 # Factors that runs from before had none of, and what their cells have.
 _LATER: Mapping[str, Any] = {"seed": None, "chunker": None, "embedder": None, "framing": "none",
@@ -47,7 +50,7 @@ class Cell:
         format: of what comes out of an index; chunks that questions bring have their own.
         repeat: from 0.
         seed: of what is drawn; None where the run has one seed, and where nothing is drawn.
-        framing: `none` too where no document is shown.
+        framing: None where no document is shown; `answer_format` where no answer is asked for.
         chunker: how what is searched is cut; None where the run compares none, or it has no effect.
         embedder: what embeds it, likewise.
     """
@@ -66,13 +69,13 @@ class Cell:
     seed: int | None = None
     chunker: str | None = None
     embedder: str | None = None
-    framing: Framing = "none"
-    answer_format: AnswerFormat = "tags"
+    framing: Framing | None = "none"
+    answer_format: AnswerFormat | None = "tags"
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cell:
         """The cell of a row of a summary, which may be of a run from before some factors were there."""
-        known: dict[str, Any] = {name: row.get(name, _LATER[name]) if name in _LATER else row[name] for name in FACTORS}
+        known: dict[str, Any] = {name: level(row, name) if name in _LATER else row[name] for name in FACTORS}
         return cls(**known)
 
     @property
@@ -90,7 +93,7 @@ class Cell:
         """The factors by name, as a summary has them; without those that summaries from before had none of, where
         they are as they were then."""
         return {name: value for name, value in asdict(self).items()
-                if name == "seed" or name not in _LATER or value != _LATER[name]}
+                if name == "seed" or name not in _LATER or value not in (None, _LATER[name])}
 
     @property
     def searched(self) -> bool:
@@ -137,10 +140,20 @@ def on_cells(settings: RunSettings, cells: Sequence[Cell]) -> list[str]:
                      "of ragbed's draws anything is not known."] if unknown else [])
 
 
+def level(row: Mapping[str, Any], factor: str) -> Any:
+    """The value of a factor in a row of a summary; None where it has no effect. A row that does not name one that runs
+    from before had none of is as theirs were."""
+    if factor in row:
+        return row[factor]
+    asked = row.get("reasoning") != SEARCH_ONLY
+    effect = {"framing": asked and row.get("condition") != "closed-book", "answer_format": asked}
+    return _LATER.get(factor) if effect.get(factor, True) else None
+
+
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The factors in which the rows of a summary differ; `reasoning` where they differ in none."""
-    return [name for name in FACTORS if len({str(row.get(name, _LATER.get(name))) for row in rows}) > 1] or [
-        "reasoning"]
+    found = [name for name in FACTORS if len({str(level(row, name)) for row in rows}) > 1]
+    return [name for name in found if name not in _OF_PROMPTS or len(_values(rows, name)) > 1] or ["reasoning"]
 
 
 def telling(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -186,13 +199,13 @@ def short_name(model: str) -> str:
 
 
 def _values(rows: Sequence[Mapping[str, Any]], name: str) -> set[str]:
-    return {str(row[name]) for row in rows if row.get(name) is not None}
+    return {str(value) for row in rows if (value := level(row, name)) is not None}
 
 
 def called(row: Mapping[str, Any], factors: Sequence[str]) -> str:
     """The row's values of these factors, in words."""
-    return PART.join(f"{name} {row[name]}" if name in REPLICATED else str(row[name])
-                      for name in factors if row.get(name) is not None)
+    return PART.join(f"{name} {value}" if name in _SAID else str(value)
+                     for name in factors if (value := level(row, name)) is not None)
 
 
 def has_index(retriever: RetrieverFactor, benchmark: Benchmark) -> bool:
@@ -234,7 +247,7 @@ class _Maker:
             self._shown[one.show],
             one.format if found and has_index(self._retrievers[one.retriever], benchmark) else None,
             self._settings.benchmark.kind, one.repeat, one.seed if seeded else None, *self._made(one, found),
-            one.framing if asked and condition != "closed-book" else "none", one.answer_format if asked else "tags")
+            one.framing if asked and condition != "closed-book" else None, one.answer_format if asked else None)
 
     def _strategies(self, one: Combination, searched: bool) -> list[Strategy]:
         return [self._reasoning[one.reasoning], *([self._retrieval[one.retrieval]] if searched else [])]

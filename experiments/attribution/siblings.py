@@ -50,8 +50,8 @@ def gold_alone(cell: Cell) -> bool:
 
 
 def _asked(cell: Cell, rules: bool = True) -> tuple[object, ...]:
-    """What is asked, whatever is shown. Closed-book has rules of its own."""
-    left = _SHOWN if rules else _SHOWN | {"rules"}
+    """What is asked, whatever is shown. Closed-book has rules of its own, and no framing."""
+    left = _SHOWN if rules else _SHOWN | {"rules", "framing"}
     return tuple((name, value) for name, value in asdict(cell).items() if name not in left)
 
 

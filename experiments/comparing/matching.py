@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from documents.errors import SettingsError
-from experiments.cells import FACTORS
+from experiments.cells import FACTORS, level
 from experiments.comparing.every import tested_pairs
 from experiments.comparing.side import Side
 from experiments.comparing.variants import VARIED
@@ -95,14 +95,14 @@ def differing(first: Side, second: Side) -> list[str]:
 
 
 def _values(run: Side, name: str) -> set[str]:
-    return {str(row.get(name)) for row in run.rows}
+    return {str(level(row, name)) for row in run.rows}
 
 
 def _key(run: Side, label: str, apart: Sequence[str]) -> tuple[str, ...]:
     """The repeat and seed tell single cells apart, and nothing else."""
     names = VARIED if label in run.cells else FACTORS
     row = run.cell(label).row
-    return tuple(str(row.get(name)) for name in names if name not in apart)
+    return tuple(str(level(row, name)) for name in names if name not in apart)
 
 
 def _chosen(run: Side, wanted: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from agents.types import Outcome
-from experiments.cells import FACTORS, REPLICATED
+from experiments.cells import FACTORS, REPLICATED, level
 from experiments.metrics.sample import Row
 
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
@@ -46,7 +46,7 @@ class Variant:
 
 def _level(name: str, row: Mapping[str, Any]) -> str | None:
     """No perturbation is a perturbation among others."""
-    value = row.get(name)
+    value = level(row, name)
     return "none" if value is None and name == "perturbation" else None if value is None else str(value)
 
 
@@ -59,7 +59,7 @@ def variants_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
     """
     alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        alike.setdefault(tuple(str(row.get(name)) for name in VARIED), []).append(row)
+        alike.setdefault(tuple(str(level(row, name)) for name in VARIED), []).append(row)
     return [Variant(cells[0], _averaged([answers.get(row["id"], {}) for row in cells]), len(cells))
             for cells in alike.values()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.cells import shortened, telling
+from experiments.cells import level, shortened, telling
 from experiments.comparing.words import figure
 from experiments.metrics import METRICS, shown_name
 from experiments.metrics.metric import family_of
@@ -126,7 +126,7 @@ def _shown(column: str, judge: str | None) -> str:
 
 def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
-    return [*("-" if cell[name] is None else str(cell[name]) for name in factors), str(cell["n"]),
+    return [*("-" if (value := level(cell, name)) is None else str(value) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
             _outcomes(cell["outcomes"]), str(usage["calls"]),
             str(usage["prompt_tokens"] + usage["completion_tokens"]), price(usage["price"], "?")]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, Literal
 
-from experiments.cells import FACTORS, called, varying
+from experiments.cells import FACTORS, called, level, varying
 from experiments.metrics.aggregate import Estimate, share_among
 from experiments.record import Result
 from experiments.views.types import Material, Value, View
@@ -53,8 +53,8 @@ def _pairs(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, An
 def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether they differ in the condition alone, and in what has no effect without documents."""
     closed = "closed-book" in (first["condition"], second["condition"])
-    free = (*_FREE, "rules", "perturbation", "seed") if closed else _FREE
-    return all(first.get(name) == second.get(name) for name in FACTORS if name not in free)
+    free = (*_FREE, "rules", "perturbation", "framing", "seed") if closed else _FREE
+    return all(level(first, name) == level(second, name) for name in FACTORS if name not in free)
 
 
 def _answers(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[Result, Result]]:
