@@ -192,7 +192,8 @@ class Draft:
         listed = [n for n in numbers if type(n) is int] if isinstance(numbers, list) else []
         cited = tuple(dict.fromkeys([*listed, *read_citations(text)]))
         refused = fields.get("refused") is True or is_refusal(text)
-        return cls(text or (REFUSAL if refused else ""), cited, refused, bool(text) or refused, True, notes)
+        whole = bool(text) or refused
+        return cls(text or (REFUSAL if refused else ""), cited, refused, whole, whole, notes)
 
 
 Action = Search | Generate

@@ -1,0 +1,114 @@
+"""Answer formats: the same strategies asked for tags, or for a JSON object under a schema."""
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agents.asked import Asked
+from agents.playback import Means, Playback
+from agents.settings import Limits
+from documents.types import Chunk
+from strategies.answering import answer_schema
+from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
+from strategies.reading import REFUSAL
+from strategies.types import Exemplar, Reply, Task
+
+CHUNK = Chunk("c1", "d", "plain", 0, 9, "Oslo is in Norway.")
+
+
+def played(name, replies, **changes):
+    """The calls of a strategy whose task asks for JSON, and its answer."""
+    task = Task("q", "Where is Oslo?", RETRIEVAL["once"], answer_format="json", **changes)
+    play = Playback(task, REASONING[name], Means(None, None, None, None, Limits()))
+    replies, calls = iter(replies), []
+    while play.node != "finish":
+        if play.node == "search":
+            play.take_found([[CHUNK] for _ in play.searches()])
+            continue
+        calls += play.calls()
+        play.take_asked([Asked("", next(replies)) for _ in play.calls()])
+    return calls, play.answer()
+
+
+def fields(**said):
+    return Reply(json.dumps(said), parsed=said)
+
+
+@pytest.mark.parametrize("name", CRESTS)
+def test_the_final_call_of_every_strategy_carries_the_schema_and_names_its_fields(name):
+    replies = [Reply("Where?"), Reply("In Norway.")] if name == "least_to_most" else []
+    said = fields(reasoning="It says so.", answer="Norway", citations=[1], refused=False)
+    calls, answer = played(name, [*replies, said])
+    assert [call.schema is None for call in calls] == [True] * len(replies) + [False]
+    expected = ["answer", "citations", "refused"]
+    assert calls[-1].schema["required"] == expected if name == "direct" else ["reasoning", *expected]
+    last = calls[-1].messages[-1].content
+    assert "Reply with one JSON object and nothing else." in last
+    assert "<Answer>" not in last
+    assert ("`reasoning`" in last) == (name != "direct")
+    assert (answer.outcome, answer.text, answer.cited, answer.tagged) == ("answered", "Norway", (1,), True)
+
+
+def test_what_the_schema_asks_for_follows_the_rules():
+    def wanted(**changes):
+        return answer_schema(Task("q", "?", RETRIEVAL["once"], **changes), thinks=False)["properties"]
+
+    assert list(wanted(rules="open")) == ["answer", "citations"]
+    assert list(wanted(rules="reading")) == ["answer"]
+    assert list(wanted(rules="grounded", separators=False)) == ["answer", "refused"]
+    assert list(wanted(rules="closed-book")) == ["answer"]
+    options = (("A", "Norway"), ("B", "Sweden"))
+    assert wanted(rules="choice", options=options) == {"answer": {"type": "string", "enum": ["A", "B"]}}
+
+
+def test_fields_say_that_it_refuses_and_brackets_in_the_answer_count_beside_the_list_of_citations():
+    assert played("direct", [fields(answer="", citations=[], refused=True)])[1].text == REFUSAL
+    refused = played("direct", [fields(answer="Nothing on it.", citations=[], refused=True)])[1]
+    assert (refused.outcome, refused.text) == ("refused", "Nothing on it.")
+    cited = played("direct", [fields(answer="Norway [1] [7]", citations=[1, "2", True], refused=False)])[1]
+    assert (cited.cited, cited.invalid_citations) == ((1,), (7,))
+
+
+@pytest.mark.parametrize("text", ["Norway [1]", "", '{"answer": 7}', '["Norway"]', '{"answer": "Nor'])
+def test_a_reply_that_is_no_such_object_is_malformed(text):
+    from agents.replies import parse_object
+
+    reply = Reply(text, parsed=parse_object(text))
+    answer = played("direct", [reply])[1]
+    assert answer.outcome == "malformed"
+    assert not answer.tagged
+
+
+def test_worked_examples_are_shown_as_such_objects():
+    example = Exemplar("Where is Rome?", "Italy [1]", ("Rome is in Italy.",), "The text says so.")
+    calls, _ = played("chain_of_thought", [fields(answer="Norway")], exemplars=(example,))
+    assert ('{"reasoning": "The text says so.", "answer": "Italy [1]", "citations": [1], "refused": false}'
+            in calls[0].messages[1].content)
+
+
+def test_both_formats_in_one_run_are_cells_beside_each_other_and_their_form_is_counted(ragbed, serve, town):
+    def reply(body):
+        return json.dumps({"answer": "111 people", "citations": [1], "refused": False}) if "response_format" in body \
+            else "111 people [1]"
+
+    server = serve(reply)
+    path = town.config(server.url, reasoning=["direct", "chain_of_thought"], conditions="given",
+                       answer_formats=["tags", "json"])
+    status, out, _ = ragbed("run", path, "--json")
+    assert status == 0
+    rows = {(row["reasoning"], row.get("answer_format")): row for row in json.loads(out)["cells"]}
+    assert list(rows) == [("direct", None), ("chain_of_thought", None), ("direct", "json"),
+                          ("chain_of_thought", "json")]
+    assert {key: row["metrics"]["tagged"]["mean"] for key, row in rows.items()} == {
+        ("direct", None): None, ("chain_of_thought", None): 0.0, ("direct", "json"): 1.0,
+        ("chain_of_thought", "json"): 1.0}
+    formats = [body["response_format"]["json_schema"]["strict"] for body, _ in server.requests
+               if "response_format" in body]
+    assert formats == [True] * 12
+    assert ragbed("run", path, "--journal", "replay")[0] == 0
+
+
+def test_sub_answers_in_one_reply_and_json_are_refused_together(ragbed, town):
+    path = town.config("http://127.0.0.1:9/v1", answer_formats=["tags", "json"], sub_answers="in_prompt")
+    ragbed.refuses("run", path, says=["sub_answers: in_prompt", "set sub_answers: asked, or answer_formats: tags"])
