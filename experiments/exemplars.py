@@ -12,10 +12,10 @@ from dataclasses import fields
 from pathlib import Path
 
 from documents.errors import BenchmarkError, SettingsError
+from documents.places import local
+from documents.rows import Row, read_rows
 from documents.types import Chunk, digest
 from experiments.benchmarks.chained import with_references
-from experiments.benchmarks.files import local
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.question import Benchmark, Question
 from strategies.reading import fold
 from strategies.types import Exemplar

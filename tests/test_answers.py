@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from documents.values import values
-from experiments.answers import best_overlap, exact_match, holds, normalize_answer, token_f1, tokens, with_values
+from experiments.answers import best_overlap, exact_match, holds, token_f1, tokens
+from strategies.normalising import normalize_answer, with_values
 
 
 @pytest.mark.parametrize(("text", "normal"), [

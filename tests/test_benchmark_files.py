@@ -7,9 +7,9 @@ import pyarrow.parquet
 import pytest
 
 from documents.errors import BenchmarkError
+from documents.rows import read_rows
 from experiments.benchmarks import BENCHMARKS
 from experiments.benchmarks.files import files_below
-from experiments.benchmarks.rows import read_rows
 from experiments.converters.detectiveqa_novels import paragraphs_of
 
 DATA = Path(__file__).parent / "data"

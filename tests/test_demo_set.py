@@ -3,9 +3,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from experiments.answers import normalize_answer
 from experiments.benchmarks import load_demo
 from experiments.benchmarks.demo import FOLDER
+from strategies.normalising import normalize_answer
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "pages").iterdir()}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from documents.rows import read_rows
 from experiments.benchmarks import BENCHMARKS
 from experiments.benchmarks.files import files_below
-from experiments.benchmarks.rows import read_rows
 from experiments.question import Gold, Step
 from strategies.catalogue import CRESTS
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from documents.rows import Row, read_rows
 from experiments.benchmarks.about import About
 from experiments.benchmarks.loading import Loaded, SplitFiles, alternating
 from experiments.benchmarks.material import gold_chunk, passage
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.question import Question
 from experiments.scheme import Scheme
 

@@ -23,13 +23,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from documents.rows import Row, read_rows
 from documents.types import Chunk, Document, Format, digest
 from experiments.benchmarks.about import About
 from experiments.benchmarks.crest_splits import SPLITS, Split, files_of_splits
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.loading import alternating
 from experiments.benchmarks.material import MOST_LETTERS, distinct, lettered
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Gold, Question
 from experiments.scheme import Scheme

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from documents.errors import BenchmarkError
-from experiments.benchmarks.rows import Row, read_text
+from documents.rows import Row, read_text
 
 _LONGEST = 1 << 24  # characters of a field
 

@@ -22,13 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from documents.rows import Row, read_rows
 from experiments.benchmarks.about import About
 from experiments.benchmarks.detectiveqa_novels import TITLES, Novel, Shelf, language_named, language_of
 from experiments.benchmarks.files import files_below
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.loading import gathered
 from experiments.benchmarks.material import gold_chunk
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Gold, Question, Step
 from experiments.scheme import Scheme

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from documents.errors import BenchmarkError
+from documents.rows import read_json, read_text
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.files import files_in
-from experiments.benchmarks.rows import read_json, read_text
 
 TITLES = ("titles.json", "titles.csv")
 _BRACKETED = re.compile(r"\s*\[(\d{1,9})\]\s*")

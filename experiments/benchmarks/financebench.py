@@ -18,12 +18,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from documents.places import local
+from documents.rows import Row
 from documents.types import Chunk, Document, Page
 from experiments.benchmarks.about import About
-from experiments.benchmarks.files import local
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.loading import Loaded, RecordFiles, gathered
-from experiments.benchmarks.rows import Row
 from experiments.question import Benchmark, Gold, Question
 from experiments.scheme import Scheme
 

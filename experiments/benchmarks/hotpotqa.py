@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from documents.rows import Row
 from experiments.benchmarks.about import About
 from experiments.benchmarks.loading import Loaded, SplitFiles
-from experiments.benchmarks.rows import Row
 from experiments.benchmarks.titled import Units, with_facts
 from experiments.question import Question
 from experiments.scheme import Scheme

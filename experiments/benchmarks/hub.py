@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from documents.errors import BenchmarkError
-from experiments.benchmarks.files import local
+from documents.places import local
 
 _PREFIX = "hub:"
 _ONLY_CACHED = ContextVar("_ONLY_CACHED", default=False)

@@ -32,12 +32,12 @@ from pydantic import (
 )
 
 from documents.errors import BenchmarkError
+from documents.places import local
+from documents.rows import Row, read_rows
 from documents.types import digest
 from experiments.benchmarks.about import About
 from experiments.benchmarks.chained import chained
-from experiments.benchmarks.files import local
 from experiments.benchmarks.options import stated_options, with_label
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Gold, Question, Step
 from experiments.scheme import ANSWERS, Scheme

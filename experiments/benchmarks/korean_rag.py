@@ -19,12 +19,12 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 from documents.errors import BenchmarkError
+from documents.rows import Row, read_rows
 from documents.types import Chunk, Document, Page
 from experiments.benchmarks.about import About
 from experiments.benchmarks.files import files_below
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.loading import gathered
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Gold, Question
 from experiments.scheme import Scheme

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from documents.errors import BenchmarkError
+from documents.rows import Row, read_rows
 from documents.types import Document
 from experiments.benchmarks.files import files_below
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Question
 

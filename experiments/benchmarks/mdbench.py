@@ -23,12 +23,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from documents.rows import Row
 from documents.types import Chunk
 from experiments.benchmarks.about import About
 from experiments.benchmarks.loading import Loaded, RecordFiles
 from experiments.benchmarks.material import distinct, passage
 from experiments.benchmarks.mdbench_texts import pipe_table, unwrapped
-from experiments.benchmarks.rows import Row
 from experiments.question import Question
 from experiments.scheme import Scheme
 

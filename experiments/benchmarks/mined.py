@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from documents.errors import BenchmarkError
+from documents.places import local
 from experiments.benchmarks.about import About
-from experiments.benchmarks.files import local
 from experiments.benchmarks.mined_files import MinedManifest, read_benchmark, read_manifest
 from experiments.benchmarks.selection import Selection
 from experiments.question import Benchmark, Question

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from documents.errors import BenchmarkError
+from documents.rows import Row, read_rows
 from documents.types import Chunk, Document
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.question import Benchmark, Question
 from retrieval.storage.sealed import body_of, changed, hashes_of, seal, unsealed
 

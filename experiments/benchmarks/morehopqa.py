@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from documents.rows import Row
 from experiments.benchmarks.about import About
 from experiments.benchmarks.chained import chained
 from experiments.benchmarks.loading import Loaded, RecordFiles
-from experiments.benchmarks.rows import Row
 from experiments.benchmarks.titled import paragraphs, whole
 from experiments.question import Question
 from experiments.scheme import Scheme

@@ -19,11 +19,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from documents.rows import Row
 from experiments.benchmarks.about import About
 from experiments.benchmarks.loading import Loaded, RecordFiles
 from experiments.benchmarks.material import distinct, gold_chunk, lettered, passage
 from experiments.benchmarks.mrceval_subtasks import TASKS, named_subtask, named_task
-from experiments.benchmarks.rows import Row
 from experiments.question import Question
 from experiments.scheme import Scheme
 

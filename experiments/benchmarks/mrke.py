@@ -24,11 +24,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from documents.rows import Row
 from experiments.benchmarks.about import About
 from experiments.benchmarks.chained import chained
 from experiments.benchmarks.loading import Loaded, RecordFiles
 from experiments.benchmarks.material import distinct, gold_chunk, passage
-from experiments.benchmarks.rows import Row
 from experiments.benchmarks.titled import joined
 from experiments.question import Question
 from experiments.scheme import Scheme

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from documents.rows import Row
 from experiments.benchmarks.about import About
 from experiments.benchmarks.chained import chained
 from experiments.benchmarks.loading import Loaded, SplitFiles
 from experiments.benchmarks.material import gold_chunk, passage
-from experiments.benchmarks.rows import Row
 from experiments.question import Question
 from experiments.scheme import Scheme
 

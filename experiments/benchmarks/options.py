@@ -4,8 +4,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from documents.rows import Row
 from experiments.benchmarks.material import MOST_LETTERS, lettered
-from experiments.benchmarks.rows import Row
 from strategies.option_text import plain
 
 Options = tuple[tuple[str, str], ...]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from documents.errors import BenchmarkError
+from documents.rows import Row, read_rows, read_text
 from documents.types import Chunk, Document
 from experiments.benchmarks.files import files_below
 from experiments.benchmarks.material import passage
-from experiments.benchmarks.rows import Row, read_rows, read_text
 from experiments.question import Gold, Question
 
 Qrels = dict[str, dict[str, int]]

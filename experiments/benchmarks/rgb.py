@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from documents.rows import Row
 from experiments.benchmarks.about import About
 from experiments.benchmarks.loading import Loaded, RecordFiles, alternating
 from experiments.benchmarks.material import gold_chunk, passage
-from experiments.benchmarks.rows import Row
 from experiments.question import Question
 from experiments.scheme import Scheme
 

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
+from documents.rows import Row
 from experiments.benchmarks.about import About
 from experiments.benchmarks.loading import Loaded, SplitFiles
 from experiments.benchmarks.material import gold_chunk, passage
-from experiments.benchmarks.rows import Row
 from experiments.question import Question
 from experiments.scheme import Scheme
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from documents.rows import Row
 from documents.types import Chunk, Document
 from experiments.benchmarks.material import gold_chunk, passage, pieces
-from experiments.benchmarks.rows import Row
 from experiments.question import Gold
 
 Units = Literal["paragraphs", "sentences"]

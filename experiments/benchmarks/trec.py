@@ -13,8 +13,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from documents.places import local
 from experiments.benchmarks.about import About
-from experiments.benchmarks.files import files_below, files_in, local
+from experiments.benchmarks.files import files_below, files_in
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
 from experiments.benchmarks.selection import Selection

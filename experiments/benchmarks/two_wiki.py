@@ -22,10 +22,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from documents.rows import Row, read_rows
 from experiments.benchmarks.about import About
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.loading import Loaded, SplitFiles
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.benchmarks.titled import Units, with_facts
 from experiments.question import Question, Step
 from experiments.scheme import Scheme

@@ -78,8 +78,8 @@ def _settings(target: str, path: str | None, given: dict[str, Any], k: int | Non
               part: Part) -> RunSettings:
     """The run of a file, or of a benchmark by its kind."""
     from documents.errors import SettingsError
+    from documents.places import local
     from experiments.benchmarks import BENCHMARKS
-    from experiments.benchmarks.files import local
     from experiments.settings.targets import runs_of_target
 
     if target in BENCHMARKS and not local(target).is_file():

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from experiments.answers import holds, normalize_answer
+from experiments.answers import holds
 from experiments.benchmarks.crest_splits import Split
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
 from experiments.converters.crest_korean import korean_items
 from experiments.converters.crest_paragraphs import Item, Paragraph
 from experiments.question import Benchmark, Question
+from strategies.normalising import normalize_answer
 
 _CHUNKS = 10  # of a question, as in CReSt
 _HTML = 55  # percent of chunks, as in CReSt

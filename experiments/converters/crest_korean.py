@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments.benchmarks.rows import Row, read_rows
+from documents.rows import Row, read_rows
 from experiments.converters.crest_paragraphs import Item, Paragraph
 
 

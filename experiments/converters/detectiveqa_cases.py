@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.answers import normalize_answer
+from documents.rows import Row, read_rows
 from experiments.benchmarks.material import lettered
-from experiments.benchmarks.rows import Row, read_rows
 from experiments.converters.detectiveqa_novels import Told
+from strategies.normalising import normalize_answer
 
 _FIRST = 100_000  # what is added to a case's number, so that no novel of Project Gutenberg has it too
 _SENTENCE = re.compile(r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)"

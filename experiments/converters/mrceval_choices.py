@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.answers import normalize_answer
 from experiments.benchmarks.material import lettered
 from experiments.converters.conversion import Draw
+from strategies.normalising import normalize_answer
 
 _OPTIONS = 4  # at most
 

@@ -8,12 +8,13 @@ from functools import cached_property
 from itertools import chain
 
 from documents.types import Chunk
-from experiments.answers import holds, normalize_answer
+from experiments.answers import holds
 from experiments.evidence.gold import match
 from experiments.evidence.shown import Shown
 from experiments.question import Benchmark, Gold, Question
 from retrieval.mining.drawn import drawn
 from retrieval.perturbations import Perturbation, arranged
+from strategies.normalising import normalize_answer
 from strategies.types import Passage
 
 PLACING = ("no_table", "negatives", "among", "gold_at")  # kinds of the notes on what could not be placed

@@ -10,10 +10,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from documents.values import Value, values
-from experiments.answers import holds, is_korean, normalize_answer, token_f1, with_values
+from experiments.answers import holds, is_korean, token_f1
 from experiments.judges.lexical_steps import steps_held
 from experiments.judges.types import GRADES, Graded, Judging
 from experiments.record import Grade, Verdict
+from strategies.normalising import normalize_answer, with_values
 from strategies.reading import strip_citations
 
 _POINTS: dict[Grade, int] = {"Correct": 10, "Partially Correct": 5, "Wrong": 0}

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from documents.errors import RunError, SettingsError
-from experiments.benchmarks.rows import Row, read_rows, read_text
+from documents.rows import Row, read_rows, read_text
 from experiments.judges import Graded
 from experiments.judges.grades import read_grade
 from experiments.judges.points import read_points

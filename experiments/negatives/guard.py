@@ -8,13 +8,14 @@ from functools import lru_cache
 
 from documents.types import Chunk
 from documents.values import values
-from experiments.answers import holds, normalize_answer, with_values
+from experiments.answers import holds
 from experiments.evidence.perturbing import telling
 from experiments.negatives.likeness import Likeness, likeness, shingles
 from experiments.negatives.settings import Thresholds
 from experiments.negatives.types import Rejected, Wanted
 from experiments.question import Question
 from retrieval.mining.names import numbers_of
+from strategies.normalising import normalize_answer, with_values
 
 _LONG = 5
 """Distinct words from which on an answer is told by most of its words, not only by all in a row."""

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import NamedTuple
 
-from experiments.answers import normalize_answer
+from strategies.normalising import normalize_answer
 
 _SHINGLE = 5
 _FEWEST = 20

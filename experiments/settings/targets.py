@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from documents.errors import SettingsError
+from documents.places import local
 from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
-from experiments.benchmarks.files import local
 from experiments.settings.factors import COLUMNS
 from experiments.settings.file import check_settings, read_value
 from experiments.settings.run import RunSettings

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from documents.errors import BenchmarkError, SettingsError
-from experiments.benchmarks.files import local
+from documents.places import local
 from retrieval.storage.files import why_unwritten, write_atomically
 
 Rankings = Mapping[str, Sequence[str]]

@@ -1,4 +1,4 @@
-"""Reading benchmark files: JSON Lines and Parquet as rows that know where they stand."""
+"""Reading files of records: JSON Lines and Parquet as rows that know where they stand."""
 from __future__ import annotations
 
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from documents.errors import BenchmarkError
-from experiments.benchmarks.files import local
+from documents.places import local
 
 
 @dataclass(frozen=True, slots=True)
