@@ -19,8 +19,9 @@ from agents.settings import Limits, ModelSettings
 from agents.types import Cost
 from agents.window import in_window
 from documents.errors import CallError
-from retrieval.rerankers.judge import LOWEST, Grade, Judge, judges_of, read_grade, template
+from retrieval.rerankers.judge import Judge, judges_of, template
 from retrieval.types import Aids
+from strategies.grades import LOWEST, Grade, read_grade
 from strategies.prompting import fill_framed
 from strategies.reading import outside_think
 from strategies.types import Failure, Generate, Message, Reply, Usage

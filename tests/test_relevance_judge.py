@@ -15,8 +15,8 @@ from agents.relevance import RelevanceJudges, open_aids
 from agents.settings import CallLimits, Limits, ModelSettings
 from documents.errors import CallError, CallTimeout, CallTooLong, ModelError, ReplayMiss
 from retrieval.rerankers import Judge
-from retrieval.rerankers.judge import read_grade
 from retrieval.retrievers.reranked import Reranked
+from strategies.grades import read_grade
 
 QUERY = "Who founded the company?"
 OURS = Judge(model="m")

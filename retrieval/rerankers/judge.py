@@ -1,7 +1,6 @@
-"""Judge: a language model that says how relevant a passage is. What it is asked, and how its reply is read."""
+"""Judge: a language model that says how relevant a passage is. What it is asked."""
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -12,13 +11,6 @@ from documents.errors import SettingsError
 from documents.types import digest
 from retrieval.rerankers.base import Reranker
 from retrieval.types import Aids, Scorer
-
-Grade = Literal[0, 1, 2, 3]
-LOWEST: Grade = 0
-_GRADES: dict[str, Grade] = {"0": 0, "1": 1, "2": 2, "3": 3}
-_EMPHASIS = r"[\s*_`#>:：=\"'()\[\].]{0,8}"
-_GRADE = rf"(?:(?:relevance |final )?grade{_EMPHASIS})?([0-3])(?: ?/ ?3)?"
-_LINE = re.compile(_EMPHASIS + _GRADE + _EMPHASIS, re.IGNORECASE)
 
 
 class Judge(Reranker):
@@ -60,9 +52,3 @@ def judges_of(settings: Any) -> list[Judge]:
 def template(name: str) -> str:
     """The text of `prompts/<name>.md`."""
     return resources.files("retrieval.rerankers").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
-
-
-def read_grade(text: str) -> Grade | None:
-    """The grade of a reply without its thinking; None where no line says one, or two lines say different ones."""
-    found = {match[1] for line in text.splitlines() if (match := _LINE.fullmatch(line.strip()))}
-    return _GRADES[found.pop()] if len(found) == 1 else None
