@@ -1,0 +1,243 @@
+"""Reading an expression and working it out, by recursive descent over its tokens.
+
+Numbers are fractions, so that 0.1 + 0.2 is 0.3. Beside Python's forms of `+ - * / // % **`, comparison and calls, an
+expression may have those that people write: `1,234.5`, `$5`, `12%`, `12% of 50`, `3.2 million`, `×`, `÷`, `^`, the
+date `2024-02-29`, and after a number its source `[2]`, which says nothing here.
+"""
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+from typing import Literal, TypeVar
+
+from strategies.arithmetic.functions import Unworkable, Value, bounded, called, day, number_of, power
+
+_Part = TypeVar("_Part")
+Kind = Literal["date", "number", "name", "sign", "end"]
+
+_LONGEST, _DEEPEST = 1_000, 40  # characters, and expressions within expressions
+_MOST_DIGITS, _HIGHEST_POWER_OF_TEN = 60, 300
+_MOST_DAYS = 4_000_000  # more than there are between two dates
+_TOKEN = re.compile(
+    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2}(?![\w.]))"
+    r"|(?P<number>(?:(?:[0-9]{1,3}(?:,[0-9]{3})++(?![0-9])|[0-9][0-9_]*+)(?:\.[0-9]*+)?|\.[0-9]++)"
+    r"(?:[eE][+-]?[0-9]++)?(?!\w))"
+    r"|(?P<name>[^\W\d]\w*+)|(?P<sign>\*\*|//|<=|>=|==|!=|[-+*/%()<>,\[\]])")
+_SPACE = re.compile(r"[\s$€£¥₩]*+")
+_AS_WRITTEN = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**", "≤": "<=", "≥": ">=",
+                             "≠": "!="})
+_MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_COMPARISONS: Mapping[str, Callable[[Value, Value], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne}
+_FACTORS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "*": operator.mul, "of": operator.mul, "/": operator.truediv, "//": lambda a, b: Fraction(a // b),
+    "%": operator.mod}
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: Kind
+    text: str
+    spaced: bool = False
+
+    @property
+    def begins_operand(self) -> bool:
+        return self.text == "(" or (self.kind in ("number", "date", "name") and self.text != "of")
+
+
+_END = _Token("end", "its end")
+
+
+def evaluate(text: str, names: Mapping[str, Value]) -> Value:
+    """The value of an expression: a number, a date, or whether a comparison holds.
+
+    Args:
+        names: the values of names that it may use.
+
+    Raises:
+        Unworkable: it is no expression, or one that is out of bounds: longer than 1,000 characters, deeper than 40
+            parentheses, an exponent above 1,000, or a number of more than about 600 digits on the way.
+    """
+    if len(text) > _LONGEST:
+        raise Unworkable(f"an expression has at most {_LONGEST} characters")
+    reader = _Reader(_tokens(text.translate(_AS_WRITTEN)), names)
+    value = reader.expression()
+    if reader.next.kind != "end":
+        raise Unworkable(f"{reader.next.text[:30]} is out of place")
+    return value
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens, place = [], 0
+    while True:
+        start = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # it matches nothing, too
+        if start == len(text):
+            return [*tokens, _END]
+        found = _TOKEN.match(text, start)
+        if found is None:
+            raise Unworkable(f"{text[start:start + 10]!r} cannot be read")
+        tokens.append(_Token(found.lastgroup, found.group(), start > place))  # type: ignore[arg-type]
+        place = found.end()
+
+
+class _Reader:
+    """One pass over the tokens; every method works out the part of the expression that begins with the next one."""
+
+    def __init__(self, tokens: list[_Token], names: Mapping[str, Value]) -> None:
+        self._tokens, self._names = tokens, names
+        self._place = self._depth = self._calls = 0
+
+    @property
+    def next(self) -> _Token:
+        return self._tokens[self._place]
+
+    def expression(self) -> Value:
+        """Two sums compared, or one."""
+        left = self._sum()
+        sign = self._take(*_COMPARISONS)
+        if not sign:
+            return left
+        right = self._sum()
+        if type(left) is not type(right):
+            raise Unworkable("only numbers are compared with numbers, and dates with dates")
+        return _COMPARISONS[sign](left, right)
+
+    def _sum(self) -> Value:
+        total = self._product()
+        while sign := self._take("+", "-"):
+            total = _added(total, self._product(), sign)
+        return total
+
+    def _product(self) -> Value:
+        total = self._signed()
+        while sign := self._take(*_FACTORS):
+            left, right = number_of(total), number_of(self._signed())
+            if not right and sign not in ("*", "of"):
+                raise Unworkable("division by zero")
+            total = bounded(_FACTORS[sign](left, right))
+        return total
+
+    def _signed(self) -> Value:
+        sign = self._take("-", "+")
+        if not sign:
+            return self._power()
+        value = number_of(self._deeper(self._signed))
+        return -value if sign == "-" else value
+
+    def _power(self) -> Value:
+        base = self._operand()
+        if not self._take("**"):
+            return base
+        return bounded(power(number_of(base), number_of(self._deeper(self._signed))))
+
+    def _operand(self) -> Value:
+        value = self._plain()
+        if self.next.text == "[":
+            self._skip_source()
+        if self._is_percent():
+            self._place += 1
+            return number_of(value) / 100
+        return value
+
+    def _plain(self) -> Value:
+        token, self._place = self.next, min(self._place + 1, len(self._tokens) - 1)
+        if token.kind == "number":
+            return self._number(token.text)
+        if token.kind == "date":
+            return day(*map(int, token.text.split("-")))
+        if token.text == "(":
+            value = self._deeper(self.expression)
+            self._close(")")
+            return value
+        if token.kind != "name":
+            raise Unworkable(f"a number was expected, not {token.text}")
+        if self._take("("):
+            return self._call(token.text)
+        if token.text not in self._names:
+            raise Unworkable(f"{token.text[:30]} has no value yet")
+        return self._names[token.text]
+
+    def _number(self, text: str) -> Fraction:
+        if "," in text and self._calls:
+            raise Unworkable(f"{text[:30]} in a list can be read in two ways; write it without commas")
+        digits, _, exponent = re.sub("[,_]", "", text).lower().partition("e")
+        if len(digits) > _MOST_DIGITS or abs(int(exponent or 0)) > _HIGHEST_POWER_OF_TEN:
+            raise Unworkable(f"a number is written with at most {_MOST_DIGITS} digits")
+        number = Fraction(digits) * Fraction(10)**int(exponent or 0)
+        magnitude = self.next.text.lower().removesuffix("s") if self.next.kind == "name" else ""
+        if magnitude not in _MAGNITUDES:
+            return number
+        self._place += 1
+        return number * _MAGNITUDES[magnitude]
+
+    def _call(self, name: str) -> Value:
+        self._calls += 1
+        values: list[Value] = []
+        if not self._take(")"):
+            self._deeper(lambda: self._values(values))
+            self._close(")")
+        self._calls -= 1
+        return called(name, values)
+
+    def _values(self, values: list[Value]) -> None:
+        """Add the values of a call, those of its lists among them."""
+        while True:
+            if self._take("["):
+                self._deeper(lambda: self._values(values))
+                self._close("]")
+            else:
+                values.append(self.expression())
+            if not self._take(","):
+                return
+
+    def _skip_source(self) -> None:
+        while self.next.kind == "number" or self.next.text in ("[", ",", "-"):
+            self._place += 1
+        self._close("]")
+
+    def _is_percent(self) -> bool:
+        """Whether a `%` comes that no operand follows: `5%`, `5% - 3%`; in `7 % 3` and `7 % -3` one does."""
+        if self.next.text != "%":
+            return False
+        after = self._tokens[self._place + 1]
+        return not after.begins_operand and not (self.next.spaced and after.text in ("-", "+"))
+
+    def _take(self, *texts: str) -> str:
+        """The next token's text, taken, where it is one of these; else nothing."""
+        token = self.next
+        if token.kind in ("end", "number", "date") or token.text not in texts:
+            return ""
+        self._place += 1
+        return token.text
+
+    def _close(self, text: str) -> None:
+        if not self._take(text):
+            raise Unworkable(f"{text} was expected, not {self.next.text[:30]}")
+
+    def _deeper(self, work: Callable[[], _Part]) -> _Part:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise Unworkable(f"an expression goes at most {_DEEPEST} deep")
+        value = work()
+        self._depth -= 1
+        return value
+
+
+def _added(left: Value, right: Value, sign: str) -> Value:
+    """Sum or difference; of two dates the days between them, of a date and a number the day so many days away."""
+    if isinstance(left, date) and isinstance(right, date) and sign == "-":
+        return Fraction((left - right).days)
+    if not isinstance(left, date):
+        one, other = number_of(left), number_of(right)
+        return bounded(one + other if sign == "+" else one - other)
+    days = number_of(right)
+    if days.denominator != 1 or abs(days) > _MOST_DAYS:
+        raise Unworkable("a date is moved by a whole number of days")
+    try:
+        return left + timedelta(days=days.numerator if sign == "+" else -days.numerator)
+    except OverflowError:
+        raise Unworkable("there is no such date") from None

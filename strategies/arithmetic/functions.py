@@ -1,0 +1,168 @@
+"""What expressions work on, and the functions that they may call."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
+
+Value = Fraction | bool | date
+
+_MOST_BITS = 2_000  # of a numerator or denominator: about 600 digits
+_HIGHEST_EXPONENT = 1_000
+_MOST_PLACES, _SIGNIFICANT, _LONGEST_INTEGER = 12, 12, 30  # digits
+_ROOTS = Context(prec=60)
+_KEPT = Context(prec=50)  # of a root, which no fraction is exactly; (1/3) is none either, and 8**(1/3) is to be 2
+
+
+class Unworkable(ArithmeticError):
+    """What was written cannot be worked out. Its text says why, for whoever wrote it."""
+
+
+def number_of(value: Value) -> Fraction:
+    """The value as a number; Unworkable where it is a date or a comparison."""
+    if isinstance(value, Fraction):
+        return value
+    raise Unworkable(f"{shown_value(value)} is no number")
+
+
+def bounded(number: Fraction) -> Fraction:
+    """The number; Unworkable where it takes more than about 600 digits."""
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
+        raise Unworkable("the number gets too large")
+    return number
+
+
+def power(base: Fraction, exponent: Fraction) -> Fraction:
+    """`base ** exponent`: exact for whole exponents of at most 1,000, else to 50 digits."""
+    if abs(exponent) > _HIGHEST_EXPONENT:
+        raise Unworkable(f"an exponent is at most {_HIGHEST_EXPONENT}")
+    if base == 0 and exponent < 0:
+        raise Unworkable("division by zero")
+    if exponent.denominator == 1:
+        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+        if (bits - 1) * abs(exponent) > _MOST_BITS:
+            raise Unworkable("the number gets too large")
+        return Fraction(base**exponent.numerator)
+    if base < 0:
+        raise Unworkable("a negative number has no such root")
+    root = _ROOTS.power(_decimal(base), _decimal(exponent)) if base else Decimal(0)
+    if root.adjusted() > _MOST_BITS or root.adjusted() < -_MOST_BITS:
+        raise Unworkable("the number gets too large")
+    return Fraction(_KEPT.plus(root))
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return _ROOTS.divide(Decimal(number.numerator), Decimal(number.denominator))
+
+
+def shown_value(value: Value) -> str:
+    """The value as prompts show it: exact where twelve decimal places do, else to twelve significant digits."""
+    if not isinstance(value, Fraction):
+        return str(value).lower()
+    scaled = value * 10**_MOST_PLACES
+    if scaled.denominator == 1 and abs(value) < 10**_LONGEST_INTEGER:
+        whole, places = divmod(abs(scaled.numerator), 10**_MOST_PLACES)
+        decimals = f".{places:0{_MOST_PLACES}d}".rstrip("0").rstrip(".")
+        return f"{'-' if value < 0 else ''}{whole}{decimals}"
+    rounding = Context(prec=_SIGNIFICANT, rounding=ROUND_HALF_UP)
+    return str(rounding.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(rounding)).lower()
+
+
+def _round(values: Sequence[Value]) -> Value:
+    """To whole numbers or so many places; halves go away from zero, as in sums by hand and in spreadsheets."""
+    number, places = number_of(values[0]), number_of(values[1]) if len(values) > 1 else Fraction(0)
+    if places.denominator != 1 or abs(places) > _LONGEST_INTEGER:
+        raise Unworkable(f"round takes a whole number of places, at most {_LONGEST_INTEGER}")
+    scale = Fraction(10)**places.numerator
+    away = math.floor(abs(number) * scale + Fraction(1, 2)) / scale
+    return away if number >= 0 else -away
+
+
+def _date(values: Sequence[Value]) -> Value:
+    return day(*map(_whole, values))
+
+
+def day(year: int, month: int, number: int) -> date:
+    """The date; Unworkable where there is none."""
+    try:
+        return date(year, month, number)
+    except (ValueError, OverflowError):
+        raise Unworkable(f"there is no date {year}-{month}-{number}") from None
+
+
+def _years(values: Sequence[Value]) -> Value:
+    """Whole years from one date to a later one, as ages are counted; negative where the second is the earlier."""
+    first, last = map(_is_date, values)
+    if last < first:
+        return -number_of(_years((last, first)))
+    return Fraction(last.year - first.year - ((last.month, last.day) < (first.month, first.day)))
+
+
+def _days(values: Sequence[Value]) -> Value:
+    first, last = map(_is_date, values)
+    return Fraction((last - first).days)
+
+
+def _is_date(value: Value) -> date:
+    if isinstance(value, date):
+        return value
+    raise Unworkable(f"{shown_value(value)} is no date; dates are written 2024-02-29")
+
+
+def _whole(value: Value) -> int:
+    number = number_of(value)
+    if number.denominator != 1:
+        raise Unworkable(f"{shown_value(value)} is no whole number")
+    return number.numerator
+
+
+def _mean(values: Sequence[Value]) -> Value:
+    return _sum(values) / len(values)
+
+
+def _sum(values: Sequence[Value]) -> Fraction:
+    total = Fraction(0)
+    for value in values:
+        total = bounded(total + number_of(value))
+    return total
+
+
+def _median(values: Sequence[Value]) -> Value:
+    ordered = sorted(map(number_of, values))
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def _extreme(choose: Callable[..., Value]) -> Callable[[Sequence[Value]], Value]:
+    def extreme(values: Sequence[Value]) -> Value:
+        return choose(map(_is_date if isinstance(values[0], date) else number_of, values))
+
+    return extreme
+
+
+def _of_one(work: Callable[[Fraction], int | Fraction]) -> Callable[[Sequence[Value]], Value]:
+    return lambda values: Fraction(work(number_of(values[0])))
+
+
+_MANY = 1_000
+FUNCTIONS: Mapping[str, tuple[int, int, Callable[[Sequence[Value]], Value]]] = {
+    "min": (1, _MANY, _extreme(min)), "max": (1, _MANY, _extreme(max)), "sum": (0, _MANY, _sum),
+    "mean": (1, _MANY, _mean), "average": (1, _MANY, _mean), "avg": (1, _MANY, _mean), "median": (1, _MANY, _median),
+    "count": (0, _MANY, lambda values: Fraction(len(values))), "len": (0, _MANY, lambda values: Fraction(len(values))),
+    "abs": (1, 1, _of_one(abs)), "floor": (1, 1, _of_one(math.floor)), "ceil": (1, 1, _of_one(math.ceil)),
+    "sqrt": (1, 1, _of_one(lambda number: power(number, Fraction(1, 2)))), "round": (1, 2, _round),
+    "pow": (2, 2, lambda values: power(number_of(values[0]), number_of(values[1]))),
+    "date": (3, 3, _date), "days": (2, 2, _days), "years": (2, 2, _years)}
+"""By name: how many values it takes at least and at most, and what it makes of them."""
+
+
+def called(name: str, values: Sequence[Value]) -> Value:
+    """What a function makes of the values; Unworkable where there is none of the name, or they are no fit number."""
+    if name not in FUNCTIONS:
+        raise Unworkable(f"there is no function {name:.30}; there are: {', '.join(FUNCTIONS)}")
+    fewest, most, work = FUNCTIONS[name]
+    if not fewest <= len(values) <= most:
+        raise Unworkable(f"{name} takes {fewest if fewest == most else f'{fewest} or more'} values, not {len(values)}")
+    made = work(values)
+    return bounded(made) if isinstance(made, Fraction) else made
