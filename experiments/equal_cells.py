@@ -41,7 +41,7 @@ def drawn(change: Perturbation, *strategies: Strategy) -> bool:
 
 def may_draw(strategy: Strategy) -> bool:
     """Whether a part of a strategy is none of ours: ours draw nothing, and of another it is not known."""
-    return bool(strategy.plugins)
+    return strategy.has_plugins
 
 
 def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> int | None:

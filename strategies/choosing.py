@@ -1,20 +1,23 @@
-"""Strategies as settings name them: a name, or a mapping of `kind`, `name` and the strategy's own parameters."""
+"""Strategies as settings name them: a name, or a mapping of `kind`, `name` and the strategy's own parameters.
+
+`chosen` checks what the user says, for which a plug-in is loaded, and so executed. `named` takes what was checked
+before, such as the settings that a run left behind, and executes nothing until the strategy's function is asked for.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from documents.errors import SettingsError
 from strategies.catalogue import REASONING, RETRIEVAL, SEARCH_ONLY
 from strategies.parameters import Inner, checked, default_of, hints_of, is_strategy, spread
-from strategies.plugins import Plugin, plugin
+from strategies.plugins import Family, label_of, plugin
 from strategies.types import Reasoning, Retrieval
 
 _LONGEST_NAME = 80  # characters
 
-Family = Literal["reasoning", "retrieval"]
 Said = str | dict[str, Any]
 
 
@@ -23,23 +26,51 @@ class Strategy:
     """A strategy with its parameters.
 
     Attributes:
-        said: how settings name it, as short as it can be: a name where nothing differs from the defaults.
+        said: how settings name it; where it was checked, as short as it can be: a name where nothing differs from the
+            defaults.
         label: what tables call it.
-        function: the recipe with its parameters bound.
-        parts: the strategies that it is made of.
-        plugin: where it comes from, where it is none of the project's.
+        values: its parameters, those that are strategies themselves as such; of a plug-in that was not loaded, as
+            `said` has them.
+        content: a hash of the source of a plug-in that was loaded; else empty.
     """
 
+    family: Family
+    kind: str
     said: Said
     label: str
-    function: Callable[..., Any]
-    parts: tuple[Strategy, ...] = ()
-    plugin: Plugin | None = None
+    values: Mapping[str, Any]
+    content: str = ""
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The recipe with its parameters bound; SettingsError where a plug-in cannot be loaded."""
+        if self.is_plugin and not self.content:
+            return chosen(self.family, self.said).function
+        function = _function(self.family, self.kind)
+        values = {name: value.function if isinstance(value, Strategy) else value for name, value in self.values.items()}
+        return partial(function, **values) if values else function
+
+    @property
+    def is_plugin(self) -> bool:
+        """Whether it is none of the project's."""
+        return self.kind not in known(self.family)
+
+    @property
+    def parts(self) -> tuple[Strategy, ...]:
+        """The strategies that it is made of, as far as they are known without loading it."""
+        return tuple(value for value in self.values.values() if isinstance(value, Strategy))
+
+    @property
+    def has_plugins(self) -> bool:
+        """Whether a part of it is none of the project's."""
+        return self.is_plugin or any(part.has_plugins for part in self.parts)
 
     @property
     def plugins(self) -> dict[str, str]:
-        """The hash of the source of every part that is none of the project's, by its kind."""
-        own = {self.plugin.kind: self.plugin.content} if self.plugin else {}
+        """The hash of the source of every part that is none of the project's, by its kind; loads them."""
+        if self.is_plugin and not self.content:
+            return chosen(self.family, self.said).plugins
+        own = {self.kind: self.content} if self.content else {}
         return own | {kind: content for part in self.parts for kind, content in part.plugins.items()}
 
 
@@ -54,23 +85,29 @@ def retrieval(said: str | Mapping[str, Any]) -> Retrieval:
 
 
 def chosen(family: Family, said: Any) -> Strategy:
-    """The strategy that settings name.
+    """The strategy that settings name. A plug-in is loaded.
 
     Raises:
         SettingsError: one line: it is unknown, a plug-in cannot be loaded, or a parameter does not fit.
     """
+    return _opened(family, said, _CHOSEN)
+
+
+def named(family: Family, said: Any) -> Strategy:
+    """The strategy that settings name which were checked before. No plug-in is loaded, nor are its parameters checked.
+
+    Raises:
+        SettingsError: as `chosen`, of strategies of the project.
+    """
     kind, name, given = _taken(family, said)
-    found = plugin(family, kind) if kind not in _known(family) else None
-    function = _known(family)[kind] if found is None else found.function
-    opened = checked(kind, function, given, _INNER)
-    values = {one: value.function if isinstance(value, Strategy) else value for one, value in opened.items()}
-    shown = {one: _shown(opened[one], given[one]) for one in opened
-             if values[one] != default_of(function, one)}
-    plain = found.label if found else kind
-    parts = tuple(value for value in opened.values() if isinstance(value, Strategy))
-    label = name or plain + _in_brackets(function, shown, opened)
-    settings: Said = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
-    return Strategy(settings, label, partial(function, **values) if values else function, parts, found)
+    if kind in known(family):
+        return _opened(family, said, _NAMED)
+    return Strategy(family, kind, said, name or _label(kind, given), given)
+
+
+def known(family: Family) -> Mapping[str, Callable[..., Any]]:
+    """The project's own strategies of a family, by name."""
+    return REASONING if family == "reasoning" else RETRIEVAL
 
 
 def sweep(family: Family, said: Any) -> Iterator[Any]:
@@ -79,21 +116,38 @@ def sweep(family: Family, said: Any) -> Iterator[Any]:
         yield said
         return
     kind, name, given = _taken(family, said)
-    known = _known(family).get(kind)
-    rows = list(spread(known if known else plugin(family, kind).function, given))
+    rows = list(spread(_function(family, kind), given))
     if name and len(rows) > 1:
         raise SettingsError(f"{family}: {name} would name {len(rows)} strategies; leave its name out")
     yield from ({"kind": kind, **({"name": name} if name else {}), **row} for row in rows)
 
 
-def _inner(family: Family, said: Any) -> Strategy:
+def _opened(family: Family, said: Any, inner: Inner) -> Strategy:
+    kind, name, given = _taken(family, said)
+    function, content = _function(family, kind), ""
+    if kind not in known(family):
+        content = plugin(family, kind, tuple(known(family))).content
+    values = checked(kind, function, given, inner)
+    shown = {one: _shown(value, given[one]) for one, value in values.items() if _differs(value, function, one)}
+    label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
+    settings: Said = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
+    return Strategy(family, kind, settings, label, values, content)
+
+
+def _inner(choose: Callable[[Family, Any], Strategy], family: Family, said: Any) -> Strategy:
     """A strategy that is a parameter of another."""
     if said == SEARCH_ONLY:
         raise SettingsError(f"reasoning: {SEARCH_ONLY} asks for no answer, and can be no part of another strategy")
-    return chosen(family, said)
+    return choose(family, said)
 
 
-_INNER = Inner(partial(_inner, "reasoning"), partial(_inner, "retrieval"))
+_CHOSEN, _NAMED = (Inner(partial(_inner, choose, "reasoning"), partial(_inner, choose, "retrieval"))
+                   for choose in (chosen, named))
+
+
+def _function(family: Family, kind: str) -> Callable[..., Any]:
+    own = known(family)
+    return own[kind] if kind in own else plugin(family, kind, tuple(own)).function
 
 
 def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
@@ -108,8 +162,12 @@ def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
     return said["kind"], name, {one: value for one, value in said.items() if one not in ("kind", "name")}
 
 
-def _known(family: Family) -> Mapping[str, Callable[..., Any]]:
-    return REASONING if family == "reasoning" else RETRIEVAL
+def _differs(value: Any, function: Callable[..., Any], parameter: str) -> bool:
+    """Whether a parameter is another than its default."""
+    default = default_of(function, parameter)
+    if isinstance(value, Strategy):
+        return value.has_plugins or value.function != default
+    return bool(value != default)
 
 
 def _shown(value: Any, given: Any) -> Any:
@@ -119,10 +177,25 @@ def _shown(value: Any, given: Any) -> Any:
     return value if isinstance(value, bool | int | float | str) else given
 
 
-def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], opened: Mapping[str, Any]) -> str:
+def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     """What differs from the defaults; the strategies that it is made of come first, without their parameter's name."""
     hints = hints_of(function)
-    inner = [opened[name].label for name in shown if is_strategy(hints[name])]
+    inner = [values[name].label for name in shown if is_strategy(hints[name])]
     said = [f"{name}={value}" for name, value in shown.items() if not is_strategy(hints[name])]
     return f"({', '.join([*inner, *said])})" if shown else ""
 
+
+def _label(kind: str, shown: Mapping[str, Any]) -> str:
+    """What tables call a plug-in, which its settings alone say: to look at its function is to execute it."""
+    plain = label_of(kind)
+    plain = f"{plain}.py" if plain != kind and plain in (*REASONING, *RETRIEVAL) else plain
+    said = [f"{name}={_plainly(value)}" for name, value in shown.items()]
+    return f"{plain}({', '.join(said)})" if said else plain
+
+
+def _plainly(value: Any) -> str:
+    """A parameter of a plug-in in a label: settings of a strategy as a label too."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
+        return str(value)
+    rest = {name: inner for name, inner in value.items() if name not in ("kind", "name")}
+    return str(value.get("name") or _label(value["kind"], rest))

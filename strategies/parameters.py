@@ -15,6 +15,9 @@ from documents.errors import SettingsError
 from strategies.types import Reasoning, Retrieval
 
 
+_TAKEN = ("kind", "name")  # which settings of every strategy have
+
+
 @dataclass(frozen=True, slots=True)
 class Inner:
     """What opens a strategy that is the value of a parameter."""
@@ -32,13 +35,16 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """
     try:
         hints = get_type_hints(function, include_extras=True)
-    except (NameError, TypeError) as error:
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise SettingsError(f"strategy {function.__name__}: its annotations cannot be read: {error}") from error
-    named = [one for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
-    bare = next((one.name for one in named if one.name not in hints), None)
-    if bare is not None:
-        raise SettingsError(f"strategy {function.__name__}: annotate its parameter {bare}, as in `{bare}: int = 3`")
-    return {one.name: hints[one.name] for one in named}
+    named = [one.name for one in inspect.signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    for name in named:
+        if name not in hints:
+            raise SettingsError(f"strategy {function.__name__}: annotate its parameter {name}, as in `{name}: int = 3`")
+        if name in _TAKEN or name.startswith("_") or hasattr(BaseModel, name):
+            raise SettingsError(f"strategy {function.__name__}: no parameter can be called {name}; give it another "
+                                "name")
+    return {name: hints[name] for name in named}
 
 
 def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any], inner: Inner) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Replay:
     @cached_property
     def recorded(self) -> RunSettings:
         """The settings that were recorded; SettingsError where this ragbed has them no longer."""
-        return check_settings(self.about.settings, str(self.path))
+        return check_settings(self.about.settings, str(self.path), checked=True)
 
     def same_settings(self, settings: RunSettings) -> bool:
         """Whether a run with these settings is the recorded one, wherever its files are."""

@@ -14,17 +14,19 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     Tag,
+    ValidationInfo,
     model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
 from documents.chunkers import ChunkerSettings
+from documents.errors import SettingsError
 from documents.types import Format
 from experiments.settings.retrievers import AnyRetriever
 from retrieval.conditions import Condition
 from retrieval.embedders import EmbedderSettings
 from retrieval.perturbations import Perturbation
-from strategies.choosing import Family, chosen, sweep
+from strategies.choosing import Family, chosen, named, sweep
 from strategies.types import AnswerFormat, Framing, Rules
 
 # Keys that may also be called as their column in the tables is.
@@ -66,11 +68,20 @@ class _Strategies:
 
     family: Family
 
-    def __call__(self, values: list[Any]) -> list[Any]:
-        found = [chosen(self.family, one) for value in values for one in sweep(self.family, value)]
+    def __call__(self, values: list[Any], info: ValidationInfo) -> list[Any]:
+        try:
+            found = [named(self.family, value) for value in values] if was_checked(info) else [
+                chosen(self.family, one) for value in values for one in sweep(self.family, value)]
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
         if len(found) != len({one.label for one in found}):
             raise ValueError("names a value twice; give strategies that tables would call alike a `name` each")
         return [one.said for one in found]
+
+
+def was_checked(info: ValidationInfo) -> bool:
+    """Whether the settings are those that a run left behind, for which no plug-in is executed."""
+    return bool(info.context and info.context.get("checked"))
 
 
 def _no_condition(rules: list[Rules]) -> list[Rules]:

@@ -50,12 +50,12 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def read_settings(path: Path) -> RunSettings:
-    """The settings of one run in a YAML file, such as a run's own `config.yaml`.
+    """The settings of one run in its own `config.yaml`. No strategy that is none of ragbed's is executed for it.
 
     Raises:
         SettingsError: one line that names the file, the key and what is wrong.
     """
-    return check_settings(content_of(path), str(path))
+    return check_settings(content_of(path), str(path), checked=True)
 
 
 def content_of(path: Path) -> dict[str, Any]:
@@ -88,10 +88,15 @@ def read_value(text: str, where: str) -> Any:
         raise SettingsError(f"{where}: not readable as YAML: a date, or a value with a tag, that is none") from error
 
 
-def check_settings(content: dict[str, Any], where: str) -> RunSettings:
-    """Typed settings from plain ones; SettingsError names the first thing that does not fit."""
+def check_settings(content: dict[str, Any], where: str, checked: bool = False) -> RunSettings:
+    """Typed settings from plain ones; SettingsError names the first thing that does not fit.
+
+    Args:
+        checked: whether they are resolved ones of a run. Strategies that are none of ragbed's are then taken as they
+            are named; else they are loaded, and so executed.
+    """
     try:
-        settings = RunSettings.model_validate(content)
+        settings = RunSettings.model_validate(content, context={"checked": checked})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise SettingsError(f"{where}: {explain(first, RunSettings)}") from error
@@ -118,7 +123,7 @@ def _check_numbers(given: Any, taken: Any, key: str) -> None:
 def completed(config: str) -> str:
     """Resolved settings with those that an older ragbed did not know, as it went without; as they are if damaged."""
     try:
-        return check_settings(read_value(config, ""), "").resolved()
+        return check_settings(read_value(config, ""), "", checked=True).resolved()
     except SettingsError:
         return config
 

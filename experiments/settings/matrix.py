@@ -16,7 +16,7 @@ from experiments.settings.naming import label
 from experiments.settings.retrievers import RetrieverFactor, Searched
 from experiments.settings.run import RunSettings
 from retrieval.conditions import Condition
-from strategies.choosing import Family, chosen
+from strategies.choosing import Family, named
 from strategies.types import AnswerFormat, Framing, Rules
 
 _SHOWN = 80  # characters of an entry
@@ -96,8 +96,8 @@ def _lists(settings: RunSettings) -> Lists:
         "chunker": [label(one) for one in settings.chunkers] or [None],
         "embedder": [label(one) for one in settings.embedders] or [None],
         "retriever": [one.name for one in settings.retriever],
-        "reasoning": [chosen("reasoning", one).label for one in settings.reasoning],
-        "retrieval": [chosen("retrieval", one).label for one in settings.retrieval]}
+        "reasoning": [named("reasoning", one).label for one in settings.reasoning],
+        "retrieval": [named("retrieval", one).label for one in settings.retrieval]}
     return {name: own[name] if name in own else getattr(settings, key) for name, key in _KEYS.items()}
 
 
@@ -111,7 +111,7 @@ def _given(entry: Excluded | Included, settings: RunSettings) -> dict[str, Seque
         given["retriever"] = [one if isinstance(one, str) else one.name for one in given["retriever"]]
     for family in FAMILIES if isinstance(entry, Included) else ():
         if family in given:
-            given[family] = [chosen(family, one).label for one in given[family]]
+            given[family] = [named(family, one).label for one in given[family]]
     if isinstance(entry, Included) and entry.repeats is not None:
         given["repeat"] = range(entry.repeats)
     return given
