@@ -1,0 +1,98 @@
+"""Which of several drafts give one answer, and which answer most of them give."""
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from strategies.choice import read_choice
+from strategies.normalising import with_values
+from strategies.reading import is_only_citations, read_citations, strip_citations
+from strategies.sub_answers import without_sub_answers
+from strategies.types import Draft, Task
+
+_REFUSED = ("refused", "")
+_POLAR = re.compile(r"(?:(yes|예|네)|(no|아니요|아니오))(?=\s*(?:[.,;:!–—]|\Z))", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The votes of drafts for answers.
+
+    Attributes:
+        answers: the drafts of each answer, in the order in which answers came up.
+        malformed: how many drafts hold no answer.
+    """
+
+    answers: tuple[tuple[Draft, ...], ...]
+    malformed: int
+
+    @property
+    def best(self) -> tuple[Draft, ...]:
+        """The drafts of the answer with the most votes, of several the one that came up first; none without answers."""
+        return max(self.answers, key=len, default=())
+
+    @property
+    def count(self) -> int:
+        """How many drafts there are, malformed ones too."""
+        return self.malformed + sum(map(len, self.answers))
+
+    @property
+    def agreement(self) -> float:
+        """The share of all drafts that give the best answer; 0 without one."""
+        return len(self.best) / self.count if self.count else 0.0
+
+    @property
+    def chosen(self) -> Draft | None:
+        """The first draft of the best answer that cites, or else its first: text and citations are of one reply, in
+        which a reader can check the one by the other."""
+        return next((draft for draft in self.best if draft.cited), next(iter(self.best), None))
+
+    @property
+    def said(self) -> str:
+        """The votes in a line."""
+        others = len(self.answers) - 1
+        parts = [f"{len(self.best)} of {self.count} {'refuse' if self._refused else 'agree'}",
+                 f"{others} other {'answers' if others > 1 else 'answer'}" if others > 0 else "",
+                 f"{self.malformed} without an answer" if self.malformed else ""]
+        return ", ".join(filter(None, parts))
+
+    @property
+    def _refused(self) -> bool:
+        return any(draft.refused for draft in self.best)
+
+
+def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Tally:
+    """The drafts by their answer.
+
+    Args:
+        shown: evidence numbers that any prompt showed.
+    """
+    answers: dict[tuple[str, str], list[Draft]] = {}
+    for draft in drafts:
+        if (key := answer_of(task, draft, shown)) is not None:
+            answers.setdefault(key, []).append(draft)
+    return Tally(tuple(map(tuple, answers.values())), len(drafts) - sum(map(len, answers.values())))
+
+
+def answer_of(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:
+    """What equal answers have in common; None of a draft that holds none.
+
+    Refusals are one answer. Options are compared by their label; a text that begins with yes or no and a mark, by
+    that word; any other without its citations, case, punctuation and articles, with numbers and dates by their value.
+    """
+    draft = without_sub_answers(draft) if task.with_sub_answers else draft
+    if not draft.well_formed:
+        return None
+    if draft.refused:
+        return _REFUSED
+    label = read_choice(draft.text, task.options) if task.options else None
+    if label is not None or task.chooses:
+        return None if label is None else ("option", label)
+    if task.separators and is_only_citations(draft.text) and set(shown).issuperset(read_citations(draft.text)):
+        return None
+    text = strip_citations(draft.text)
+    polar = _POLAR.match(text)
+    if polar:
+        return "polar", "yes" if polar[1] else "no"
+    return "text", with_values(text) or text
