@@ -1,0 +1,120 @@
+"""Recipes in lockstep: one list at a time, searches first, equal actions once, drafts in order."""
+from documents.types import Chunk
+from strategies.types import Decision, Draft, Failure, Generate, Message, Passage, Reply, Search, Usage
+from strategies.weaving import Loom
+
+EVIDENCE = {"a": (Passage(1, Chunk("c1", "d", "plain", 0, 1, "x")),), "b": ()}
+
+
+def ask(text, **changes):
+    return Generate((Message("user", (text,)),), "step", **changes)
+
+
+def said(draft):
+    return Draft(draft, (), False, True, None)
+
+
+def play(recipe, replies=lambda call: f"re {call.messages[0].content}"):
+    """Every list and decision that goes out, and what the recipe returns."""
+    out, result = [], None
+    while True:
+        try:
+            asked = recipe.send(result)
+        except StopIteration as end:
+            return out, end.value
+        out.append(asked)
+        result = None if isinstance(asked, Decision) else [
+            EVIDENCE[one.query] if isinstance(one, Search) else Reply(replies(one), usage=Usage(10, 5, calls=1))
+            for one in asked]
+
+
+def shape(out):
+    return [[one.query if isinstance(one, Search) else f"{one.messages[0].content}#{one.sample}" for one in asked]
+            for asked in out if not isinstance(asked, Decision)]
+
+
+def test_searches_of_all_go_out_before_the_calls_and_results_go_back_where_they_belong():
+    def quick():
+        reply = yield ask("q")
+        return said(f"quick {reply.text}")
+
+    def slow():
+        first = yield Search("a")
+        second, empty = yield [Search("a"), Search("b")]
+        reply, = yield [ask(f"s{len(first)}{len(second)}{len(empty)}")]
+        return said(f"slow {reply.text}")
+
+    out, drafts = play(Loom().weave([quick(), slow()]))
+    assert shape(out) == [["a"], ["b"], ["q#0", "s110#0"]]
+    assert [draft.text for draft in drafts] == ["quick re q", "slow re s110"]
+
+
+def test_equal_actions_go_out_once_in_this_weave_and_in_later_ones():
+    def recipe():
+        yield Search("a")
+        reply = yield ask("q")
+        again = yield ask("q")
+        return said(reply.text + again.text)
+
+    loom = Loom()
+    out, drafts = play(loom.weave([recipe(), recipe()]))
+    assert shape(out) == [["a"], ["q#0"]]
+    assert [draft.text for draft in drafts] == ["re qre q"] * 2
+    assert shape(play(loom.weave([recipe()]))[0]) == []
+    assert loom.tokens == 15
+
+
+def test_calls_are_rewritten_by_recipe_over_all_weaves_and_then_differ():
+    def recipe():
+        return said((yield ask("q")).text)
+
+    loom = Loom(lambda place, call: ask("q", sample=place))
+    assert shape(play(loom.weave([recipe(), recipe()]))[0]) == [["q#0", "q#1"]]
+    assert shape(play(loom.weave([recipe()]))[0]) == [["q#2"]]
+    assert loom.tokens == 45
+
+
+def test_decisions_pass_through_with_their_recipe_and_empty_lists_are_answered_without_a_round():
+    def recipe(word):
+        assert (yield []) == []
+        assert (yield Decision("stops", word)) is None
+        return said(word)
+        yield
+
+    assert play(Loom().weave([recipe("x"), recipe("")])) == (
+        [Decision("stops", "1: x"), Decision("stops", "2")], [said("x"), said("")])
+    assert play(Loom().weave([recipe("x")]))[0] == [Decision("stops", "x")]
+
+
+def test_a_failure_that_is_seen_is_not_remembered():
+    def recipe():
+        first = yield ask("q", see_failure=True)
+        second = yield ask("q", see_failure=True)
+        return said(f"{type(first).__name__} {type(second).__name__}")
+
+    woven = Loom().weave([recipe(), recipe()])
+    assert shape([woven.send(None)]) == [["q#0"]]
+    assert shape([woven.send([Failure("http_500", "x")])]) == [["q#0"]]
+    try:
+        woven.send([Reply("y")])
+    except StopIteration as end:
+        assert [draft.text for draft in end.value] == ["Failure Reply"] * 2
+
+
+def test_a_question_that_is_stopped_closes_every_recipe():
+    closed = []
+
+    def recipe(name):
+        try:
+            yield ask(name)
+        finally:
+            closed.append(name)
+
+    woven = Loom().weave([recipe("a"), recipe("b")])
+    woven.send(None)
+    woven.close()
+    assert closed == ["a", "b"]
+
+
+def test_no_recipes_are_no_round():
+    assert play(Loom().weave([])) == ([], [])
