@@ -4,7 +4,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strategies.reasoning import chain_of_draft, chain_of_thought, direct, least_to_most, plan_and_solve, search_only
-from strategies.retrieval import none, once
+from strategies.retrieval import (
+    adaptive,
+    corrective,
+    decompose,
+    hyde,
+    iterative,
+    multi_query,
+    none,
+    once,
+    step_back,
+)
 from strategies.types import Gathering, Recipe
 
 SEARCH_ONLY = "search_only"
@@ -14,4 +24,5 @@ CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "lea
 REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for function in (
     direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, search_only)}
 ANSWERING = tuple(name for name in REASONING if name != SEARCH_ONLY)
-RETRIEVAL: dict[str, Callable[..., Gathering]] = {function.__name__: function for function in (none, once)}
+RETRIEVAL: dict[str, Callable[..., Gathering]] = {function.__name__: function for function in (
+    none, once, multi_query, hyde, step_back, decompose, corrective, iterative, adaptive)}

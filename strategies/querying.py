@@ -1,0 +1,26 @@
+"""Searching by queries that a model writes: the call that asks for them, and gathering by several at once."""
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from strategies.prompting import fill_quoting, system_message
+from strategies.types import Asked, Evidence, Generate, Message, Retrieval, Task
+from strategies.weaving import Loom
+
+LONGEST_QUERY = 2_000  # characters of what a model wrote
+
+
+def asking_for(name: str, purpose: str, **fields: str) -> Generate:
+    """A call that shows no evidence, by `prompts/<name>.md`.
+
+    The instruction is a piece of its own, so that it is stored once however many queries it is filled with.
+    """
+    text = fill_quoting(name, **fields)
+    cut = text.index("\n<query>\n")
+    return Generate((system_message(), Message("user", (text[:cut], text[cut:]))), purpose)
+
+
+def gather_each(task: Task, queries: Sequence[str], over: Retrieval) -> Generator[Asked, Any, list[Evidence]]:
+    """What the retrieval finds for each query; what they ask for goes out together."""
+    return (yield from Loom().weave([over(task, query) for query in dict.fromkeys(queries)]))

@@ -1,0 +1,37 @@
+"""Adaptive retrieval: the question decides how it is searched for (Adaptive-RAG: Jeong et al. 2024).
+
+The paper trains a classifier on which of three ways answered each question; here the model that answers says how much
+has to be looked up.
+"""
+from __future__ import annotations
+
+from strategies.querying import asking_for
+from strategies.reading import fold, read_answer
+from strategies.retrieval.iterative import iterative
+from strategies.retrieval.none import none
+from strategies.retrieval.once import once
+from strategies.types import Decision, Gathering, Reply, Retrieval, Task
+
+_LONGEST_SAID = 1_000  # characters of a reply, which is asked for one word
+
+
+def adaptive(task: Task, query: str, *, simple: Retrieval = none, moderate: Retrieval = once,
+             complex: Retrieval = iterative) -> Gathering:
+    """One call that says whether the query needs no search, one or several; a reply that cannot be read means one.
+
+    The rules `grounded` and `reading` allow for nothing but documents: without any, an answer would have to refuse.
+    So where `simple` brings no evidence under them, `moderate` follows.
+    """
+    ways = {"simple": simple, "moderate": moderate, "complex": complex}
+    reply: Reply = yield asking_for("adaptive", "classify", query=query)
+    words = fold(read_answer(reply.text)[0][:_LONGEST_SAID]).split()
+    said = [way for way in ways if way in words]
+    if len(said) != 1:
+        yield Decision("searches as moderate", "the reply names no way, or several")
+        return (yield from moderate(task, query))
+    yield Decision(f"searches as {said[0]}")
+    evidence = yield from ways[said[0]](task, query)
+    if said == ["simple"] and not evidence and task.rules in ("grounded", "reading"):
+        yield Decision("searches as moderate", "the rules allow for documents alone")
+        return (yield from moderate(task, query))
+    return evidence

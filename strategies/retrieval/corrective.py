@@ -1,0 +1,79 @@
+"""Corrective retrieval: grade what was found, drop what does not help, search again (CRAG: Yan et al. 2024).
+
+The paper grades with a fine-tuned T5, cuts passages into strips and goes to the web where all is wrong. Here the model
+that answers grades whole passages from 0 to 3, one call for each, and the same documents are searched again by a query
+that it rewrites.
+"""
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from strategies.grades import read_grade
+from strategies.lines import listed
+from strategies.merging import beyond, named
+from strategies.querying import asking_for
+from strategies.reading import fold, outside_think
+from strategies.retrieval.once import once
+from strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrieval, Task
+
+_LONGEST_PASSAGE = 6_000  # characters of a passage that are graded
+
+
+def corrective(task: Task, query: str, *, over: Retrieval = once, laps: Annotated[int, Field(ge=1, le=10)] = 2,
+               least: Annotated[int, Field(ge=1)] = 2, threshold: Annotated[int, Field(ge=1, le=3)] = 2) -> Gathering:
+    """Each chunk that is found is graded; those that do not help are dropped, and too few lead to another search.
+
+    A chunk whose grade cannot be read is kept. Where nothing is left the evidence is empty; but under the rules
+    `reading`, which promise that the documents are enough, it is then all that was found.
+
+    Args:
+        over: what gathers for each query.
+        laps: searches at most, the first included.
+        least: with how many chunks left no further search is made.
+        threshold: the lowest grade that a chunk is kept with.
+    """
+    found = yield from over(task, query)
+    kept, tried = (yield from _graded(query, found, threshold)), [query]
+    while len(kept) < least and len(tried) < laps:
+        rewritten = yield from _rewritten(query, tried)
+        if rewritten is None:
+            yield Decision("stops", "no new query came")
+            break
+        yield Decision("searches again", f"{len(kept)} of {len(found)} left")
+        tried.append(rewritten)
+        more = yield from over(task, rewritten)
+        fresh = beyond(found, more)
+        if not fresh:
+            yield Decision("stops", "the search brought nothing new")
+            break
+        found, kept = found + fresh, kept + (yield from _graded(query, fresh, threshold))
+    if found and not kept and task.rules == "reading":
+        yield Decision("keeps all", "the rules promise that the documents are enough")
+        return found
+    return kept
+
+
+def _graded(query: str, evidence: Evidence, threshold: int) -> Generator[Asked, Any, Evidence]:
+    """The passages that help. They are graded without their numbers, so that what is dropped cannot be cited."""
+    replies: list[Reply] = yield [
+        asking_for("corrective_grade", "grade", query=query, passage=passage.chunk.content[:_LONGEST_PASSAGE])
+        for passage in evidence]
+    grades = [read_grade(outside_think(reply.text)) for reply in replies]
+    graded = list(zip(evidence, grades, strict=True))
+    unread = tuple(passage for passage, grade in graded if grade is None)
+    dropped = tuple(passage for passage, grade in graded if grade is not None and grade < threshold)
+    if unread:
+        yield Decision("keeps ungraded", f"{named(unread)}: the grade cannot be read")
+    if dropped:
+        yield Decision("drops", named(dropped))
+    return beyond(dropped, evidence)
+
+
+def _rewritten(query: str, tried: Sequence[str]) -> Generator[Asked, Any, str | None]:
+    """Another query; None where none came that was not tried."""
+    reply: Reply = yield asking_for("corrective_rewrite", "rewrite", query=query, tried="\n".join(tried))
+    known = [fold(one) for one in tried]
+    return next((line for line in listed(reply.text, query) if fold(line) not in known), None)

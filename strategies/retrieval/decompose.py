@@ -1,0 +1,32 @@
+"""Decomposition: one search for each sub-question (the retrieval of Khot et al. 2023 and Press et al. 2023, at once).
+
+All sub-questions are written before anything is searched, so that none can build on the answer to another; IRCoT,
+self-ask and ReAct are for that. The query itself is searched too, and goes first.
+"""
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.lines import listed
+from strategies.merging import in_turn
+from strategies.querying import asking_for, gather_each
+from strategies.retrieval.once import once
+from strategies.types import Decision, Gathering, Reply, Retrieval, Task
+
+
+def decompose(task: Task, query: str, *, over: Retrieval = once, parts: Annotated[int, Field(ge=1, le=10)] = 4,
+              keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
+    """One call for sub-questions, and a search for each beside the query's own.
+
+    Args:
+        over: what gathers for each.
+        parts: sub-questions at most.
+        keep: chunks at most, taken in turn; None means as many as the longest of the searches found.
+    """
+    reply: Reply = yield asking_for("decompose", "decompose", query=query, count=str(parts))
+    asked = listed(reply.text, query, parts)
+    if not asked:
+        yield Decision("searches as asked", "no sub-questions came")
+    return in_turn((yield from gather_each(task, [query, *asked], over)), keep)

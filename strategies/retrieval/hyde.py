@@ -1,0 +1,41 @@
+"""HyDE: a made-up passage that answers the query is what is searched for (Gao et al. 2022, arXiv:2212.10496).
+
+The paper averages the embeddings of several passages and of the query. A retriever here takes text, and may be one
+without embeddings; so each passage is searched, with `beside` the query too, and the lists are fused by reciprocal
+ranks. Of several passages each is drawn at the paper's temperature, 0.7.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.merging import fused
+from strategies.querying import LONGEST_QUERY, asking_for, gather_each
+from strategies.reading import read_answer
+from strategies.retrieval.once import once
+from strategies.types import Decision, Gathering, Reply, Task
+
+_TEMPERATURE = 0.7
+
+
+def hyde(task: Task, query: str, *, samples: Annotated[int, Field(ge=1, le=10)] = 1, beside: bool = False,
+         keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
+    """A call for a passage that might answer the query, which is searched in its place.
+
+    Args:
+        samples: passages, each by a call of its own.
+        beside: whether the query is searched too.
+        keep: chunks at most; None means as many as the longest of the searches found.
+    """
+    call = asking_for("hyde", "passage", query=query)
+    if samples > 1:
+        call = replace(call, temperature=_TEMPERATURE)
+    replies: list[Reply] = yield [replace(call, sample=sample) for sample in range(samples)]
+    passages = [passage for reply in replies if (passage := read_answer(reply.text)[0][:LONGEST_QUERY].strip())]
+    if len(passages) < samples:
+        what = "searches less" if passages else "searches as asked"
+        yield Decision(what, f"{len(passages)} of {samples} passages came")
+    queries = [query, *passages] if beside or not passages else passages
+    return fused((yield from gather_each(task, queries, once)), keep)

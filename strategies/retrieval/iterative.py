@@ -1,0 +1,45 @@
+"""Iterative retrieval: search again with the last answer (Iter-RetGen: Shao et al. 2023, arXiv:2305.15294).
+
+As in the paper a search is made with the question and the last answer together, and that answer is to documents of the
+last search alone. The answer of the last lap is the reasoning strategy's.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.merging import beyond, bound, in_order
+from strategies.prompting import numbers, prompt
+from strategies.querying import LONGEST_QUERY
+from strategies.reading import read_answer, strip_citations
+from strategies.retrieval.once import once
+from strategies.types import Decision, Gathering, Generate, Reply, Retrieval, Task
+
+
+def iterative(task: Task, query: str, *, over: Retrieval = once, laps: Annotated[int, Field(ge=1, le=10)] = 2,
+              keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
+    """A draft of an answer is searched with, and the next one is written over what that found.
+
+    Args:
+        over: what gathers for each query.
+        laps: searches at most, the first included.
+        keep: chunks at most, those of later searches first; None means as many as the longest of the searches found.
+    """
+    about = replace(task, question=query, options=(), sub_questions=(), with_sub_answers=False)
+    found, said = [(yield from over(task, query))], ""
+    for _ in range(1, laps):
+        shown = found[-1]
+        reply: Reply = yield Generate(prompt("iterative", about, shown, rules=False), "draft", numbers(task, shown))
+        drafted = strip_citations(read_answer(reply.text)[0])[:LONGEST_QUERY].strip()
+        if drafted in ("", said):
+            yield Decision("stops", "the draft says nothing new" if drafted else "no draft to search with")
+            break
+        said = drafted
+        yield Decision("searches again", "with the last draft")
+        found.append((yield from over(task, f"{query}\n{drafted}")))
+        if not beyond(in_order(found[:-1]), found[-1]):
+            yield Decision("stops", "the search brought nothing new")
+            break
+    return in_order(reversed(found))[:bound(found, keep)]

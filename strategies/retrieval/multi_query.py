@@ -1,0 +1,32 @@
+"""Several wordings of the query, searched at once (RAG-Fusion: Rackauckas 2024; rewriting: Ma et al. 2023).
+
+The query itself is searched too. What several wordings found comes first: the lists are fused by reciprocal ranks, and
+as many chunks are kept as one search finds, unless the settings say otherwise.
+"""
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.lines import listed
+from strategies.merging import fused
+from strategies.querying import asking_for, gather_each
+from strategies.retrieval.once import once
+from strategies.types import Decision, Gathering, Reply, Retrieval, Task
+
+
+def multi_query(task: Task, query: str, *, over: Retrieval = once, queries: Annotated[int, Field(ge=1, le=10)] = 3,
+                keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
+    """One call for other wordings of the query, and a search for each beside the query's own.
+
+    Args:
+        over: what gathers for each wording.
+        queries: wordings beside the query's own.
+        keep: chunks at most; None means as many as the longest of the searches found.
+    """
+    reply: Reply = yield asking_for("multi_query", "queries", query=query, count=str(queries))
+    worded = listed(reply.text, query, queries)
+    if len(worded) < queries:
+        yield Decision("searches less", f"{len(worded)} of {queries} wordings came")
+    return fused((yield from gather_each(task, [query, *worded], over)), keep)

@@ -1,0 +1,30 @@
+"""A step back: a more general question is searched beside the query (Zheng et al. 2023, "Take a Step Back").
+
+The paper shows worked examples for each of its datasets; here a description of the task stands for them.
+"""
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.lines import listed
+from strategies.merging import in_turn
+from strategies.querying import asking_for, gather_each
+from strategies.retrieval.once import once
+from strategies.types import Decision, Gathering, Reply, Retrieval, Task
+
+
+def step_back(task: Task, query: str, *, over: Retrieval = once,
+              keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
+    """One call for a more general question, which is searched beside the query.
+
+    Args:
+        over: what gathers for each of the two.
+        keep: chunks at most, taken in turn; None means as many as the longer of the searches found.
+    """
+    reply: Reply = yield asking_for("step_back", "step_back", query=query)
+    general = listed(reply.text, query, 1)
+    if not general:
+        yield Decision("searches as asked", "no more general question came")
+    return in_turn((yield from gather_each(task, [query, *general], over)), keep)
