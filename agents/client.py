@@ -15,6 +15,7 @@ from agents.context import Context
 from agents.refusals import hide_in, is_overload, refusal
 from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
 from agents.settings import CallLimits
+from agents.streamed import Hiding, Tell, Way
 from documents.errors import CallError, CallTimeout
 from retrieval.serving.retries import back_off, retry_after
 from retrieval.serving.said import is_transient
@@ -83,6 +84,7 @@ class ModelClient:
         self._places = Places(limits.concurrency, limits.seconds)
         self._connecting = asyncio.Lock()
         self._accepted = False
+        self._way = Way()
         self._chat: Chat | None = None
         self._at: Address | None = None
 
@@ -136,10 +138,11 @@ class ModelClient:
         await self._connected()
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,
-                       repeat: int = 0) -> Completion:
+                       repeat: int = 0, tell: Tell | None = None) -> Completion:
         """Make one call.
 
         Args:
+            tell: told the pieces of the reply as they come, which makes no difference to it; None where nobody listens.
             deadline: of the question, in `time.monotonic` seconds. The call's own begins when it gets a place, and
                 stands still while it queues for another; see `CallClock`.
 
@@ -157,7 +160,8 @@ class ModelClient:
         try:
             async with asyncio.timeout_at(question) as timeout:
                 clock = CallClock(timeout, self.limits.seconds, question)
-                return await self._persist(action, self.parameters(action, max_tokens, repeat), clock, place, progress)
+                parameters = self.parameters(action, max_tokens, repeat)
+                return await self._persist(action, parameters, clock, place, progress, tell)
         except TimeoutError:
             _late(question, loop.time(), self.limits.seconds, progress)
         finally:
@@ -171,7 +175,7 @@ class ModelClient:
         await self._endpoint.aclose()
 
     async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: Place,
-                       progress: _Progress) -> Completion:
+                       progress: _Progress, tell: Tell | None) -> Completion:
         """Send until an answer comes, a failure is final, or there is no time for another attempt."""
         messages = [wire_message(message) for message in action.messages]
         started = 0.0
@@ -183,13 +187,17 @@ class ModelClient:
             started = started or time.monotonic()
             chat, at = await self._connected()
             progress.attempts += 1
+            if tell is not None and progress.last:
+                tell("retry", progress.last)
             wait = None
             try:
-                answer = await chat.post(chat.body(messages, parameters))
+                answer = await self._sent(chat, chat.body(messages, parameters), at, tell)
                 if answer.status == 200:
                     self._accepted = True
                     self._places.succeeded()
-                    return self._read(answer, at, action, progress.attempts, started)
+                    return self._read(answer, at, action, progress.attempts, started, tell is not None)
+                if tell is not None and self._way.refuses(answer.status, answer.body):
+                    continue
                 failure = refusal(answer.status, answer.body, at, self.name, progress.attempts, self._accepted)
                 if not isinstance(failure, CallError) or not is_transient(answer.status, answer.body):
                     raise failure
@@ -206,9 +214,21 @@ class ModelClient:
                 failure = CallError(f"{self.name}: the reply is not JSON", "bad_json", progress.attempts)
             await self._pause(failure, wait, clock, progress)
 
-    def _read(self, answer: Answer, at: Address, action: Generate, attempts: int, started: float) -> Completion:
+    async def _sent(self, chat: Chat, body: Mapping[str, Any], at: Address, tell: Tell | None) -> Answer:
+        """What comes back for one request; in pieces where somebody listens."""
+        if tell is None or not self._way.pieces:
+            return await chat.post(body)
+        hiding = Hiding(tell, at.key)
+        answer = await chat.stream(self._way.asked(body), hiding)
+        hiding.flush()
+        return answer
+
+    def _read(self, answer: Answer, at: Address, action: Generate, attempts: int, started: float,
+              heard: bool) -> Completion:
         data = hide_in(parse_body(answer.body), at.key)
         reply = read_reply(data, action.schema is not None, self._price)
+        if heard:
+            self._way.came(counted=reply.usage.prompt_tokens > 0)
         reply = replace(reply, parsed=hide_in(reply.parsed, at.key)) if reply.parsed is not None else reply
         return Completion(reply, attempts, time.monotonic() - started, timings(data))
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from agents.asked import Asked, failure_of
 from agents.journal import Journal, call_key
+from agents.streamed import Tell
 from documents.errors import CallError
 from strategies.types import Generate
 
@@ -18,7 +19,8 @@ class Client(Protocol):
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int) -> dict[str, Any]: ...
 
-    async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float) -> Any: ...
+    async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float,
+                       tell: Tell | None) -> Any: ...
 
 
 class Model:
@@ -39,28 +41,29 @@ class Model:
         """The journal key of a call."""
         return call_key(self.client.identity, action.messages, self._parameters(action), self.repeat, action.sample)
 
-    async def ask(self, action: Generate, deadline: float) -> Asked:
+    async def ask(self, action: Generate, deadline: float, tell: Tell | None = None) -> Asked:
         """The outcome of a call, durable in the journal before it is handed on.
 
         Args:
             deadline: of the question, in `time.monotonic` seconds.
+            tell: told the pieces of a reply that comes over the wire, as they come.
         """
         parameters = self._parameters(action)
         key = call_key(self.client.identity, action.messages, parameters, self.repeat, action.sample)
         async with self.journal.turn(key):
             if (known := self.journal.find(key)) is not None:
                 return Asked(key, known, replayed=True)
-            asked = await self._made(key, action, deadline)
+            asked = await self._made(key, action, deadline, tell)
             await self.journal.keep(key, action.messages, parameters, asked.outcome)
         return asked
 
-    async def _made(self, key: str, action: Generate, deadline: float) -> Asked:
+    async def _made(self, key: str, action: Generate, deadline: float, tell: Tell | None) -> Asked:
         """The outcome of a call that the journal does not hold."""
         try:
             if self.journal.mode == "replay":
                 raise self.journal.miss(key, action.messages, self._parameters(action))
             done = await self.client.complete(action, max_tokens=self._limit(action), repeat=self.repeat,
-                                              deadline=deadline)
+                                              deadline=deadline, tell=tell)
         except CallError as error:
             return Asked(key, failure_of(error), error.attempts)
         return Asked(key, done.reply, done.attempts)

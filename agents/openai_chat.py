@@ -6,7 +6,9 @@ converting typed bodies twice costs more processor time than the request itself.
 """
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,11 +18,10 @@ import openai
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from agents.replies import BadReply
+from agents.replies import BadJson, BadReply
+from agents.streamed import MOST_BYTES, MOST_STREAMED, Assembly, Tell
 from retrieval.serving.said import is_compressed, unusable_environment
 from retrieval.serving.servers import OPENAI_HOST, Address, is_loopback
-
-MOST_BYTES = 16 << 20  # of one reply; the longest replies of models are some hundred kilobytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +58,89 @@ class Chat(ChatOpenAI):
             ConnectionError: no whole reply came back.
             BadReply: it is larger than any reply may be, or compressed though that was not asked for.
         """
+        with _named_errors():
+            try:
+                got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body)
+            except openai.APIStatusError as error:
+                got = error.response
+            return Answer(got.status_code, got.headers, got.content)
+
+    async def stream(self, body: Mapping[str, Any], tell: Tell) -> Answer:
+        """As `post`, for a body that asks for the reply in pieces: `tell` is told each, and they come back as one.
+
+        An error that is sent in the middle comes back as the status that it names, else 500.
+
+        Raises:
+            BadJson: a piece is not JSON.
+        """
+        with _named_errors():
+            try:
+                got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body,
+                                                        stream=True, stream_cls=openai.AsyncStream[object])
+            except openai.APIStatusError as error:
+                return Answer(error.response.status_code, error.response.headers, error.response.content)
+            try:
+                if got.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream":
+                    return Answer(got.status_code, got.headers, await got.aread())
+                return await self._pieces(got, tell)
+            finally:
+                await got.aclose()
+
+    async def _pieces(self, got: httpx2.Response, tell: Tell) -> Answer:
+        if isinstance(got.stream, _Bounded):
+            got.stream.most = MOST_STREAMED
+        whole = Assembly(tell)
+        pieces = openai.AsyncStream(cast_to=object, response=got, client=self.root_async_client)
         try:
-            got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body)
-        except openai.APIStatusError as error:
-            got = error.response
-        except openai.APIConnectionError as error:
-            if isinstance(error.__cause__, BadReply):
-                raise error.__cause__ from None
-            raise ConnectionError(_reason(error.__cause__ or error)) from None
-        return Answer(got.status_code, got.headers, got.content)
+            async for piece in pieces:
+                whole.add(piece)
+        except (openai.APIConnectionError, BadReply):
+            raise
+        except openai.APIError as error:
+            code = error.body.get("code") if isinstance(error.body, dict) else None
+            status = code if type(code) is int and 400 <= code < 600 else 500
+            return Answer(status, got.headers, json.dumps({"error": error.body}).encode())
+        except (ValueError, RecursionError):
+            raise BadJson from None
+        if not whole.whole:
+            raise ConnectionError("the stream ended before the reply did")
+        return Answer(got.status_code, got.headers, whole.body())
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self.root_async_client.close()
 
 
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """What ends a connection has one name."""
+    try:
+        yield
+    except openai.APIConnectionError as error:
+        if isinstance(error.__cause__, BadReply):
+            raise error.__cause__ from None
+        raise ConnectionError(_reason(error.__cause__ or error)) from None
+    except httpx2.TransportError as error:
+        raise ConnectionError(_reason(error)) from None
+
+
 class _Bounded(httpx2.AsyncByteStream):
-    """A reply's bytes, as long as they are not too many."""
+    """A reply's bytes, as long as they are not too many.
+
+    Attributes:
+        most: how many they may be.
+    """
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self.most = MOST_BYTES
         self._stream = stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for block in self._stream:
             size += len(block)
-            if size > MOST_BYTES:
-                raise BadReply(f"the reply is larger than {MOST_BYTES >> 20} MB")
+            if size > self.most:
+                raise BadReply(f"the reply is larger than {self.most >> 20} MB")
             yield block
 
     async def aclose(self) -> None:

@@ -48,15 +48,15 @@ def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise BadReply("the reply holds no message")
-    text = _text(message.get("content")) or _text(message.get("refusal"))
-    reasoning = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
+    text = text_of(message.get("content")) or text_of(message.get("refusal"))
+    reasoning = text_of(message.get("reasoning_content")) or text_of(message.get("reasoning"))
     calls = message.get("tool_calls")
     return Reply(
         text, reasoning,
         tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
         parsed=parse_object(text) if wants_object else None,
         usage=_usage(data, price),
-        finish_reason=_text(choice.get("finish_reason")) or "unknown")
+        finish_reason=text_of(choice.get("finish_reason")) or "unknown")
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
@@ -74,7 +74,7 @@ def timings(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(content: Any) -> str:
+def text_of(content: Any) -> str:
     """Content as text: a string, or the text parts of a list. Halves of surrogate pairs are replaced."""
     if isinstance(content, list):
         content = "".join(part["text"] for part in content

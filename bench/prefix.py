@@ -27,6 +27,7 @@ from agents.local_server import LocalServer
 from agents.models import resolve
 from agents.prices import free
 from agents.settings import CallLimits, Limits, LocalSettings
+from agents.streamed import Tell
 from experiments.benchmarks.demo import load_demo
 from retrieval.build import build_index
 from retrieval.index import Index
@@ -61,8 +62,8 @@ class Timed(ModelClient):
     calls: list[Call]
 
     async def complete(self, action: Generate, *, max_tokens: int, deadline: float | None = None,
-                       repeat: int = 0) -> Completion:
-        done = await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat)
+                       repeat: int = 0, tell: Tell | None = None) -> Completion:
+        done = await super().complete(action, max_tokens=max_tokens, deadline=deadline, repeat=repeat, tell=tell)
         self.calls.append(Call(action.messages, done.timings))
         return done
 

@@ -11,6 +11,7 @@ from agents.client import ModelClient
 from agents.database import Database
 from agents.journal import Mode
 from agents.models import without_opening
+from agents.streamed import Tell
 from documents.errors import BudgetSpent, CallError, SettingsError
 from experiments.settings import RunSettings
 from experiments.settings.budget import Budget, shown
@@ -122,12 +123,14 @@ class Metered:
     def parameters(self, action: Generate, max_tokens: int, repeat: int) -> dict[str, Any]:
         return self._client.parameters(action, max_tokens, repeat)
 
-    async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float) -> Any:
+    async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float,
+                       tell: Tell | None = None) -> Any:
         """As the client does."""
         spending, attempts = self._spending, 0
         spending.under_way += 1
         try:
-            done = await self._client.complete(action, max_tokens=max_tokens, repeat=repeat, deadline=deadline)
+            done = await self._client.complete(action, max_tokens=max_tokens, repeat=repeat, deadline=deadline,
+                                               tell=tell)
             attempts = done.attempts
         except CallError as error:
             attempts = error.attempts
