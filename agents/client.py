@@ -121,6 +121,8 @@ class ModelClient:
             sent["stop"] = list(action.stop)
         if action.tools:
             sent["tools"] = [dict(tool) for tool in action.tools]
+            if action.tool_choice != "auto":
+                sent["tool_choice"] = action.tool_choice
         if action.schema is not None:
             sent["response_format"] = {"type": "json_schema", "json_schema": {
                 "name": "reply", "strict": True, "schema": dict(action.schema)}}

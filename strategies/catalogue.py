@@ -3,7 +3,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strategies.reasoning import chain_of_draft, chain_of_thought, direct, least_to_most, plan_and_solve, search_only
+from strategies.reasoning import (
+    chain_of_draft,
+    chain_of_thought,
+    direct,
+    ircot,
+    least_to_most,
+    plan_and_solve,
+    react,
+    search_only,
+    self_ask,
+)
 from strategies.retrieval import (
     adaptive,
     corrective,
@@ -22,7 +32,7 @@ CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "lea
 """The five that the CReSt paper compares."""
 
 REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for function in (
-    direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, search_only)}
+    direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, self_ask, ircot, react, search_only)}
 ANSWERING = tuple(name for name in REASONING if name != SEARCH_ONLY)
 RETRIEVAL: dict[str, Callable[..., Gathering]] = {function.__name__: function for function in (
     none, once, multi_query, hyde, step_back, decompose, corrective, iterative, adaptive)}

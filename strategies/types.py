@@ -65,6 +65,8 @@ class Generate:
         purpose: a word for the trace: `answer`, `decompose`, `solve`.
         shown: the evidence numbers that the messages show.
         schema: a JSON Schema that the reply must fit, or None.
+        tool_choice: `none` shows the tools and lets none be called, so that what a conversation with tools began with
+            stays as it was.
         temperature, max_tokens, effort: None means what the settings say. The effort is that of reasoning models.
         sample: which of several draws with equal parameters this is.
         see_failure: True where the recipe wants to be sent the failure of the call instead of ending.
@@ -75,6 +77,7 @@ class Generate:
     shown: tuple[int, ...] = ()
     schema: Mapping[str, Any] | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
+    tool_choice: Literal["auto", "none"] = "auto"
     sample: int = 0
     temperature: float | None = None
     max_tokens: int | None = None

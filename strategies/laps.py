@@ -1,0 +1,167 @@
+"""Laps of asking and searching in one conversation that only grows, so that serving engines compute each part once.
+
+It begins with the first documents, the rules and the question. Every lap adds what the model said and what a search
+for that brought that was not shown before; last comes the call for the answer.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from strategies.answering import asking, draft, form_named, form_of
+from strategies.merging import in_order
+from strategies.prompting import fill, first_message, numbers, show_documents, system_message, template
+from strategies.querying import gather_each
+from strategies.reading import fold, strip_citations
+from strategies.types import Asked, Decision, Evidence, Generate, Message, Recipe, Reply, Task
+
+LONGEST_QUERY = 400
+"""Characters of a query that are searched for."""
+_LONGEST_TURN = 2_000  # characters of a reply that stay in the conversation
+_IDLE = 2  # searches in a row without news, after which there are none more
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the searches of a question have brought so far.
+
+    Attributes:
+        evidence: all of it, each passage once, in the order in which it was found.
+        news: of each search of the last lap, what was not found before.
+        over: whether a further search would bring nothing: the last ones brought nothing new, or all that is known
+            again, as where the evidence is given; or the model asks for what was searched before.
+    """
+
+    evidence: Evidence = ()
+    news: tuple[Evidence, ...] = ()
+    over: bool = False
+    queries: tuple[str, ...] = ()
+    idle: int = 0
+
+    def after(self, queries: Sequence[str], lists: Sequence[Evidence]) -> Found:
+        """What is known after these searches."""
+        known, news = self.evidence, []
+        for one in lists:
+            seen = {passage.number for passage in known}
+            news.append(tuple(passage for passage in one if passage.number not in seen))
+            known = in_order((known, one))
+        idle = 0 if any(news) else self.idle + 1
+        same = len(in_order(lists)) == len(known)
+        return Found(known, tuple(news), idle >= _IDLE or (idle > 0 and same),
+                     (*self.queries, *map(fold, queries)), idle)
+
+
+Finding = Generator[Asked, Any, Found]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a reply comes to.
+
+    Attributes:
+        said: what of it stays in the conversation.
+        query: what to search for; empty where it asks for nothing.
+        why: it ends the laps, for a reader; where there is no query.
+    """
+
+    said: str
+    query: str = ""
+    why: str = ""
+
+
+def begun(task: Task) -> Finding:
+    """The first search, for the question."""
+    evidence: Evidence = yield from task.gather(task.question)
+    return Found(evidence, queries=(fold(task.question),))
+
+
+def opened(task: Task, found: Found, name: str) -> tuple[Message, ...]:
+    """The messages that a conversation begins with; its instruction is `prompts/<name>.md`."""
+    first = first_message(task, found.evidence, template(name), form=form_named(task))
+    return system_message(), first
+
+
+def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
+    """Search for all that was not searched before, at once; where there is nothing, no search is made.
+
+    Returns:
+        what is known then, with a list of news for each query.
+    """
+    asked = dict.fromkeys(query for query in queries if fold(query) not in found.queries)
+    if not asked:
+        return replace(found, news=((),) * len(queries), over=True)
+    lists: list[Evidence] = yield from gather_each(task, list(asked), task.retrieval)
+    after = found.after(list(asked), lists)
+    news = dict(zip(asked, after.news, strict=True))
+    return replace(after, news=tuple(news.pop(query, ()) for query in queries))
+
+
+def shown(task: Task, fresh: Evidence) -> str:
+    """What a search brought, as the conversation shows it: as well set apart as the first documents are."""
+    return show_documents(task, fresh) if fresh else f"{template('nothing_new')}\n\n"
+
+
+def converse(task: Task, found: Found, laps: int, name: str, read: Callable[[str], Turn],
+             stop: tuple[str, ...] = ()) -> Recipe:
+    """Ask, search for what the reply says, show what that brought, and ask again; then ask for the answer.
+
+    Args:
+        name: of the prompts `<name>_first` and `<name>_next`, and of what the calls are for.
+        read: what a reply comes to.
+        stop: what ends a reply.
+    """
+    talk, brought = opened(task, found, f"{name}_first"), ""
+    for lap in range(laps):
+        if lap:
+            talk = (*talk, Message("user", (brought, template(f"{name}_next"))))
+        reply: Reply = yield Generate(talk, name, numbers(task, found.evidence), stop=stop)
+        turn = read(reply.text)
+        talk, brought = (*talk, said(turn.said)), ""
+        if not turn.query:
+            yield Decision("stops", turn.why)
+            break
+        found = yield from searched(task, found, [turn.query])
+        brought = shown(task, found.news[0])
+        if found.over:
+            yield nothing_more(lap)
+            break
+        yield went_on(lap, laps, found)
+    return (yield from concluded(task, talk, found.evidence, brought))
+
+
+def nothing_more(lap: int) -> Decision:
+    """That searching on is pointless."""
+    return Decision("stops", f"lap {lap + 1} brought nothing new")
+
+
+def went_on(lap: int, laps: int, found: Found) -> Decision:
+    """That the next lap begins, or that there is none left."""
+    fresh = sum(map(len, found.news))
+    more = "goes on" if lap + 1 < laps else "stops"
+    return Decision(more, f"lap {lap + 1} of {laps} brought {fresh} new passage{'s' * (fresh != 1)}")
+
+
+def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought: str = "",
+              tools: tuple[Mapping[str, Any], ...] = ()) -> Recipe:
+    """The call for the answer, which ends the conversation, and the draft that its reply is.
+
+    Args:
+        brought: what the last search brought, where no message shows it yet.
+        tools: that the conversation was held with. Servers that show them show them before all else, so that without
+            them nothing of the conversation would be known again; none can be called any more.
+    """
+    last = fill("laps_answer", question=task.question) + form_of(task)
+    parts = (brought, last) if brought else (last,)
+    call = asking(task, (*talk, Message("user", parts)), evidence)
+    return (yield from draft(replace(call, tools=tools, tool_choice="none" if tools else "auto"), task))
+
+
+def said(text: str) -> Message:
+    """A reply as it stays in the conversation: bounded, and never empty, which some servers refuse."""
+    return Message("assistant", (text.strip()[:_LONGEST_TURN] or "(nothing)",))
+
+
+def as_query(text: str) -> str:
+    """One line without citations and quotes around it, as long as a query may be."""
+    return " ".join(strip_citations(text[:4 * LONGEST_QUERY]).split()).strip("\"'`*<>[]() ")[:LONGEST_QUERY]

@@ -1,0 +1,49 @@
+"""IRCoT: each thought is searched for, and what is found leads to the next one (Trivedi et al. 2023, "Interleaving
+retrieval with chain-of-thought reasoning for knowledge-intensive multi-step questions").
+
+Unlike there, no exemplars are needed, searching also ends where it brings nothing new, and the answer is read from
+the same conversation, which shows all that was found, rather than from a prompt of its own.
+"""
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.answering import answer
+from strategies.laps import Turn, as_query, begun, converse
+from strategies.reading import outside_think
+from strategies.types import Recipe, Task
+
+_LONGEST_THOUGHT = 600  # characters
+_ANSWERS = re.compile(r"\banswer(?: to [^.\n]{1,100})? is\b(?! (?:not|un|still|yet|missing|to be))|<answer>"
+                      r"|(?:정답|답)은|答案(?:是|为|為)", re.IGNORECASE)
+_NAME = r"(?:next )?(?:step|thought)(?: ?\d{1,2})?[*_]{0,2} ?[:：.]"
+_MARK = re.compile(rf"\s*(?:[-*>#]+ )?(?:{_NAME}|\d{{1,2}}[.)])?[*_]{{0,2}}\s*", re.IGNORECASE)
+
+
+def ircot(task: Task, *, laps: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
+    """Thinks one step, searches with it, and thinks the next, until a step holds the answer."""
+    if task.rules == "closed-book":
+        return (yield from answer(task, "chain_of_thought", (), "no_search"))
+    found = yield from begun(task)
+    return (yield from converse(task, found, laps, "ircot", thought))
+
+
+def thought(text: str) -> Turn:
+    """The first line of a reply that says something, to search with; nothing where it holds the answer."""
+    lines = outside_think(text)[:20 * _LONGEST_THOUGHT].splitlines()
+    bare = (_bare(line) for line in lines)
+    step = next((line for line in bare if any(map(str.isalnum, line)) and not line.endswith((":", "："))), "")
+    if not step:
+        return Turn("", why="the reply holds no thought")
+    if _ANSWERS.search(step):
+        return Turn(step, why="the thought holds the answer")
+    return Turn(step, as_query(step))
+
+
+def _bare(line: str) -> str:
+    """The line without its list mark and its name."""
+    mark = _MARK.match(line)
+    return line[mark.end() if mark else 0:][:_LONGEST_THOUGHT].strip()

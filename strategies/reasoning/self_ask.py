@@ -1,0 +1,48 @@
+"""Self-ask: follow-up questions, each searched and answered before the next (Press et al. 2023, "Measuring and
+narrowing the compositionality gap in language models").
+
+Unlike there, the question itself is searched first, a follow-up is answered from documents rather than by a search
+engine's answer, no exemplars are needed, and the final answer is a call of its own.
+"""
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.answering import answer
+from strategies.laps import Turn, as_query, begun, converse
+from strategies.reading import fold, outside_think
+from strategies.types import Recipe, Task
+
+_LONGEST = 20_000  # characters of a reply that are read
+_ASKS = re.compile(r"^[ \t>*#_`-]{0,8}follow[ -]?up(?: question)?(?: ?\d{1,2})?[*_`]{0,3} ?[:：]([^\n]*)\n?",
+                   re.IGNORECASE | re.MULTILINE)
+_NONE = ("none", "no", "nothing", "n a", "not needed", "없음", "无", "無")
+_NO_MORE = ("none ", "no more", "no further", "no follow", "nothing more", "not needed")
+
+
+def self_ask(task: Task, *, laps: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
+    """Asks itself follow-up questions, searches for each and answers it, until none is left to ask."""
+    if task.rules == "closed-book":
+        return (yield from answer(task, "chain_of_thought", (), "no_search"))
+    found = yield from begun(task)
+    return (yield from converse(task, found, laps, "self_ask", follow_up))
+
+
+def follow_up(text: str) -> Turn:
+    """The first follow-up question of a reply, and the reply up to it: what follows is what a model makes up.
+
+    Without a line of the form, a reply whose last line is a question asks that.
+    """
+    text = outside_think(text)[:_LONGEST]
+    asked = _ASKS.search(text)
+    last = next((line for line in reversed(text.splitlines()) if line.strip()), "")
+    if asked is None and not last.rstrip().endswith(("?", "？")):
+        return Turn(text, why="the reply asks no follow-up question")
+    query, kept = (last, text) if asked is None else (asked[1], text[:asked.end()])
+    words = fold(query[:200])
+    if not words or words in _NONE or words.startswith(_NO_MORE):
+        return Turn(kept, why="no follow-up question is left")
+    return Turn(kept, as_query(query))

@@ -1,0 +1,123 @@
+"""The tools of a strategy that searches by calling, and what a model's calls of them come to."""
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from strategies.laps import as_query, said
+from strategies.prompting import template
+from strategies.reading import outside_think
+from strategies.types import Failure, Message, Reply
+
+MOST_CALLS = 4
+"""Calls of one reply that are carried out."""
+_LONGEST, _LONGEST_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_REFUSED = frozenset({"http_400", "http_404", "http_405", "http_422", "http_500", "http_501"})
+_OF_TOOLS = re.compile(r"tool|function", re.IGNORECASE)
+_WRITTEN = re.compile(r'"name"\s?:\s?"(search|finish)"')
+_QUERY = re.compile(r'"query"\s?:\s?("(?:[^"\\]|\\.)*")')
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as the conversation keeps it.
+
+    Attributes:
+        query: of a call of `search`; empty where it could not be read.
+        ends: whether it is a call of `finish`.
+    """
+
+    id: str
+    name: str
+    query: str = ""
+    ends: bool = False
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """For the conversation: its arguments are always an object, since servers refuse prompts with anything else."""
+        arguments = {"query": self.query} if self.query else {}
+        return {"id": self.id, "type": "function",
+                "function": {"name": self.name, "arguments": json.dumps(arguments, ensure_ascii=False)}}
+
+
+@cache
+def search_tools() -> tuple[Mapping[str, Any], ...]:
+    """`search` with a query, and `finish`, as chat completions declare functions."""
+    query = {"query": {"type": "string", "description": template("tool_query")}}
+    return _function("search", query), _function("finish", {})
+
+
+def calls_of(reply: Reply, lap: int) -> list[Call]:
+    """Every call of the reply; one that the model wrote out in its text, where the server read none, counts too.
+
+    Args:
+        lap: from 0, for the ids of calls that have none of their own, or one that another has.
+    """
+    if not reply.tool_calls:
+        return _written(reply.text, lap)
+    ids: set[str] = set()
+    calls = []
+    for place, raw in enumerate(reply.tool_calls):
+        id = raw.get("id")
+        own = id if isinstance(id, str) and id and id not in ids else f"call_{lap}_{place}"
+        ids.add(own)
+        calls.append(_call(own, raw.get("function")))
+    return calls
+
+
+def said_with(reply: Reply, calls: Sequence[Call]) -> Message:
+    """The reply as it stays in the conversation."""
+    text = outside_think(reply.text)[:_LONGEST].strip()
+    if not calls:
+        return said(text)
+    # Calls that stand in the text are sent as calls, once.
+    return Message("assistant", (text,) if text and reply.tool_calls else (), tuple(call.sent for call in calls))
+
+
+def refuses_tools(failure: Failure) -> bool:
+    """Whether a call failed because the server, or the model behind it, takes no tools, and says so."""
+    return failure.kind in _REFUSED and bool(_OF_TOOLS.search(failure.message))
+
+
+def _function(name: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    parameters = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return {"type": "function", "function": {"name": name, "description": template(f"tool_{name}"),
+                                             "parameters": parameters}}
+
+
+def _call(id: str, function: Any) -> Call:
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return Call(id, "unknown")
+    if name == "finish":
+        return Call(id, name, ends=True)
+    return Call(id, name, _query(function.get("arguments")) if name == "search" else "")
+
+
+def _query(arguments: Any) -> str:
+    """The query among a call's arguments, which are an object or its JSON; empty where there is none."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments[:_LONGEST])
+        except (ValueError, RecursionError):
+            return ""
+    query = arguments.get("query") if isinstance(arguments, Mapping) else None
+    return as_query(query) if isinstance(query, str) else ""
+
+
+def _written(text: str, lap: int) -> list[Call]:
+    """Calls that stand in the text as JSON, as models write them whose server does not know their form."""
+    text = outside_think(text)[:_LONGEST_TEXT]
+    calls = []
+    starts = list(_WRITTEN.finditer(text))
+    for place, found in enumerate(starts):
+        end = starts[place + 1].start() if place + 1 < len(starts) else len(text)
+        query = _QUERY.search(text, found.end(), end)
+        function = {"name": found[1], "arguments": f'{{"query": {query[1]}}}' if query else "{}"}
+        calls.append(_call(f"call_{lap}_{place}", function))
+    return calls
