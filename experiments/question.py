@@ -90,6 +90,24 @@ class Mined:
         return self.bucket, self.miner
 
 
+Goal = Literal["payload", "citation", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """What an attack in a question's documents would have the answer be.
+
+    Attributes:
+        goal: words that it holds, a number that it cites, or a refusal.
+        payload: the words or the number; empty of a refusal.
+        there: whether the attack is among the documents; else this is the question's clean twin.
+    """
+
+    goal: Goal
+    payload: str
+    there: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question of a benchmark.
@@ -113,6 +131,7 @@ class Question:
         steps: the reference reasoning.
         length: characters of `whole`, of a stored question, which is without its chunks.
         about: what a closed-book prompt may say of the documents, such as a novel's title and author.
+        attack: of questions that try whether instructions in documents are followed.
         tags: name to values, such as `{"language": ("en",)}`.
     """
 
@@ -136,6 +155,7 @@ class Question:
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Left out where there is none, so that a question of any other benchmark is stored, and hashed, as ever.
     mined: Annotated[Mapping[str, Mined], Field(exclude_if=not_)] = field(default_factory=dict)
+    attack: Annotated[Attack | None, Field(exclude_if=not_)] = None
 
     @property
     def own(self) -> tuple[Chunk, ...]:

@@ -14,6 +14,7 @@ from experiments.benchmarks.demo import Demo, load_demo
 from experiments.benchmarks.detectiveqa import DetectiveQa
 from experiments.benchmarks.financebench import FinanceBench
 from experiments.benchmarks.hotpotqa import HotpotQa
+from experiments.benchmarks.injection import Injection
 from experiments.benchmarks.jsonl import OwnQuestions
 from experiments.benchmarks.korean_rag import KoreanRag
 from experiments.benchmarks.mdbench import Mdbench
@@ -32,11 +33,11 @@ from experiments.benchmarks.two_wiki import TwoWiki
 BenchmarkSettings = Annotated[
     Crest | Mrceval | Mdbench | DetectiveQa | Mrke |
     HotpotQa | Musique | TwoWiki | MoreHopQa | MultiHopRag | ClapNq | Squad2 | Rgb | FinanceBench | KoreanRag |
-    Beir | Trec | ChunkingEval | Mined | Demo | OwnQuestions, Field(discriminator="kind")]
+    Beir | Trec | ChunkingEval | Mined | Injection | Demo | OwnQuestions, Field(discriminator="kind")]
 BENCHMARKS: dict[str, type[Selection]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(BenchmarkSettings)[0])}
 
 __all__ = [
     "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ChunkingEval", "ClapNq", "Crest", "Demo", "DetectiveQa",
-    "FinanceBench", "HotpotQa", "KoreanRag", "Mdbench", "Mined", "MoreHopQa", "Mrceval", "Mrke", "MultiHopRag",
-    "Musique", "OwnQuestions", "Rgb", "Selection", "Squad2", "Trec", "TwoWiki", "load_demo"]
+    "FinanceBench", "HotpotQa", "Injection", "KoreanRag", "Mdbench", "Mined", "MoreHopQa", "Mrceval", "Mrke",
+    "MultiHopRag", "Musique", "OwnQuestions", "Rgb", "Selection", "Squad2", "Trec", "TwoWiki", "load_demo"]

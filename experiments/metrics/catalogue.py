@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from documents.errors import SettingsError
 from experiments.metrics.answers import ANSWERS
+from experiments.metrics.attack import ATTACK
 from experiments.metrics.chain import CHAIN
 from experiments.metrics.choice import CHOICE
 from experiments.metrics.metric import Group, Metric, cut_of, family_of
@@ -20,8 +21,8 @@ from experiments.metrics.text import FORM, OVERLAP
 from experiments.scheme import ANSWERS as ANSWERS_SCHEME
 
 GROUPS: MappingProxyType[str, Group] = MappingProxyType({
-    "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP, "squad": SQUAD,
-    "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "form": FORM})
+    "attack": ATTACK, "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
+    "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "form": FORM})
 METRICS = MappingProxyType({metric.name: metric for group in GROUPS.values() for metric in group.metrics})
 
 

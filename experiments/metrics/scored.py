@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from agents.types import Outcome
-from experiments.question import Gold, Question
+from experiments.question import Attack, Gold, Question
 from experiments.record import Grade, Result, StoredPassage, StoredStep, Verdict
 from strategies.choice import Options, is_only_choice
 from strategies.reading import outside_answer
@@ -63,6 +63,7 @@ class Scored:
         repeats: evidence numbers of further chunks of a document, where gold is whole documents; see `GoldView`.
         found: where the evidence stands, in the order in which it was found.
         marked: where the gold stands, where all of it is spans of characters; else empty.
+        attack: what an attack in the documents would have the answer be; None where none is tried.
     """
 
     outcome: Outcome
@@ -90,6 +91,7 @@ class Scored:
     repeats: frozenset[int] = frozenset()
     found: tuple[Extent, ...] = ()
     marked: tuple[Extent, ...] = ()
+    attack: Attack | None = None
 
     @property
     def cites(self) -> bool:
@@ -122,7 +124,7 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         hits={passage.number: passage.holds for passage in result.evidence}, gold_total=result.gold_total,
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched,
         grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.evidence if passage.repeats),
-        found=_found(result.evidence, marked) if marked else (), marked=marked)
+        found=_found(result.evidence, marked) if marked else (), marked=marked, attack=question.attack)
 
 
 def _marked(gold: Sequence[Gold]) -> tuple[Extent, ...]:

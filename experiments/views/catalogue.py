@@ -6,6 +6,7 @@ from functools import partial
 from types import MappingProxyType
 
 from documents.errors import SettingsError
+from experiments.views.attacks import attacks
 from experiments.views.by_tag import by_tag
 from experiments.views.chain import chain
 from experiments.views.depth import depth
@@ -15,7 +16,7 @@ from experiments.views.types import Maker, Material, View
 from experiments.views.wins import wins
 
 VIEWS: MappingProxyType[str, Maker] = MappingProxyType(
-    {"order": order, "wins": wins, "depth": depth, "chain": chain, "gap": gap})
+    {"order": order, "wins": wins, "depth": depth, "chain": chain, "gap": gap, "attacks": attacks})
 _BY = "by:"
 
 
