@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 from experiments.commands import cassette as cassettes
 from experiments.commands.ask import ask
 from experiments.commands.attribute import attribute
+from experiments.commands.budgets import budgets
 from experiments.commands.compare import compare
 from experiments.commands.convert import convert
 from experiments.commands.demo import demo
@@ -45,7 +46,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, evaluate_retrieval, judge, rescore, compare, effects, dose, attribute,
+for command in (demo, index, search, ask, run, evaluate_retrieval, judge, rescore, compare, effects, dose, budgets,
+                attribute,
                 convert, negatives, report, show, verify, export, schema):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_)

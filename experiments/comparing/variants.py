@@ -57,11 +57,16 @@ def variants_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
         rows: of a run's summary.
         answers: by cell's id, then by question.
     """
+    return [Variant(cells[0], _averaged([answers.get(row["id"], {}) for row in cells]), len(cells))
+            for cells in replicates(rows)]
+
+
+def replicates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The cells of each variant, in their order."""
     alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         alike.setdefault(tuple(str(level(row, name)) for name in VARIED), []).append(row)
-    return [Variant(cells[0], _averaged([answers.get(row["id"], {}) for row in cells]), len(cells))
-            for cells in alike.values()]
+    return list(alike.values())
 
 
 def _averaged(cells: Sequence[Mapping[str, Row]]) -> Mapping[str, Row]:

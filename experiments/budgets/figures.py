@@ -1,0 +1,84 @@
+"""The figures of equal budgets: each way of answering at each budget, and which of them really differ there."""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from experiments.budgets.within import Kept, Unit, answers_within, kept_of, share_within, usual_budgets
+from experiments.comparing.every import tested_pairs
+from experiments.comparing.variants import Variant, replicates, variants_of
+from experiments.metrics.aggregate import aggregate
+from experiments.metrics.scored import may_refuse
+from experiments.runs.finished import Finished
+from experiments.statistics import compare, pairs_of
+
+_MOST_TESTS = 2_000  # each takes tens of milliseconds
+
+
+def budgets_of_run(run: Finished, unit: Unit, budgets: Sequence[float], metric: str) -> dict[str, Any]:
+    """What each way of answering reaches where no question may use more than a budget.
+
+    A record whose answer took more counts as ended by the budget, as `limits` would have ended it; every other record
+    counts as it is. Cells that differ in exactly one factor are tested at each budget, question by question; p is
+    corrected by Holm over all of these tests.
+
+    Args:
+        budgets: none stands for `usual_budgets`.
+
+    Returns:
+        `budgets`, `rows` (a variant each, with `used`, its mean, and at each budget `share` of the records within it
+        and the metric's estimate), `tests`, `notes`.
+    """
+    kept = _kept(run, unit)
+    chosen = sorted(set(budgets)) or usual_budgets(one for own in kept.values() for one in own.values())
+    sides = [variants_of(run.rows, answers_within(kept, budget)) for budget in chosen]
+    rows = [_row(run, [kept[row["id"]] for row in cells], [variants[place] for variants in sides], chosen, metric)
+            for place, cells in enumerate(replicates(run.rows))]
+    tests, notes = _tests(run, sides, chosen, metric)
+    return {"unit": unit, "metric": metric, "budgets": list(chosen), "rows": rows, "tests": tests, "notes": notes}
+
+
+def _kept(run: Finished, unit: Unit) -> dict[str, dict[str, Kept]]:
+    cells = {cell.id: cell for cell in run.cells}
+    found: dict[str, dict[str, Kept]] = defaultdict(dict)
+    for record in run.folder.records(traces=unit == "searches"):
+        result = record.result
+        if result.cell in cells:
+            found[result.cell][result.question] = kept_of(
+                record, unit, cells[result.cell], run.questions[result.question], run.scheme, run.settings.scoring)
+    return found
+
+
+def _row(run: Finished, own: Sequence[Mapping[str, Kept]], variants: Sequence[Variant], budgets: Sequence[float],
+         metric: str) -> dict[str, Any]:
+    first, uses = variants[0].row["id"], [one.used for cell in own for one in cell.values()]
+    return {"cell": first, "label": run.labels[first], "used": fmean(uses) if uses else None,
+            "at": [{"budget": budget, "share": share_within(own, budget), **_figure(run, variant, metric)}
+                   for budget, variant in zip(budgets, variants, strict=True)]}
+
+
+def _figure(run: Finished, variant: Variant, metric: str) -> dict[str, Any]:
+    clusters = [run.grouped.of.get(question, question) for question in variant.answers]
+    made = aggregate(list(variant.answers.values()), run.settings.scoring, run.settings.seed,
+                     refusing=may_refuse(variant.row["rules"]), clusters=clusters)
+    return dict(made.get(metric) or {"mean": None, "low": None, "high": None, "n": 0})
+
+
+def _tests(run: Finished, sides: Sequence[Sequence[Variant]], budgets: Sequence[float],
+           metric: str) -> tuple[list[dict[str, Any]], list[str]]:
+    wanted = [(budget, *pair) for budget, variants in zip(budgets, sides, strict=True)
+              for pair in tested_pairs(variants)[0]][:_MOST_TESTS]
+    made = [(budget, first, second, pairs_of(
+        metric, first.answers, second.answers, run.grouped.of, run.settings.scoring,
+        may_refuse(first.row["rules"]) and may_refuse(second.row["rules"])))
+        for budget, _, first, second in wanted]
+    shown = [one for one in made if one[3].n]
+    found = compare([pairs for *_, pairs in shown], run.settings.seed)
+    rows = [{"budget": budget, "first": run.labels[first.row["id"]], "second": run.labels[second.row["id"]],
+             **one.plain()} for (budget, first, second, _), one in zip(shown, found, strict=True)]
+    notes = tested_pairs(sides[0])[1] if sides else []
+    return rows, [*notes, *([run.grouped.note] if run.grouped.note else []),
+                  f"p (Holm) is corrected for {len(rows)} comparisons: at each budget, all cells that differ in "
+                  "exactly one factor."]

@@ -1,0 +1,73 @@
+"""`ragbed budgets`: what every strategy reaches where all have the same budget for each question."""
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from strategies.reading import REFUSAL
+
+
+@pytest.fixture
+def run(ragbed, serve, town):
+    """Direct is right on the questions 1 to 3 for 100 tokens, chain of thought on all five for 300, and the first
+    question is refused by both."""
+    def reply(body):
+        last = body["messages"][-1]["content"]
+        number = int(last.partition("in town ")[2].partition("?")[0])
+        thinks = "step by step" in last
+        text = f"{number * 111} people [1]" if thinks or number < 4 else "nobody [1]"
+        text = REFUSAL if number == 0 else text
+        tokens = 300 if thinks else 100
+        return {"text": f"<Answer>{text}</Answer>",
+                "usage": {"prompt_tokens": tokens - 10, "completion_tokens": 10, "total_tokens": tokens}}
+
+    path = town.config(serve(reply).url, reasoning=["direct", "chain_of_thought"], conditions="given")
+    assert ragbed("run", path)[0] == 0
+    return town.run
+
+
+def found(ragbed, run, *options):
+    status, out, _ = ragbed("budgets", run, "--json", *options)
+    assert status == 0
+    return json.loads(out)
+
+
+def test_an_answer_that_took_more_than_the_budget_counts_as_ended_by_it(ragbed, run):
+    made = found(ragbed, run, "--at", "99,100,299,300", "--metric", "correct")
+    assert [(row["label"], row["used"]) for row in made["rows"]] == [("direct", 100), ("chain_of_thought", 300)]
+    shares = {row["label"]: [point["share"] for point in row["at"]] for row in made["rows"]}
+    assert shares == {"direct": [0, 1, 1, 1], "chain_of_thought": [0, 0, 0, 1]}
+    means = {row["label"]: [point["mean"] for point in row["at"]] for row in made["rows"]}
+    assert means == {"direct": [0, 0.6, 0.6, 0.6], "chain_of_thought": [0, 0, 0, 1]}
+    assert all(point["n"] == 5 for row in made["rows"] for point in row["at"])
+
+
+def test_by_default_the_budgets_are_those_that_shares_of_the_records_keep(ragbed, run):
+    assert found(ragbed, run)["budgets"] == [100, 300]
+    assert found(ragbed, run, "--unit", "calls")["budgets"] == [1]
+    assert found(ragbed, run, "--unit", "searches")["budgets"] == [1]
+
+
+def test_cells_are_tested_at_every_budget_and_p_is_corrected_over_all(ragbed, run):
+    tests = found(ragbed, run, "--at", "100,300", "--metric", "correct")["tests"]
+    assert [(one["budget"], one["first"], one["second"], one["n"]) for one in tests] == [
+        (100, "direct", "chain_of_thought", 5), (300, "direct", "chain_of_thought", 5)]
+    assert [round(one["difference"], 6) for one in tests] == [-0.6, 0.4]
+    # Exact McNemar: three of three lost, 2 / 2^3; two of two gained, 2 / 2^2. Holm: 2 * 0.25, then at least that.
+    assert [(one["p"], one["p_holm"]) for one in tests] == [(0.25, 0.5), (0.5, 0.5)]
+
+
+def test_the_table_names_what_is_really_different_or_says_that_nothing_is(ragbed, run):
+    status, out, _ = ragbed("budgets", run)
+    assert status == 0
+    assert "tokens used" in out
+    assert "At no budget are two cells really different." in out
+
+
+def test_options_that_do_not_fit_are_one_line(ragbed, run):
+    ragbed.refuses("budgets", run, "--unit", "joules", says=["tokens, calls, searches, seconds"])
+    for text in ("0", "-5", "many", "1,,2", "inf", "nan"):
+        ragbed.refuses("budgets", run, "--at", text, says=["numbers above 0"])
+    ragbed.refuses("budgets", run, "--metric", "beauty", says=["beauty"])
+    ragbed.refuses("budgets", run, "--metric", "support_f1", says=["support_f1 is no metric of the cells"])
