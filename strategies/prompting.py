@@ -18,6 +18,7 @@ from strategies.types import Evidence, Exemplar, Form, Message, Passage, Task
 
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 _REFERENCE = re.compile(r"#\d")
+_LINE_START = re.compile(r"^", re.MULTILINE)
 _NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
 
 
@@ -94,14 +95,16 @@ def show_documents(task: Task, evidence: Evidence) -> str:
                     for passage in evidence)
     if task.framing == "none":
         return f"Documents:\n\n{shown}"
-    return f"{template('framed_documents')}\n\n<documents>\n{shown}</documents>\n\n"
+    quoted = f"{template('framed_quoted')} " if task.framing == "quoted" else ""
+    return f"{quoted}{template('framed_documents')}\n\n<documents>\n{shown}</documents>\n\n"
 
 
 def _content(task: Task, passage: Passage) -> str:
     """What a document says; under framing without what would end the documents, or begin another one, in it."""
     if task.framing == "none":
         return passage.chunk.content
-    return _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARK.sub("(", passage.chunk.content))
+    content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARK.sub("(", passage.chunk.content))
+    return _LINE_START.sub("> ", content.rstrip("\n")) if task.framing == "quoted" else content
 
 
 def show_exemplars(task: Task, form: Form) -> str:
@@ -146,7 +149,7 @@ def rules_of(task: Task) -> str:
     elif not task.separators and task.rules in ("grounded", "open"):
         name += "_uncited"
     lines = [fill(name, refusal=REFUSAL) if task.rules == "grounded" else template(name)]
-    if task.framing == "marked" and task.rules != "closed-book":
+    if task.framing != "none" and task.rules != "closed-book":
         lines.append(template("framed_rule"))
     if task.brief and not task.chooses:
         lines.append(template("brief_cited" if task.cites else "brief"))

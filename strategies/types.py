@@ -13,7 +13,7 @@ Rules = Literal["grounded", "open", "reading", "choice", "closed-book"]
 Layout = Literal["documents_first", "as_published"]
 Role = Literal["system", "user", "assistant", "tool"]
 AnswerFormat = Literal["tags", "json"]
-Framing = Literal["marked", "none"]
+Framing = Literal["marked", "quoted", "none"]
 Form = Literal["plain", "tags", "fields"]
 
 
