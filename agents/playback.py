@@ -9,7 +9,7 @@ from typing import Any, Literal
 from agents.asked import Asked
 from agents.settings import Limits
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
-from documents.errors import RecipeMismatch
+from documents.errors import RecipeFailed, RecipeMismatch
 from documents.types import Chunk, digest
 from strategies.choice import read_choice
 from strategies.reading import is_only_citations, read_citations
@@ -190,7 +190,8 @@ class Playback:
         self._recipe.close()
 
     def _send(self, value: Any) -> None:
-        """Run the recipe up to what it asks for next; TypeError where it breaks the protocol of recipes."""
+        """Run the recipe up to what it asks for next; TypeError where it breaks the protocol of recipes. A failure of
+        a strategy that is none of ragbed's ends the question."""
         try:
             action = self._recipe.send(value)
             while action == [] or isinstance(action, Decision):
@@ -198,6 +199,9 @@ class Playback:
                 if isinstance(action, Decision):
                     self.trace.append(DecisionStep(action.what, action.why))
                 action = self._recipe.send([] if action == [] else None)
+        except RecipeFailed as error:
+            self._stop(Failure("strategy", str(error)))
+            return
         except StopIteration as end:
             if not isinstance(end.value, Draft):
                 raise TypeError(f"the strategy returned {type(end.value).__name__}, not a Draft") from None

@@ -8,13 +8,14 @@ RagbedError
 │   ├── ModelError      a model that is unknown, absent, of a wrong hash, or refuses the key
 │   ├── BenchmarkError  a benchmark record that does not fit: file, line, field, expected
 │   ├── RunError        a run folder that cannot be continued or read
+│   ├── RecipeMismatch  a saved question cannot go on: its recipe asks for something other than what was recorded
 │   ├── BudgetSpent     a run's budget is spent: it stopped, and a larger one continues it
 │   └── MissingExtra    an optional package is absent: names the extra
 ├── CallError           one model call failed for good, after its retries
 │   ├── CallTimeout     the call's or the question's deadline passed
 │   ├── CallTooLong     the prompt does not fit the model's context
 │   └── ReplayMiss      a replay was asked for a call that the journal does not hold
-└── RecipeMismatch      a replayed recipe asked for something other than what was recorded
+└── RecipeFailed        a strategy that is none of ragbed's raised something, or broke the protocol of recipes
 """
 from __future__ import annotations
 
@@ -61,6 +62,10 @@ class RunError(UserError):
     """A run folder cannot be continued or read."""
 
 
+class RecipeMismatch(UserError):
+    """A replayed recipe asked for something other than what was recorded."""
+
+
 class BudgetSpent(UserError):
     """The budget of a run is spent. What was made is kept."""
 
@@ -104,5 +109,5 @@ class ReplayMiss(CallError):
     """The journal does not hold the call that a replay asked for."""
 
 
-class RecipeMismatch(RagbedError):
-    """A replayed recipe asked for something other than what was recorded."""
+class RecipeFailed(RagbedError):
+    """A strategy that is none of ragbed's raised something, or broke the protocol; its text is one line."""

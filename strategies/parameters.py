@@ -12,18 +12,19 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
 from documents.errors import SettingsError
+from strategies.exemplars import Exemplars
 from strategies.types import Reasoning, Retrieval
-
 
 _TAKEN = ("kind", "name")  # which settings of every strategy have
 
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """What opens a strategy that is the value of a parameter."""
+    """What opens a strategy, or a file of worked examples, that is the value of a parameter."""
 
     reasoning: Callable[[Any], Any]
     retrieval: Callable[[Any], Any]
+    exemplars: Callable[[Any], Any]
 
 
 @cache
@@ -86,7 +87,8 @@ def is_strategy(hint: Any) -> bool:
 @cache
 def _model(function: Callable[..., Any], inner: Inner) -> type[BaseModel]:
     opened = {Reasoning: Annotated[Any, PlainValidator(inner.reasoning)],
-              Retrieval: Annotated[Any, PlainValidator(inner.retrieval)]}
+              Retrieval: Annotated[Any, PlainValidator(inner.retrieval)],
+              Exemplars: Annotated[Any, PlainValidator(inner.exemplars)]}
     fields: dict[str, Any] = {}
     for name, hint in hints_of(function).items():
         default = default_of(function, name)

@@ -59,6 +59,11 @@ def executed(file: Path, named: str) -> tuple[ModuleType, str]:
     return _module(file, named, _Text(file, code, text)), digest(text)
 
 
+def hash_of(file: Path) -> str:
+    """The hash that `executed` gives a file, which is read and not executed; SettingsError where it cannot be."""
+    return digest(_read(file, str(file)))
+
+
 def _read(file: Path, named: str) -> str:
     try:
         return decode_source(file.read_bytes())
@@ -86,7 +91,7 @@ def _module(file: Path, named: str, loader: _Text) -> ModuleType:
 def raised_by_code() -> tuple[type[BaseException], ...]:
     """What code that others wrote may raise and a user can mend; an interrupt is none of it, ending the program is."""
     return (ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError, LookupError,
-            MemoryError, NameError, OSError, RuntimeError, StopIteration, SyntaxError, SystemExit, TypeError, ValueError)
+            MemoryError, NameError, OSError, RuntimeError, SyntaxError, SystemExit, TypeError, ValueError)
 
 
 def failing_line(error: BaseException) -> str:
@@ -106,8 +111,9 @@ def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.ImportFrom) and node.level:
             yield node.lineno, "." * node.level + (node.module or "")
             continue
-        names = ([alias.name for alias in node.names] if isinstance(node, ast.Import) else
-                 [node.module or ""] if isinstance(node, ast.ImportFrom) else [])
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         for name in names:
             top = name.partition(".")[0]
             sibling = next((one for one in (file.parent / f"{top}.py", file.parent / top) if one.exists()), None)

@@ -1,7 +1,7 @@
 """Reading the replies of a finished run again, as this ragbed reads them: no model, and nothing is searched."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from agents.asked import Asked
@@ -11,12 +11,14 @@ from agents.replies import parse_object
 from agents.types import Answer
 from documents.errors import RunError
 from documents.types import Chunk
+from experiments.again.foreign import hindrance
 from experiments.cells import Cell
 from experiments.evidence.perturbing import PLACING
 from experiments.metrics.as_published import refused as refused_as_published
 from experiments.question import Question
 from experiments.record import Result, StoredStep
 from experiments.running.tasks import Tasks
+from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
 from experiments.scheme import Scheme
 from experiments.settings import RunSettings
@@ -24,13 +26,22 @@ from strategies.types import Exemplar, Generate, Reply
 
 
 class Rereader:
-    """Plays the recipes of a run over what their actions brought, as the records have it."""
+    """Plays the recipes of a run over what their actions brought, as the records have it.
+
+    Args:
+        plugins: the files that the user says may be executed, as the settings name them.
+
+    Attributes:
+        hindered: why the replies of a cell are not read again, by its id.
+    """
 
     def __init__(self, folder: RunFolder, settings: RunSettings, scheme: Scheme, cells: Sequence[Cell],
-                 exemplars: tuple[Exemplar, ...] = ()) -> None:
+                 exemplars: tuple[Exemplar, ...] = (), plugins: Collection[str] = ()) -> None:
         self._text = folder.database.text
         self._limits = settings.limits
         self._tasks = {cell.id: Tasks(cell, settings, scheme, exemplars) for cell in cells}
+        self.hindered = {id: why for id, tasks in self._tasks.items()
+                         if (why := _hindered(folder, tasks, plugins))}
 
     def read(self, result: Result, question: Question) -> Result | None:
         """The result as its replies are read now; None where the strategy would have asked something else.
@@ -38,7 +49,7 @@ class Rereader:
         Args:
             result: with its trace.
         """
-        answer = self._answer(result, question)
+        answer = None if result.cell in self.hindered else self._answer(result, question)
         if answer is None:
             return None
         placed = tuple(note for note in result.notes if note.partition(":")[0] in PLACING)
@@ -65,6 +76,13 @@ class Rereader:
                                       self._text(passage.text), pages=passage.pages) for passage in result.evidence}
 
 
+def _hindered(folder: RunFolder, tasks: Tasks, plugins: Collection[str]) -> str:
+    """Why the strategies of a cell are not played; empty where they may be."""
+    foreign = [one for one in tasks.strategies if one.has_plugins]
+    recorded = manifest_of(folder.path).sources if foreign else {}
+    return next((why for one in foreign if (why := hindrance(one, recorded, plugins))), "")
+
+
 def _took(play: Playback, steps: Iterator[StoredStep], chunks: Mapping[int, Chunk]) -> bool:
     """Whether the next recorded steps are those that the play asks for, which it then has taken."""
     if play.node == "search":
@@ -88,9 +106,10 @@ def _took(play: Playback, steps: Iterator[StoredStep], chunks: Mapping[int, Chun
 
 
 def _same(call: Generate, step: StoredStep) -> bool:
-    """Whether the call has the messages that were sent."""
-    return [(message.role, tuple(map(text_hash, message.parts))) for message in call.messages] == [
-        (message.role, message.parts) for message in step.messages]
+    """Whether the call has the messages that were sent, with the tools that they call."""
+    return [(message.role, tuple(map(text_hash, message.parts)), message.call_id, *map(dict, message.tool_calls))
+            for message in call.messages] == [
+        (message.role, message.parts, message.call_id, *message.tool_calls) for message in step.messages]
 
 
 def _asked(step: StoredStep, call: Generate) -> Asked:

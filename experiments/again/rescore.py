@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -71,7 +71,7 @@ class Again:
 
 
 def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress,
-               metrics: Sequence[str] = ()) -> Again:
+               metrics: Sequence[str] = (), plugins: Collection[str] = ()) -> Again:
     """Read every reply as this ragbed reads it, judge where that is due, and score.
 
     Sub-questions keep the answers that were read. Without a judge, answers that are read as before keep their verdict;
@@ -80,12 +80,13 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
     Args:
         judge: asked of every answer, through the run's journal.
         metrics: in the place of the columns of the run's table; of any group that needs no other judge.
+        plugins: strategies of files that may be executed to read their replies again, as the settings name them.
 
     Raises:
         UserError: the judge or a metric is unknown, or another process works on the run.
     """
     settings, scheme = run.settings, _measuring(run.scheme, metrics)
-    work = _Work(run, scoring, scheme)
+    work = _Work(run, scoring, scheme, plugins)
     asked = judge if scheme.rubric else None
     again = Again(scheme, scoring, (asked or settings.judge.name) if scheme.rubric else None, settings.seed)
     again.results = list(work.results({}))
@@ -114,13 +115,13 @@ def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
 class _Work:
     """Reads and scores the records of a run, one at a time: ten thousand traces are not held at once."""
 
-    def __init__(self, run: Finished, scoring: Scoring, scheme: Scheme) -> None:
-        self.run, self.scoring, self.scheme = run, scoring, scheme
+    def __init__(self, run: Finished, scoring: Scoring, scheme: Scheme, plugins: Collection[str]) -> None:
+        self.run, self.scoring, self.scheme, self.plugins = run, scoring, scheme, plugins
         self.cells = {cell.id: cell for cell in run.cells}
         self.graded: dict[Item, Graded] = {}
         self.changed: dict[Item, Graded] = {}
         self.read = Read()
-        self.hindered = ""
+        self.hindered: dict[str, None] = {}
 
     def results(self, verdicts: Mapping[Item, Verdict]) -> Iterator[Result]:
         """Every result, with these verdicts on those that they are of."""
@@ -138,9 +139,11 @@ class _Work:
         try:
             exemplars = read_exemplars(self.run.settings.exemplars)
         except UserError as error:
-            self.hindered = f"no reply was read again: {error}"
+            self.hindered = {f"no reply was read again: {error}": None}
             return None
-        return Rereader(self.run.folder, self.run.settings, self.run.scheme, self.run.cells, exemplars)
+        reader = Rereader(self.run.folder, self.run.settings, self.run.scheme, self.run.cells, exemplars, self.plugins)
+        self.hindered = {f"not read again: {why}": None for why in reader.hindered.values()}
+        return reader
 
     def _judged(self, stored: Result, result: Result, question: Question, verdicts: Mapping[Item, Verdict]) -> Result:
         item = (stored.cell, stored.question)
@@ -169,9 +172,8 @@ def _judged(run: Finished, due: Mapping[Item, Graded], judge: str, progress: Pro
 
 def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:
     read = work.read
-    if work.hindered:
-        yield work.hindered
-    elif read.not_again:
+    yield from work.hindered
+    if read.not_again and not work.hindered:
         yield (f"{read.not_again} of {len(again.results)} replies were not read again: their strategy asks otherwise "
                "now than it did; their answers are those of the run")
     if read.otherwise:

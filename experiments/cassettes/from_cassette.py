@@ -9,6 +9,8 @@ from documents.errors import SettingsError
 from experiments.cassettes.replay import Replay
 from experiments.settings import RunSettings
 from experiments.settings.file import check_settings, read_value
+from experiments.settings.matrix import FAMILIES
+from experiments.settings.strategies import strategies_of
 from experiments.settings.targets import Part, narrowed, option
 
 TAKEN = ("name", "out", "set")
@@ -30,8 +32,19 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
     content = copy.deepcopy(replay.about.settings)
     content |= {name: str(options[name]) for name in ("name", "out") if name in options}
     _set(content, options.get("set", ()))
+    check_named(check_settings(content, str(replay.path), checked=True), replay, options.get("set", ()))
     settings = check_settings(content, str(replay.path))
     return narrowed(settings, part, rename="name" not in options)
+
+
+def check_named(settings: RunSettings, replay: Replay, said: Sequence[str]) -> None:
+    """Make sure that the user names each file that is executed: a cassette may be a stranger's."""
+    files = [file for family in FAMILIES for one in strategies_of(settings, family).values() for file in one.files]
+    unnamed = next((file for file in files if not any(file in text for text in said)), None)
+    if unnamed is not None:
+        raise SettingsError(f"{replay.path}: its run used the strategy {unnamed}, which is code; read the file, then "
+                            "name the run's strategies with --set, as in "
+                            f"--set 'reasoning=[direct, \"{unnamed}\"]', or give the settings as TARGET")
 
 
 def _set(content: dict[str, Any], texts: Sequence[str]) -> None:

@@ -25,8 +25,12 @@ def rescore(run: Annotated[Path, typer.Argument(help="A finished run's folder.")
                 "--metric", help="See `ragbed list metrics`; may be given again. Any that the records have what is "
                                  "needed for, also those of other benchmarks; by default the columns of the run's "
                                  "table.")] = None,
+            plugin: Annotated[list[str] | None, typer.Option(
+                "--plugin", metavar="FILE.py:FUNCTION", help="A strategy of the run that is code in a file: it is "
+                "executed to read its replies again, if it is the file that the run was made with. May be given "
+                "again.")] = None,
             json: AsJson = False) -> None:
     """Read and score a run again from its records, and show which figures differ. The run stays as it is."""
     from experiments.terminal.score_again import score_again
 
-    score_again(run, scoring.value if scoring else None, judge, metric or [], json)
+    score_again(run, scoring.value if scoring else None, judge, metric or [], json, plugin or [])

@@ -8,9 +8,11 @@ from documents.types import digest
 from experiments.cells import Cell
 from experiments.question import Question
 from experiments.scheme import Scheme
+from experiments.settings.matrix import FAMILIES
 from experiments.settings.run import RunSettings, SubAnswers
 from experiments.settings.strategies import strategies_of
 from strategies.catalogue import RETRIEVAL
+from strategies.choosing import Strategy
 from strategies.types import Evidence, Exemplar, Reasoning, Retrieval, Task
 
 
@@ -26,6 +28,12 @@ class Tasks:
     settings: RunSettings
     scheme: Scheme
     exemplars: tuple[Exemplar, ...] = ()
+
+    @property
+    def strategies(self) -> list[Strategy]:
+        """The cell's reasoning strategy, and its retrieval strategy where it has one."""
+        named = {"reasoning": self.cell.reasoning, "retrieval": self.cell.retrieval}
+        return [strategies_of(self.settings, family)[name] for family in FAMILIES if (name := named[family])]
 
     @cached_property
     def reasoning(self) -> Reasoning:

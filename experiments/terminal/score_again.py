@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from experiments.terminal.tables import run_table
 Rows = Sequence[Mapping[str, Any]]
 
 
-def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics: Sequence[str], json: bool) -> None:
+def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics: Sequence[str], json: bool,
+                plugins: Collection[str] = ()) -> None:
     """Read, judge and score again, and show; the run stays as it is. Exit status 1 where a judge was asked, and judged
     nothing.
 
@@ -30,12 +31,13 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics:
         scoring: without, that of the run.
         judge: asked anew of every answer; without, the verdicts are those of the run where answers are read as before.
         metrics: that are shown; without, the columns of the run's table, and whatever differs.
+        plugins: strategies of files that may be executed.
 
     Raises:
         UserError: there is no finished run, or a metric is unknown.
     """
     with open_finished(path) as run, Bars() as bars:
-        again = score_anew(run, scoring or run.settings.scoring, judge, bars, metrics)
+        again = score_anew(run, scoring or run.settings.scoring, judge, bars, metrics, plugins)
     rows = _rows(run.rows, again, run.grouped.of)
     changed = [one for one in _changed(run, rows) if not metrics or one["metric"] in metrics]
     if json:
