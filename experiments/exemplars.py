@@ -1,47 +1,29 @@
-"""Worked examples for prompts: JSON Lines, one example a line.
-
-Only `question` and `answer` must be there. One line:
-
-    {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south mill ..."],
-     "reasoning": "The years are 1871 and 1880; the first is the north mill's.", "answer": "The north mill [1]"}
-"""
+"""Worked examples for prompts, checked against the questions of a benchmark."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from pathlib import Path
 
-from documents.errors import BenchmarkError, SettingsError
-from documents.places import local
-from documents.rows import Row, read_rows
-from documents.types import Chunk, digest
+from documents.errors import SettingsError
+from documents.types import Chunk
 from experiments.benchmarks.chained import with_references
 from experiments.question import Benchmark, Question
+from strategies.exemplars import read_exemplars as read_file
 from strategies.reading import fold
 from strategies.types import Exemplar
 
-_FIELDS = tuple(field.name for field in fields(Exemplar))
-
 
 def read_exemplars(path: Path | None) -> tuple[Exemplar, ...]:
-    """The examples of the file, in its order; none where there is no file to read.
-
-    Raises:
-        SettingsError: the file cannot be read, is empty, or a line does not fit: file, line, field, expected.
-    """
-    if path is None:
-        return ()
-    try:
-        found = tuple(map(_exemplar, read_rows(local(path))))
-    except BenchmarkError as error:
-        raise SettingsError(f"exemplars: {error}") from error
-    if not found:
-        raise SettingsError(f"exemplars: {path}: no example in it")
-    return found
+    """The examples of a run's file; none where it names none. Errors as `strategies.exemplars.read_exemplars` has
+    them."""
+    return () if path is None else read_file(path)
 
 
-def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark) -> None:
+def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark, where: str = "exemplars") -> None:
     """Make sure that no example tells a question's answer.
+
+    Args:
+        where: what settings have them from, for the message.
 
     Raises:
         SettingsError: an example asks one of the benchmark's questions or sub-questions, in whatever case and
@@ -53,7 +35,7 @@ def check_exemplars(exemplars: tuple[Exemplar, ...], benchmark: Benchmark) -> No
         for place, (exemplar, words) in enumerate(zip(exemplars, told, strict=True), start=1):
             if words in asked or (any(_holds(words, text) for text in asked)
                                   and _shares_documents(exemplar, [*question.chunks, *benchmark.shared])):
-                raise SettingsError(f"exemplars: example {place} asks the question {question.id} of {benchmark.name}, "
+                raise SettingsError(f"{where}: example {place} asks the question {question.id} of {benchmark.name}, "
                                     "or a part of it, and would tell its answer; take another example")
 
 
@@ -78,19 +60,3 @@ def _holds(text: str, words: str) -> bool:
 def _folded(text: str) -> str:
     """Folded words; the text itself where it has none."""
     return fold(text) or text.strip()
-
-
-def exemplars_hash(exemplars: tuple[Exemplar, ...]) -> str | None:
-    """A hash of what the examples say; None where there are none."""
-    return digest(*(repr(exemplar) for exemplar in exemplars)) if exemplars else None
-
-
-def _exemplar(row: Row) -> Exemplar:
-    for name in row.fields:
-        if name not in _FIELDS:
-            row.fail(name, f"one of the fields {', '.join(_FIELDS)}", name)
-    for name in ("question", "answer"):
-        if not row.text(name).strip():
-            row.fail(name, "text", row.text(name))
-    documents = row.texts("documents") if row.fields.get("documents") is not None else ()
-    return Exemplar(row.text("question"), row.text("answer"), documents, row.optional("reasoning"))

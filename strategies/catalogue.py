@@ -7,12 +7,17 @@ from strategies.reasoning import (
     chain_of_draft,
     chain_of_thought,
     direct,
+    few_shot,
     ircot,
     least_to_most,
+    native,
     plan_and_solve,
     react,
     search_only,
     self_ask,
+    self_consistency,
+    semi_structured,
+    tree_of_thought,
 )
 from strategies.retrieval import (
     adaptive,
@@ -32,7 +37,8 @@ CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "lea
 """The five that the CReSt paper compares."""
 
 REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for function in (
-    direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, self_ask, ircot, react, search_only)}
+    direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, few_shot, native, semi_structured,
+    self_consistency, tree_of_thought, self_ask, ircot, react, search_only)}
 ANSWERING = tuple(name for name in REASONING if name != SEARCH_ONLY)
 RETRIEVAL: dict[str, Callable[..., Gathering]] = {function.__name__: function for function in (
     none, once, multi_query, hyde, step_back, decompose, corrective, iterative, adaptive)}

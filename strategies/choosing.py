@@ -1,19 +1,24 @@
 """Strategies as settings name them: a name, or a mapping of `kind`, `name` and the strategy's own parameters.
 
-`chosen` checks what the user says, for which a plug-in is loaded, and so executed. `named` takes what was checked
-before, such as the settings that a run left behind, and executes nothing until the strategy's function is asked for.
+`chosen` checks what the user says, for which a plug-in is loaded, and so executed, and a file of worked examples read.
+`named` takes what was checked before, such as the settings that a run left behind, and executes and reads nothing until
+the strategy's function is asked for.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 from documents.errors import SettingsError
 from strategies.catalogue import REASONING, RETRIEVAL, SEARCH_ONLY
+from strategies.exemplars import Exemplars, opened, unopened
+from strategies.guarded import guarded
 from strategies.parameters import Inner, checked, default_of, hints_of, is_strategy, spread
-from strategies.plugins import Family, label_of, plugin
+from strategies.plugins import Family as Family
+from strategies.plugins import file_of, label_of, plugin
 from strategies.types import Reasoning, Retrieval
 
 _LONGEST_NAME = 80  # characters
@@ -43,10 +48,11 @@ class Strategy:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The recipe with its parameters bound; SettingsError where a plug-in cannot be loaded."""
-        if self.is_plugin and not self.content:
+        """The recipe with its parameters bound; SettingsError where a plug-in or a file cannot be loaded."""
+        if not self._is_loaded:
             return chosen(self.family, self.said).function
         function = _function(self.family, self.kind)
+        function = guarded(self.kind, function) if self.is_plugin else function
         values = {name: value.function if isinstance(value, Strategy) else value for name, value in self.values.items()}
         return partial(function, **values) if values else function
 
@@ -66,12 +72,35 @@ class Strategy:
         return self.is_plugin or any(part.has_plugins for part in self.parts)
 
     @property
-    def plugins(self) -> dict[str, str]:
-        """The hash of the source of every part that is none of the project's, by its kind; loads them."""
-        if self.is_plugin and not self.content:
-            return chosen(self.family, self.said).plugins
+    def files(self) -> tuple[str, ...]:
+        """Every `FILE.py:FUNCTION` in its settings: what is executed for its function."""
+        return tuple(dict.fromkeys(_files(self.said)))
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Hashes of what it is made of and settings only name, by how they name it: the source of every part that is
+        none of the project's, and what files of worked examples say. Loads them."""
+        if not self._is_loaded:
+            return chosen(self.family, self.said).sources
         own = {self.kind: self.content} if self.content else {}
-        return own | {kind: content for part in self.parts for kind, content in part.plugins.items()}
+        own |= {one.file: one.content for one in self._exemplars}
+        return own | {name: content for part in self.parts for name, content in part.sources.items()}
+
+    @property
+    def exemplars(self) -> tuple[Exemplars, ...]:
+        """The files of worked examples that it and its parts show; reads them."""
+        if not self._is_loaded:
+            return chosen(self.family, self.said).exemplars
+        return (*self._exemplars, *(one for part in self.parts for one in part.exemplars))
+
+    @property
+    def _exemplars(self) -> tuple[Exemplars, ...]:
+        return tuple(value for value in self.values.values() if isinstance(value, Exemplars))
+
+    @property
+    def _is_loaded(self) -> bool:
+        """Whether what it needs itself, its parts aside, was loaded."""
+        return (bool(self.content) or not self.is_plugin) and all(one.examples for one in self._exemplars)
 
 
 def reasoning(said: str | Mapping[str, Any]) -> Reasoning:
@@ -85,16 +114,17 @@ def retrieval(said: str | Mapping[str, Any]) -> Retrieval:
 
 
 def chosen(family: Family, said: Any) -> Strategy:
-    """The strategy that settings name. A plug-in is loaded.
+    """The strategy that settings name. A plug-in is loaded, and a file of worked examples read.
 
     Raises:
-        SettingsError: one line: it is unknown, a plug-in cannot be loaded, or a parameter does not fit.
+        SettingsError: one line: it is unknown, a plug-in or a file cannot be loaded, or a parameter does not fit.
     """
     return _opened(family, said, _CHOSEN)
 
 
 def named(family: Family, said: Any) -> Strategy:
-    """The strategy that settings name which were checked before. No plug-in is loaded, nor are its parameters checked.
+    """The strategy that settings name which were checked before. No plug-in is loaded, nor are its parameters checked;
+    no file is read.
 
     Raises:
         SettingsError: as `chosen`, of strategies of the project.
@@ -134,6 +164,14 @@ def _opened(family: Family, said: Any, inner: Inner) -> Strategy:
     return Strategy(family, kind, settings, label, values, content)
 
 
+def _files(said: Any) -> Iterator[str]:
+    if isinstance(said, str):
+        yield from [said] if file_of(said) else []
+    elif isinstance(said, Mapping | list):
+        for value in said.values() if isinstance(said, Mapping) else said:
+            yield from _files(value)
+
+
 def _inner(choose: Callable[[Family, Any], Strategy], family: Family, said: Any) -> Strategy:
     """A strategy that is a parameter of another."""
     if said == SEARCH_ONLY:
@@ -141,8 +179,8 @@ def _inner(choose: Callable[[Family, Any], Strategy], family: Family, said: Any)
     return choose(family, said)
 
 
-_CHOSEN, _NAMED = (Inner(partial(_inner, choose, "reasoning"), partial(_inner, choose, "retrieval"))
-                   for choose in (chosen, named))
+_CHOSEN, _NAMED = (Inner(partial(_inner, choose, "reasoning"), partial(_inner, choose, "retrieval"), read)
+                   for choose, read in ((chosen, opened), (named, unopened)))
 
 
 def _function(family: Family, kind: str) -> Callable[..., Any]:
@@ -166,7 +204,7 @@ def _differs(value: Any, function: Callable[..., Any], parameter: str) -> bool:
     """Whether a parameter is another than its default."""
     default = default_of(function, parameter)
     if isinstance(value, Strategy):
-        return value.has_plugins or value.function != default
+        return value.said != getattr(default, "__name__", None)
     return bool(value != default)
 
 
@@ -181,7 +219,8 @@ def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values:
     """What differs from the defaults; the strategies that it is made of come first, without their parameter's name."""
     hints = hints_of(function)
     inner = [values[name].label for name in shown if is_strategy(hints[name])]
-    said = [f"{name}={value}" for name, value in shown.items() if not is_strategy(hints[name])]
+    said = [f"{name}={Path(value).name if isinstance(values[name], Exemplars) else value}"
+            for name, value in shown.items() if not is_strategy(hints[name])]
     return f"({', '.join([*inner, *said])})" if shown else ""
 
 

@@ -12,13 +12,14 @@ from pydantic import ValidationError
 from documents.errors import UserError
 from documents.types import digest
 from experiments.again.rescore import rescore
-from experiments.exemplars import exemplars_hash, read_exemplars
+from experiments.exemplars import read_exemplars
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
 from experiments.running.summary import summarise
 from experiments.runs.finished import Finished
 from experiments.runs.manifest import Made, manifest_of, questions_hash
 from experiments.runs.store import FORMAT, RunFolder, format_of
 from experiments.settings import RunSettings
+from strategies.exemplars import exemplars_hash
 from strategies.prompting import prompts_hash
 
 _SHOWN = ("columns", "published")  # of a summary: which figures a table shows, and which published ones beside them

@@ -153,9 +153,10 @@ def _continues(folder: RunFolder, config: str, manifest: Mapping[str, Any]) -> b
         raise RunError(_other_run(folder.path, "other prompts: those of ragbed have changed since"))
     if made.exemplars != manifest["exemplars"]:
         raise RunError(_other_run(folder.path, "other worked examples: the file of exemplars has changed"))
-    for kind, content in manifest["plugins"].items():
-        if made.plugins.get(kind) != content:
-            raise RunError(_other_run(folder.path, f"another strategy under the name {kind}: its source has changed"))
+    for name, content in manifest["sources"].items():
+        if made.sources.get(name) != content:
+            raise RunError(_other_run(folder.path, f"another strategy under the name {name}: what that file or package "
+                                                   "holds has changed"))
     for name, identity in manifest["models"].items():
         if made.models.get(name) != identity:
             raise RunError(_other_run(folder.path, f"another model under the name {name}: its weights have changed"))

@@ -14,6 +14,7 @@ from experiments.running.spending import check_prices
 from experiments.runs.manifest import check_ids, identities
 from experiments.settings import RunSettings
 from experiments.settings.matrix import retrievers_of
+from experiments.settings.strategies import exemplars_of
 from retrieval.index import Index
 from strategies.types import Exemplar
 
@@ -39,6 +40,8 @@ def outset_of(settings: RunSettings) -> Outset:
     check_conditions(settings, cells, benchmark)
     exemplars = read_exemplars(settings.exemplars)
     check_exemplars(exemplars, benchmark)
+    for file, shown in exemplars_of(settings).items():
+        check_exemplars(shown, benchmark, f"few-shot examples: {file}")
     check_ids(benchmark)
     return Outset(benchmark, cells, exemplars)
 

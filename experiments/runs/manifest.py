@@ -12,7 +12,6 @@ from pydantic import BaseModel, ValidationError
 from agents.models import resolve
 from documents.errors import BenchmarkError, RunError, SettingsError
 from documents.types import digest
-from experiments.exemplars import exemplars_hash
 from experiments.judges.brief import prompts_hash as judge_prompts_hash
 from experiments.question import Benchmark, Question
 from experiments.runs.store import question_json
@@ -20,7 +19,8 @@ from experiments.settings import RunSettings
 from experiments.settings.difference import difference
 from experiments.settings.file import completed
 from experiments.settings.matrix import models_of
-from experiments.settings.strategies import plugins_of
+from experiments.settings.strategies import sources_of
+from strategies.exemplars import exemplars_hash
 from strategies.prompting import prompts_hash
 from strategies.types import Exemplar
 
@@ -36,7 +36,7 @@ class Made(BaseModel):
     prompts: str
     judge_prompt: str
     exemplars: str | None = None
-    plugins: dict[str, str] = {}
+    sources: dict[str, str] = {}
     models: dict[str, str]
 
 
@@ -85,7 +85,7 @@ def manifest_for(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[E
                           "hash": questions_hash(benchmark),
                           "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
             "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
-            "exemplars": exemplars_hash(exemplars), "plugins": plugins_of(settings),
+            "exemplars": exemplars_hash(exemplars), "sources": sources_of(settings),
             "models": identities(settings, known),
             "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
 

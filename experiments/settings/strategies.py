@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from experiments.settings.run import RunSettings
 from strategies.choosing import Family, Strategy, named
+from strategies.types import Exemplar
 
 
 def strategies_of(settings: RunSettings, family: Family) -> dict[str, Strategy]:
@@ -11,7 +12,16 @@ def strategies_of(settings: RunSettings, family: Family) -> dict[str, Strategy]:
     return {found.label: found for found in (named(family, one) for one in said)}
 
 
-def plugins_of(settings: RunSettings) -> dict[str, str]:
-    """The hash of the source of every strategy that is none of ragbed's, by how the settings name it; loads them."""
-    found = [*strategies_of(settings, "reasoning").values(), *strategies_of(settings, "retrieval").values()]
-    return {kind: content for one in found for kind, content in one.plugins.items()}
+def sources_of(settings: RunSettings) -> dict[str, str]:
+    """Hashes of what the strategies are made of and settings only name, by how they name it: plug-ins, and files of
+    worked examples. Loads them."""
+    return {name: content for one in _all(settings) for name, content in one.sources.items()}
+
+
+def exemplars_of(settings: RunSettings) -> dict[str, tuple[Exemplar, ...]]:
+    """The worked examples of files that strategies name, by the file; reads them."""
+    return {file.file: file.examples for one in _all(settings) for file in one.exemplars}
+
+
+def _all(settings: RunSettings) -> list[Strategy]:
+    return [*strategies_of(settings, "reasoning").values(), *strategies_of(settings, "retrieval").values()]

@@ -1,0 +1,82 @@
+"""Worked examples from a file of JSON Lines, one example a line.
+
+Only `question` and `answer` must be there. One line:
+
+    {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south mill ..."],
+     "reasoning": "The years are 1871 and 1880; the first is the north mill's.", "answer": "The north mill [1]"}
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from documents.errors import BenchmarkError, SettingsError
+from documents.places import local
+from documents.rows import Row, read_rows
+from documents.types import digest
+from strategies.types import Exemplar
+
+_FIELDS = tuple(field.name for field in fields(Exemplar))
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplars:
+    """The type of a strategy's parameter that settings give a file for, read when they are checked.
+
+    Attributes:
+        file: as settings name it.
+        examples: in the file's order; none where settings that were checked before are only looked at.
+    """
+
+    file: str
+    examples: tuple[Exemplar, ...] = ()
+
+    @property
+    def content(self) -> str:
+        """A hash of what the examples say."""
+        return exemplars_hash(self.examples) or ""
+
+
+def opened(file: Any) -> Exemplars:
+    """The examples of a file that settings name; SettingsError where it cannot be read or does not fit."""
+    looked_at = unopened(file)
+    return Exemplars(looked_at.file, read_exemplars(Path(looked_at.file)))
+
+
+def unopened(file: Any) -> Exemplars:
+    """A file that settings name, which is not read."""
+    if not isinstance(file, str | Path):
+        raise SettingsError(f"exemplars: expected the path of a file, not {file!r:.80}")
+    return Exemplars(str(file))
+
+
+def read_exemplars(path: Path) -> tuple[Exemplar, ...]:
+    """The examples of the file, in its order.
+
+    Raises:
+        SettingsError: the file cannot be read, is empty, or a line does not fit: file, line, field, expected.
+    """
+    try:
+        found = tuple(map(_exemplar, read_rows(local(path))))
+    except BenchmarkError as error:
+        raise SettingsError(f"exemplars: {error}") from error
+    if not found:
+        raise SettingsError(f"exemplars: {path}: no example in it")
+    return found
+
+
+def exemplars_hash(exemplars: tuple[Exemplar, ...]) -> str | None:
+    """A hash of what the examples say; None where there are none."""
+    return digest(*(repr(exemplar) for exemplar in exemplars)) if exemplars else None
+
+
+def _exemplar(row: Row) -> Exemplar:
+    for name in row.fields:
+        if name not in _FIELDS:
+            row.fail(name, f"one of the fields {', '.join(_FIELDS)}", name)
+    for name in ("question", "answer"):
+        if not row.text(name).strip():
+            row.fail(name, "text", row.text(name))
+    documents = row.texts("documents") if row.fields.get("documents") is not None else ()
+    return Exemplar(row.text("question"), row.text("answer"), documents, row.optional("reasoning"))

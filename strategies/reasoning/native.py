@@ -1,0 +1,29 @@
+"""A reasoning model left to itself: no scaffold, and how hard it thinks as a setting (OpenAI 2024; Guo et al. 2025).
+
+What such a model thinks the server sends apart, or in `<think>`, and the record keeps it; the reply itself is asked to
+be the answer alone.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from strategies.answering import draft, opening
+from strategies.prompting import template
+from strategies.types import Recipe, Task
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+def native(task: Task, *, effort: Effort | None = None,
+           max_tokens: Annotated[int, Field(ge=16)] = 16_384) -> Recipe:
+    """One call that says nothing of how to reason; for models that do so by themselves.
+
+    The effort is sent as `reasoning_effort`, of which each server knows some; without, what the run's settings say.
+    Thinking counts among the tokens of the reply.
+    """
+    evidence = yield from task.gather(task.question)
+    call = opening(task, template("native"), evidence, thinks=False)
+    return (yield from draft(replace(call, effort=effort, max_tokens=max_tokens), task, thinks=False))

@@ -1,0 +1,41 @@
+"""Semi-structured reasoning: free text under fixed headings (CReSt's published code, `semi_structured`).
+
+There one call first extracts what the documents say on the question, then asks what general knowledge helps, and last
+reasons step by step. Here each of the three has a label of its own at the beginning of its lines, as in reasoning that
+can be audited (Leng et al. 2025), found facts carry their citations, and under rules that forbid knowledge from
+elsewhere the second is confined to what words and units mean. A reply without the labels is noted.
+"""
+from __future__ import annotations
+
+import re
+
+from strategies.answering import form_named, opening
+from strategies.prompting import fill, template
+from strategies.types import Draft, Recipe, Reply, Task
+
+# A label in any emphasis, at the beginning of a line or of a field, whose line ends may be escaped.
+_LABEL = re.compile(r"(?:^|\n|\\n|[\"'>])[ \t]{0,8}(?:[-*•#>]{1,6}[ \t])?[*_]{0,3}(found|known|step)\b"
+                    r"[^\n:：]{0,12}[:：]", re.IGNORECASE)
+
+
+def semi_structured(task: Task) -> Recipe:
+    """One call that lists found facts, general knowledge and steps before it answers."""
+    evidence = yield from task.gather(task.question)
+    call = opening(task, _instruction(task), evidence)
+    reply: Reply = yield call
+    wanted = {"known" if task.rules == "closed-book" else "found", "step"}
+    notes = () if wanted <= labels(reply.text) else ("unstructured",)
+    return Draft.from_reply(reply, *notes, form=form_named(task))
+
+
+def labels(text: str) -> set[str]:
+    """Which of the labels `found`, `known` and `step` stand in a reply."""
+    return {found.lower() for found in _LABEL.findall(text)}
+
+
+def _instruction(task: Task) -> str:
+    if task.rules == "closed-book":
+        return template("semi_structured_closed_book")
+    confined = task.rules in ("grounded", "reading")
+    return fill("semi_structured", known=template("semi_structured_meanings" if confined else "semi_structured_known"),
+                cited=template("semi_structured_cited") if task.cites else "")

@@ -1,0 +1,93 @@
+"""Tree of thought: steps are proposed, voted on and extended, and the best chain is answered from (Yao et al. 2023).
+
+Breadth-first, as the paper's Algorithm 1: every kept chain of steps is extended by one call that proposes several next
+steps, and votes across all candidates, which the paper uses for creative writing, choose what is kept. CReSt's
+published code values each candidate by a call of its own instead; votes take as many calls however many there are.
+"""
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.answering import answer, draft, opening
+from strategies.lines import listed
+from strategies.prompting import fill_quoting, first_message, numbers, system_message
+from strategies.reading import fold, read_answer
+from strategies.types import Decision, Evidence, Generate, Recipe, Reply, Task
+
+_BEST = re.compile(r"best[^\w\n]{0,10}(?:candidate[^\w\n]{0,5})?(\d{1,3})", re.IGNORECASE)
+_DONE = frozenset(("nothing", "none"))
+
+Steps = tuple[str, ...]
+
+
+def tree_of_thought(task: Task, *, depth: Annotated[int, Field(ge=1, le=10)] = 3,
+                    breadth: Annotated[int, Field(ge=1, le=10)] = 2, branches: Annotated[int, Field(ge=1, le=10)] = 3,
+                    votes: Annotated[int, Field(ge=1, le=20)] = 3,
+                    temperature: Annotated[float, Field(gt=0, le=2)] = 0.7) -> Recipe:
+    """Grows chains of steps level by level, keeps the best by votes, and answers from the best.
+
+    On each of `depth` levels every one of the `breadth` kept chains is extended in up to `branches` ways, and as many
+    votes as settings say, drawn at the temperature, are cast over all of them. It ends early where no step is
+    proposed.
+    """
+    evidence = yield from task.gather(task.question)
+    kept: list[Steps] = [()]
+    for level in range(1, depth + 1):
+        proposed: list[Reply] = yield [_call(task, evidence, "propose", 0, None, count=str(branches),
+                                             steps=_shown(steps)) for steps in kept]
+        grown = _grown(kept, [listed(one.text, task.question, branches) for one in proposed])
+        if not grown:
+            yield Decision("stops", f"no step was proposed at depth {level}")
+            break
+        candidates = "\n\n".join(f"Candidate {place}:\n{_shown(steps)}" for place, steps in enumerate(grown, 1))
+        cast: list[Reply] = yield [
+            _call(task, evidence, "vote", sample, temperature, count=str(len(grown)), candidates=candidates)
+            for sample in range(votes if len(grown) > 1 else 0)]
+        counts = Counter(voted(one.text, len(grown)) for one in cast)
+        order = sorted(range(1, len(grown) + 1), key=lambda place: -counts[place])[:breadth]
+        kept = [grown[place - 1] for place in order]
+        yield Decision("keeps", _told(order, len(grown), counts))
+    if not kept[0]:
+        return (yield from answer(task, "chain_of_thought", evidence, "no_steps"))
+    call = opening(task, fill_quoting("tree_of_thought_answer", steps=_shown(kept[0])), evidence)
+    return (yield from draft(call, task))
+
+
+def _call(task: Task, evidence: Evidence, purpose: str, sample: int, temperature: float | None,
+          **fields: str) -> Generate:
+    asked = first_message(task, evidence, fill_quoting(f"tree_of_thought_{purpose}", **fields), rules=False)
+    return Generate((system_message(), asked), purpose, numbers(task, evidence), sample=sample, temperature=temperature)
+
+
+def _grown(kept: Sequence[Steps], proposed: Sequence[list[str]]) -> list[Steps]:
+    """Each chain with each of its next steps that it does not hold yet; no chain twice."""
+    found: dict[tuple[str, ...], Steps] = {}
+    for steps, following in zip(kept, proposed, strict=True):
+        known = [fold(step) for step in steps]
+        for step in following:
+            if fold(step) not in _DONE and fold(step) not in known:
+                found.setdefault((*known, fold(step)), (*steps, step))
+    return list(found.values())
+
+
+def voted(text: str, count: int) -> int | None:
+    """The candidate, from 1, that a vote is for: the last that it calls the best, or the number that it is."""
+    said = read_answer(text)[0]
+    numbers_said = _BEST.findall(said) or ([said.strip(" .*")] if said.strip(" .*").isdecimal() else [])
+    place = int(numbers_said[-1][:4]) if numbers_said else 0
+    return place if 1 <= place <= count else None
+
+
+def _shown(steps: Steps) -> str:
+    return "\n".join(f"- {step}" for step in steps) or "none yet"
+
+
+def _told(order: Sequence[int], count: int, counts: Counter[int | None]) -> str:
+    unread = f"; {counts[None]} votes not understood" if counts[None] else ""
+    shown = ", ".join(f"{place} with {counts[place]}" for place in order)
+    return f"of {count} candidates {shown} of {counts.total()} votes{unread}" if counts else f"the only one of {count}"
