@@ -17,6 +17,8 @@ from strategies.reasoning import (
     self_ask,
     self_consistency,
     semi_structured,
+    sufficient,
+    supported,
     tree_of_thought,
 )
 from strategies.retrieval import (
@@ -38,7 +40,7 @@ CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "lea
 
 REASONING: dict[str, Callable[..., Recipe]] = {function.__name__: function for function in (
     direct, chain_of_thought, chain_of_draft, plan_and_solve, least_to_most, few_shot, native, semi_structured,
-    self_consistency, tree_of_thought, self_ask, ircot, react, search_only)}
+    self_consistency, tree_of_thought, self_ask, ircot, react, sufficient, supported, search_only)}
 ANSWERING = tuple(name for name in REASONING if name != SEARCH_ONLY)
 RETRIEVAL: dict[str, Callable[..., Gathering]] = {function.__name__: function for function in (
     none, once, multi_query, hyde, step_back, decompose, corrective, iterative, adaptive)}

@@ -10,16 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from documents.values import values
 from strategies.reading import fold
+from strategies.support.words import FUNCTION_WORDS
 
 _HELD = 0.6
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
-_FUNCTION_WORDS = (
-    "a about after all also an and any are as at be because been before being both but by can could did do does for "
-    "from had has have he her here him his how i if in into is it its itself may might more most must no nor not of "
-    "on one only or other our out over own she should so some such than that the their them then there these they "
-    "this those through to too under up was we were what when where which while who whom whose why will with would "
-    "you your")
-_STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 
 def steps_held(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
@@ -34,7 +28,7 @@ def steps_held(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
 
 def _share(step: str, said: set[str]) -> float:
     words = set(_units(step))
-    words = words - _STOP_WORDS or words
+    words = words - FUNCTION_WORDS or words
     return len(words & said) / len(words) if words else 0.0
 
 

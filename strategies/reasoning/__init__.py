@@ -13,6 +13,8 @@ from strategies.reasoning.search_only import search_only
 from strategies.reasoning.self_ask import self_ask
 from strategies.reasoning.self_consistency import self_consistency
 from strategies.reasoning.semi_structured import semi_structured
+from strategies.reasoning.sufficient import sufficient
+from strategies.reasoning.supported import supported
 from strategies.reasoning.tree_of_thought import tree_of_thought
 
 __all__ = [
@@ -29,5 +31,7 @@ __all__ = [
     "self_ask",
     "self_consistency",
     "semi_structured",
+    "sufficient",
+    "supported",
     "tree_of_thought",
 ]

@@ -1,0 +1,56 @@
+"""A check before the answer: do the documents suffice? (Joren et al. 2024, "Sufficient Context").
+
+There a large model labels question and context as sufficient or not, and the label, with the model's own confidence,
+decides by a trained classifier whether to answer. Here the model itself grades from 0 to 10, a threshold decides, and
+what it misses may be searched for first.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.gathered import with_gathered
+from strategies.merging import in_order
+from strategies.reading import REFUSAL, strip_citations
+from strategies.reasoning.chain_of_thought import chain_of_thought
+from strategies.support.sufficiency import judged
+from strategies.types import Decision, Draft, Reasoning, Recipe, Task
+
+
+def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annotated[float, Field(ge=0, le=1)] = 0.5,
+               laps: Annotated[int, Field(ge=0, le=5)] = 1) -> Recipe:
+    """Judges first whether the documents suffice; searches for what is missing, or refuses, where they do not.
+
+    Below the threshold it searches with what the model misses, at most `laps` times, and judges again. Then it refuses
+    where the rules offer a refusal, and else answers with the note `insufficient`. A judgement that cannot be read
+    decides nothing: the question is answered as it would be without the check, with the note `sufficiency_unread`.
+    The strategy inside sees what was gathered. `sufficiency` among the figures is the last grade, over 10.
+    """
+    if task.rules == "closed-book":
+        draft: Draft = yield from of(task)
+        return replace(draft, notes=(*draft.notes, "sufficiency_skipped"))
+    evidence = yield from task.gather(task.question)
+    grade = yield from judged(task, evidence)
+    for _ in range(laps):
+        if grade.value is None or grade.value >= threshold or not grade.missing:
+            break
+        yield Decision("searches again", grade.missing)
+        more = in_order((evidence, (yield from task.gather(grade.missing))))
+        if len(more) == len(evidence):
+            yield Decision("stops searching", "nothing new was found")
+            break
+        evidence = more
+        grade = yield from judged(task, evidence)
+    figures = {} if grade.value is None else {"sufficiency": grade.value}
+    low = grade.value is not None and grade.value < threshold
+    if low and task.rules == "grounded":
+        yield Decision("refuses", f"sufficiency {grade.value:.2g} is below {threshold:g}")
+        text = f"{REFUSAL} {strip_citations(grade.missing)}".strip()
+        return Draft(text, (), True, True, None, ("insufficient",), figures=figures)
+    notes = ("sufficiency_unread",) if grade.value is None else ("insufficient",) if low else ()
+    if notes:
+        yield Decision("answers all the same", notes[0].replace("_", " "))
+    draft = yield from of(with_gathered(task, task.question, evidence))
+    return replace(draft, notes=(*draft.notes, *notes), figures={**draft.figures, **figures})
