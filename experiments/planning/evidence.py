@@ -35,25 +35,31 @@ class Foreseen:
         self._some: dict[tuple[str | None, str | None], list[Chunk]] = {}
         self.guessed = False
 
-    def chunks(self, cell: Cell, question: Question, k: int | None = None) -> Sequence[Chunk]:
-        """What a search for `k` chunks returns under the cell's condition."""
+    def chunks(self, cell: Cell, question: Question, k: int | None = None, turn: int = 0) -> Sequence[Chunk]:
+        """What a search for `k` chunks returns under the cell's condition.
+
+        Args:
+            turn: which of several draws, where what will be found is not known.
+        """
         if cell.retriever is None:
             return self._resources.placed(cell, question).chunks
         retriever = self._finders[cell.finder or ""].retriever
         opened = cell.format is None or self._open(retriever, cell.format)
         if cell.searched:
             count = (k or retriever.k) + cell.change.negatives
-            return self._found(cell, question, retriever, count) if opened else \
-                [_filled(_size(retriever), f"{question.id}:{place}") for place in range(count)]
+            drawn = f"{question.id}:{turn}" if turn else question.id
+            return self._found(cell, question, retriever, count, drawn) if opened else \
+                [_filled(_size(retriever), f"{drawn}:{place}") for place in range(count)]
         if opened:
             return self._resources.placed(cell, question).chunks
         sizes = self._sizes(cell, question, retriever)
         return [_filled(size, f"{question.id}:{place}") for place, size in enumerate(sizes)]
 
-    def _found(self, cell: Cell, question: Question, retriever: RetrieverFactor, count: int) -> list[Chunk]:
-        """As many chunks of what is searched, drawn by the question."""
+    def _found(self, cell: Cell, question: Question, retriever: RetrieverFactor, count: int,
+               drawn: str) -> list[Chunk]:
+        """As many chunks of what is searched, drawn by that seed."""
         chunks = self._searched(cell, question, retriever)
-        return Random(question.id).sample(chunks, min(len(chunks), count))
+        return Random(drawn).sample(chunks, min(len(chunks), count))
 
     def _searched(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> Sequence[Chunk]:
         benchmark = self._resources.benchmark

@@ -93,8 +93,8 @@ class _Planner:
         tasks = Tasks(cell, self.settings, benchmark.scheme, resources.exemplars)
         bounds, judge, some = Bounds(), Use(), spread(benchmark.questions)
         for question in some:
-            def search(k: int | None, asked: Question = question) -> Sequence[Any]:
-                return self.foreseen.chunks(cell, asked, k)
+            def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
+                return self.foreseen.chunks(cell, asked, k, turn)
 
             bounds += bounds_of(tasks, question, search, context)
             judge += judged(self.settings, benchmark.scheme.rubric, question, resources.answerable(cell, question))

@@ -10,7 +10,7 @@ from agents.context import Context
 from agents.playback import Means, Playback
 from documents.errors import CallTooLong, RunError
 from documents.types import Chunk
-from experiments.planning.standin import MANNERS, Manner, prompt_tokens, reply_to
+from experiments.planning.standin import FINDING, MANNERS, Manner, prompt_tokens, reply_to
 from experiments.question import Question
 from experiments.running.tasks import Tasks
 from strategies.types import Evidence, Failure, Generate, Task
@@ -46,12 +46,14 @@ class Bounds:
         return Bounds(self.least.times(factor), self.most.times(factor), self.too_long * factor)
 
 
-def bounds_of(tasks: Tasks, question: Question, search: Callable[[int | None], Sequence[Chunk]],
-              context: Context | None) -> Bounds:
+Find = Callable[[int | None, int], Sequence[Chunk]]
+
+
+def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
     """The bounds of one question, its sub-questions included.
 
     Args:
-        search: what a search for so many chunks returns.
+        search: what a search for so many chunks returns, for the question's first query, its second and so on, from 0.
     """
     played = [_Play(tasks, search, context, manner).question(question) for manner in MANNERS]
     return Bounds(least_of([use for use, _ in played]), most_of([use for use, _ in played]),
@@ -71,8 +73,7 @@ def most_of(uses: Sequence[Use]) -> Use:
 class _Play:
     """One question played with replies of one manner."""
 
-    def __init__(self, tasks: Tasks, search: Callable[[int | None], Sequence[Chunk]], context: Context | None,
-                 manner: Manner) -> None:
+    def __init__(self, tasks: Tasks, search: Find, context: Context | None, manner: Manner) -> None:
         self._tasks, self._search, self._context, self._manner = tasks, search, context, manner
         self._limits = tasks.settings.limits
 
@@ -82,17 +83,20 @@ class _Play:
         if self._tasks.sub_answers(question) == "asked" and not too_long:
             for place, text in enumerate(question.sub_questions):
                 task = self._tasks.part(question, place, text, evidence)
-                more, _, _ = self._played(task, lambda k: [passage.chunk for passage in evidence])
+                more, _, _ = self._played(task, lambda k, turn: [passage.chunk for passage in evidence])
                 use += more
         return use, too_long
 
-    def _played(self, task: Task, search: Callable[[int | None], Sequence[Chunk]]) -> tuple[Use, Evidence, bool]:
+    def _played(self, task: Task, search: Find) -> tuple[Use, Evidence, bool]:
         play = Playback(task, self._tasks.reasoning,
                         Means(_unused, _unused, _unused, _unused, self._limits))
         use = Use()
+        turns: dict[str, int] = {}
         while play.node != "finish" and not play.stop_over_budget():
             if play.node == "search":
-                play.take_found([search(action.k) for action in play.searches()])
+                for action in play.searches():
+                    turns.setdefault(action.query, len(turns) if self._manner in FINDING else 0)
+                play.take_found([search(action.k, turns[action.query]) for action in play.searches()])
             else:
                 asked = [self._asked(call, task.question) for call in play.calls()]
                 use = sum((one for _, one in asked), use)

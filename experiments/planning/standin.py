@@ -9,14 +9,28 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal
+from zlib import crc32
 
 from strategies.reading import REFUSAL
 from strategies.types import Generate, Reply, Usage
 
 # short: an answer in its tags. echo: the question again, and nothing new. refusal: that it cannot be answered.
-# long: a list of questions that fills the limit.
-Manner = Literal["short", "echo", "refusal", "long"]
-MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long")
+# long: a list of questions that fills the limit. doubt: never content, and never twice the same: the lowest of every
+# grade, no to every question, and always something more to search for; it fills the limit too.
+Manner = Literal["short", "echo", "refusal", "long", "doubt"]
+MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long", "doubt")
+FINDING: tuple[Manner, ...] = ("long", "doubt")
+"""Those under which every search finds something else, so that a strategy that goes on until it finds nothing goes on."""
+_DOUBT = """\
+What do the documents say of part {number}?
+Grade: 0
+Sufficiency: 0
+Missing: part {number}
+Follow-up: What do the documents say of part {number}?
+Search: part {number}
+complex
+No.
+"""
 _CHARACTERS = 4  # of English for a token
 _LINES, _LONGEST = 8, 900
 _PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
@@ -51,7 +65,7 @@ def reply_to(call: Generate, question: str, manner: Manner, limit: int) -> Reply
         limit: tokens of a reply.
     """
     parsed = None if call.schema is None else _instance(call.schema, manner == "long")
-    text = _said(question, manner, limit)
+    text = _doubt(call, limit) if manner == "doubt" else _said(question, manner, limit)
     return Reply(text, parsed=parsed, usage=Usage(prompt_tokens(call), limit, calls=1))
 
 
@@ -60,6 +74,12 @@ def _said(question: str, manner: Manner, limit: int) -> str:
         return _list(limit)
     return {"short": "<Thinking>The documents say so.</Thinking>\n<Answer>Yes [1]</Answer>", "echo": question,
             "refusal": f"<Answer>{REFUSAL}</Answer>"}[manner]
+
+
+def _doubt(call: Generate, limit: int) -> str:
+    """A reply that another prompt, or another draw, would not get."""
+    number = crc32(call.messages[-1].content.encode("utf-8", "replace"), call.sample)
+    return _DOUBT.format(number=number) + _list(limit)
 
 
 @lru_cache(maxsize=16)
