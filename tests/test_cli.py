@@ -13,7 +13,8 @@ import pytest
 from agents import catalogue
 from experiments.commands.options import DEFAULT_MODEL
 from retrieval.build import build_index
-from strategies.catalogue import REASONING
+from strategies.catalogue import REASONING, RETRIEVAL
+from strategies.prompting import template
 from strategies.reading import REFUSAL
 
 PLACE = {"chunk", "document", "format", "pages", "start", "end", "text"}
@@ -109,7 +110,7 @@ def test_run_prints_the_contract(ragbed, serve, town):
         assert set(cell) == {
             "id", "model", "retrieval", "retriever", "reasoning", "rules", "condition", "perturbation", "show",
             "format", "benchmark", "repeat", "judge", "scoring", "n", "outcomes", "metrics", "usage",
-            "layout", "exemplars", "judge_usage", "seed"}  # these four beyond the contract
+            "layout", "exemplars", "judge_usage", "seed", "framing"}  # these five beyond the contract
         assert (cell["retriever"], cell["perturbation"], cell["format"]) == (None, None, None)
         assert (cell["judge"], cell["scoring"], cell["n"]) == ("lexical", "corrected", 6)
         assert set(cell["outcomes"]) == {"answered", "refused", "malformed", "too_long", "budget", "timeout", "error"}
@@ -126,7 +127,7 @@ def test_list_and_index_print_json(ragbed, tmp_path):
         rows = json.loads(out)[what]
         assert all(row["name"] for row in rows)
     assert {row["name"] for row in json.loads(ragbed("list", "strategies", "--json")[1])["strategies"]} == {
-        *REASONING, "search_only", "none", "once"}
+        *REASONING, *RETRIEVAL}
     (tmp_path / "a.txt").write_text("Some text.")
     (tmp_path / "b.txt").write_text("")
     report = json.loads(ragbed("index", tmp_path / "a.txt", tmp_path / "b.txt", "--out", tmp_path / "i", "--json")[1])
@@ -166,7 +167,7 @@ def test_the_trace_shows_the_recipe_and_all_five_prompts_begin_with_the_same_byt
             systems.add(body["messages"][0]["content"])
     assert len(systems) == len(opening) == 1
     (documents,) = opening
-    assert documents.startswith("Documents:\n\n[1]\n")
+    assert documents.startswith(f"{template('framed_documents')}\n\n<documents>\n[1]\n")
     assert "\n\n[2]\n" in documents
     assert documents.endswith("\n\n")
 

@@ -8,6 +8,7 @@ from documents.errors import SettingsError
 from experiments.benchmarks import Mrke
 from experiments.exemplars import check_exemplars, read_exemplars
 from strategies.catalogue import CRESTS
+from strategies.prompting import template
 from strategies.types import Exemplar
 
 MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
@@ -61,7 +62,7 @@ def test_they_stand_between_documents_and_rules_with_the_reasoning_where_one_is_
     path = town.config(server.url, reasoning=list(CRESTS), exemplars=str(write(MILL)), concurrency=1)
     assert ragbed("run", path)[0] == 0
     shown = [text for text in first(server) if "Which mill" in text]
-    assert all(text.startswith("Documents:\n\n[1]\n") for text in shown)
+    assert all(text.startswith(f"{template('framed_documents')}\n\n<documents>\n[1]\n") for text in shown)
     assert all(text.index("\n\nWorked examples") < text.index("Example 1:") < text.index("Rules:") for text in shown)
     example = ("Example 1:\n\nDocuments:\n\n[1]\nThe north mill opened in 1871.\n\n[2]\nThe south in 1880.\n\n"
                "Question: Which mill opened first?\n\n")

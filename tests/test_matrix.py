@@ -17,7 +17,6 @@ from experiments.cells import Cell, labels
 from experiments.settings.file import check_settings
 from experiments.settings.matrix import combinations_of
 from strategies import catalogue
-from strategies.types import Draft, Generate, Message
 
 DATA = Path(__file__).parent / "data"
 CREST = {"kind": "crest", "path": "x"}
@@ -53,7 +52,7 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
     ({"exclude": {"conditions": "full"}}, ["exclude {conditions: [full]}", "full is not in the run's conditions",
                                            "given"]),
     ({"exclude": {"conditions": "guess"}}, ["exclude.0.conditions.0", "'closed-book'"]),
-    ({"exclude": {"reasoning": "guess"}}, ["unknown reasoning strategy 'guess'", "least_to_most"]),
+    ({"exclude": {"reasoning": "guess"}}, ["guess is not in the run's reasoning", "there are: direct"]),
     ({"exclude": {"condtions": "given"}}, ["unknown setting 'exclude.0.condtions'", "did you mean 'conditions'?"]),
     ({"exclude": {"repeats": 1}}, ["unknown setting 'exclude.0.repeats'"]),
     ({"exclude": {}}, ["exclude {} names no list"]),
@@ -218,17 +217,23 @@ def test_seeds_that_change_nothing_are_said_to(serve, town, ragbed):
     assert any("The seeds change nothing" in note for note in made["notes"])
 
 
-def lots(task):
+LOTS = '''
+from strategies.types import Draft, Generate, Message
+
+
+def recipe(task):
     """Draws what it asks: a strategy of a user's."""
     yield from task.gather(task.question)
     reply = yield Generate((Message("user", (f"{task.rng().random()}",)),), "answer")
     return Draft.from_reply(reply)
+'''
 
 
-def test_what_a_strategy_of_ones_own_draws_is_not_known_so_its_seeds_stay_apart(serve, town, ragbed, monkeypatch):
-    monkeypatch.setitem(catalogue.REASONING, "lots", lots)
+def test_what_a_strategy_of_ones_own_draws_is_not_known_so_its_seeds_stay_apart(serve, town, ragbed):
+    own = town.folder / "lots.py"
+    own.write_text(LOTS)
     server = serve(town.reply)
-    made = run(ragbed, town.config(server.url, reasoning=["direct", "lots"], seed=[1, 2]))
+    made = run(ragbed, town.config(server.url, reasoning=["direct", f"{own}:recipe"], seed=[1, 2]))
     assert [(cell["reasoning"], cell["seed"]) for cell in made["cells"]] == [
         ("direct", None), ("lots", 1), ("lots", 2)]
     assert len({body["messages"][-1]["content"] for body, _ in server.requests}) == 18

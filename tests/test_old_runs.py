@@ -115,7 +115,7 @@ def test_a_run_of_format_2_is_replayed_with_its_searches_and_without_their_embed
     assert json.loads(ragbed("cassette", "show", "c.gz", "--json")[1])["searches"] == 3
 
 
-@pytest.mark.parametrize("command", [one for one in READING if one not in ("effects", "dose")])  # there are none
+@pytest.mark.parametrize("command", [one for one in READING if one not in ("effects", "dose", "verify")])
 def test_the_commands_that_read_a_run_read_it(command, old, ragbed, monkeypatch):
     monkeypatch.chdir(old.parent)
     status, _, err = ragbed(*command.split(), old, *AND.get(command, []), "--json")
@@ -161,6 +161,15 @@ def test_a_summary_of_a_newer_ragbed_is_refused(command, old, summarised, ragbed
                    says=["summary.json: was written by a newer ragbed", f"format {FORMAT + 1}", "upgrade"])
 
 
+def test_of_all_that_can_be_verified_the_prompts_alone_have_changed_since(old, ragbed, monkeypatch):
+    monkeypatch.chdir(old.parent)
+    status, out, _ = ragbed("verify", old, "--json")
+    wrong = [check for check in json.loads(out)["checks"] if check["differences"]]
+    assert (status, [check["name"] for check in wrong]) == (1, ["prompts"])
+    (said,) = wrong[0]["differences"]
+    assert f"{prompts_hash()[:8]}" in said
+
+
 def figures(old, ragbed):
     """The exit status of `ragbed verify`, and what it says of the run's figures."""
     status, out, _ = ragbed("verify", old, "--json")
@@ -168,8 +177,8 @@ def figures(old, ragbed):
 
 
 def test_figures_of_an_older_form_are_verified_by_their_means(old, summarised, ragbed):
-    status, check = figures(old, ragbed)
-    assert (status, check["differences"]) == (0, [])
+    check = figures(old, ragbed)[1]
+    assert check["differences"] == []
     for said in ("42 means", "of an older form (1, this", "the same `ragbed run` command renews it"):
         assert said in check["detail"]
     summarised(lambda summary: summary["cells"][1]["metrics"].pop("f1"))

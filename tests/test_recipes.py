@@ -9,7 +9,7 @@ from documents.types import Chunk
 from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
 from strategies.choosing import reasoning, retrieval
 from strategies.lines import listed
-from strategies.prompting import fill, show_documents
+from strategies.prompting import fill, show_documents, template
 from strategies.reading import REFUSAL
 from strategies.types import Draft, Exemplar, Generate, Passage, Reply, Search, Task
 
@@ -113,7 +113,8 @@ def test_least_to_most_neither_solves_nor_carries_on_what_a_model_thinks_aloud()
 
 def test_the_prompts_of_all_strategies_begin_with_the_same_bytes_up_to_the_end_of_the_documents():
     documents = show_documents(Task("q", "", RETRIEVAL["once"]), EVIDENCE)
-    assert documents == "Documents:\n\n[1]\nParis is in France.\n\n[3]\nRome is in Italy.\n\n"
+    assert documents == (f"{template('framed_documents')}\n\n<documents>\n[1]\nParis is in France.\n\n[3]\nRome is in "
+                         "Italy.\n\n</documents>\n\n")
     openings = set()
     for name in CRESTS:
         actions, _ = play(name, ["What is Paris?", "a", "b"])
@@ -136,12 +137,13 @@ def test_the_published_layout_puts_the_documents_last():
     actions, _ = play("direct", ["x"], layout="as_published")
     first = actions[1].messages[1].content
     assert first.startswith("Rules:")
-    assert first.endswith("Rome is in Italy.")
+    assert first.endswith("Rome is in Italy.\n\n</documents>")
 
 
 def test_the_published_layout_names_no_place_of_the_documents_and_solves_after_them():
     first = play("least_to_most", ["What is Paris?", "a", "b"], layout="as_published")[0][2].messages[1]
-    assert first.content.endswith("Rome is in Italy.\n\n" + fill("least_to_most_solve", sub_question="What is Paris?"))
+    assert first.content.endswith("Rome is in Italy.\n\n</documents>\n\n" + fill(
+        "least_to_most_solve", sub_question="What is Paris?"))
     assert first.parts[1] == play("direct", ["x"], layout="as_published")[0][1].messages[1].parts[1]
     for rules in ("grounded", "open", "reading", "choice"):
         for separators in (True, False):
@@ -151,7 +153,7 @@ def test_the_published_layout_names_no_place_of_the_documents_and_solves_after_t
 
 def test_without_separators_no_number_and_no_citation_rule_is_shown():
     first = play("direct", ["x"], separators=False)[0][1].messages[1].content
-    assert first.startswith("Documents:\n\nParis is in France.\n\nRome is in Italy.\n\n")
+    assert first.partition("<documents>\n")[2].startswith("Paris is in France.\n\nRome is in Italy.\n\n</documents>\n\n")
     assert "[1]" not in first
     assert REFUSAL in first
 

@@ -127,7 +127,7 @@ def test_under_placed_evidence_the_retrieval_strategy_has_no_effect(serve, town,
     (cell,) = json.loads(out)["cells"]
     assert (status, cell["retrieval"], cell["layout"]) == (0, None, "documents_first")
     assert len(server.requests) == 6
-    assert all(body["messages"][1]["content"].startswith("Documents:\n\n[1]\n") for body, _ in server.requests)
+    assert all("\n\n<documents>\n[1]\n" in body["messages"][1]["content"] for body, _ in server.requests)
 
 
 def test_a_limited_run_is_a_run_of_its_own(serve, town, ragbed):

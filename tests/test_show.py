@@ -10,8 +10,11 @@ import pytest
 
 from documents.errors import RunError
 from experiments.runs.finding import cells_named, question_named
+from strategies.prompting import template
 
 IDS = ["alpha-1", "alpha-10", "beta-2", "#4"]
+
+OPENING = f"{template('framed_documents')}\n\n<documents>\n[1]\n<table>"
 
 
 def test_a_question_is_named_by_its_id_the_beginning_of_one_or_its_number():
@@ -83,12 +86,12 @@ def test_a_question_is_shown_with_what_every_cell_made_of_it(finished, ragbed):
 
 def test_prompts_are_shown_as_sent_where_they_are_asked_for(finished, ragbed):
     out = ragbed("show", finished, "#2", "--cell", "direct", "--prompts")[1]
-    assert out.count("-- user\nDocuments:\n\n[1]\n<table>") == 1
+    assert out.count(f"-- user\n{OPENING}") == 1
     assert "least_to_most" not in out
     cells = json.loads(ragbed("show", finished, "#2", "--cell", "direct", "--prompts", "--json")[1])["cells"]
     (search, call), = [cell["trace"] for cell in cells]
     assert search["found"] == [1, 2]
-    assert call["messages"][1]["content"].startswith("Documents:\n\n[1]\n<table>")
+    assert call["messages"][1]["content"].startswith(OPENING)
 
 
 def test_json_has_the_question_its_gold_and_each_cell(finished, ragbed):

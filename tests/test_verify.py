@@ -96,7 +96,7 @@ def test_a_record_that_cannot_be_read_is_no_traceback(finished, town):
 
 
 def test_prompts_questions_settings_and_files_that_changed_are_each_found(finished, town):
-    alter(town, "UPDATE texts SET content = content || '.' WHERE content LIKE 'Documents:%<td>Town 3</td>%'")
+    alter(town, "UPDATE texts SET content = content || '.' WHERE content LIKE '%<documents>%<td>Town 3</td>%'")
     alter(town, "UPDATE questions SET content = json_set(content, '$.about', 'x') WHERE id = 'refusal-0'")
     config = town.run / "config.yaml"
     config.write_text(config.read_text() + "# touched\n")
