@@ -5,10 +5,11 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from strategies.prompting import fill_quoting, system_message
-from strategies.types import Asked, Evidence, Generate, Message, Retrieval, Task
+from strategies.reading import read_answer
+from strategies.types import Asked, Evidence, Generate, Message, Reply, Retrieval, Task
 from strategies.weaving import Loom
 
-LONGEST_QUERY = 2_000  # characters of what a model wrote
+_LONGEST_QUERY = 2_000  # characters; what is longer is no question, and embedders read less
 
 
 def asking_for(name: str, purpose: str, **fields: str) -> Generate:
@@ -19,6 +20,11 @@ def asking_for(name: str, purpose: str, **fields: str) -> Generate:
     text = fill_quoting(name, **fields)
     cut = text.index("\n<query>\n")
     return Generate((system_message(), Message("user", (text[:cut], text[cut:]))), purpose)
+
+
+def said_in(reply: Reply) -> str:
+    """What a reply says besides its thinking, on one line and as long as a query may be; empty where it says nothing."""
+    return " ".join(read_answer(reply.text)[0][:_LONGEST_QUERY].split())
 
 
 def gather_each(task: Task, queries: Sequence[str], over: Retrieval) -> Generator[Asked, Any, list[Evidence]]:

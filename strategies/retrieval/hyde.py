@@ -12,8 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.merging import fused
-from strategies.querying import LONGEST_QUERY, asking_for, gather_each
-from strategies.reading import read_answer
+from strategies.querying import asking_for, gather_each, said_in
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Reply, Task
 
@@ -33,7 +32,7 @@ def hyde(task: Task, query: str, *, samples: Annotated[int, Field(ge=1, le=10)] 
     if samples > 1:
         call = replace(call, temperature=_TEMPERATURE)
     replies: list[Reply] = yield [replace(call, sample=sample) for sample in range(samples)]
-    passages = [passage for reply in replies if (passage := read_answer(reply.text)[0][:LONGEST_QUERY].strip())]
+    passages = [passage for reply in replies if (passage := said_in(reply))]
     if len(passages) < samples:
         what = "searches less" if passages else "searches as asked"
         yield Decision(what, f"{len(passages)} of {samples} passages came")

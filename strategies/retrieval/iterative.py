@@ -12,8 +12,8 @@ from pydantic import Field
 
 from strategies.merging import beyond, bound, in_order
 from strategies.prompting import numbers, prompt
-from strategies.querying import LONGEST_QUERY
-from strategies.reading import read_answer, strip_citations
+from strategies.querying import said_in
+from strategies.reading import strip_citations
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Generate, Reply, Retrieval, Task
 
@@ -32,13 +32,13 @@ def iterative(task: Task, query: str, *, over: Retrieval = once, laps: Annotated
     for _ in range(1, laps):
         shown = found[-1]
         reply: Reply = yield Generate(prompt("iterative", about, shown, rules=False), "draft", numbers(task, shown))
-        drafted = strip_citations(read_answer(reply.text)[0])[:LONGEST_QUERY].strip()
+        drafted = strip_citations(said_in(reply))
         if drafted in ("", said):
             yield Decision("stops", "the draft says nothing new" if drafted else "no draft to search with")
             break
         said = drafted
         yield Decision("searches again", "with the last draft")
-        found.append((yield from over(task, f"{query}\n{drafted}")))
+        found.append((yield from over(task, f"{query} {drafted}")))
         if not beyond(in_order(found[:-1]), found[-1]):
             yield Decision("stops", "the search brought nothing new")
             break
