@@ -70,13 +70,24 @@ def _fields(value: Reply | Failure | Usage) -> dict[str, Any]:
 
 
 def wire_message(message: Message) -> dict[str, Any]:
-    """A message as chat completions have it; what only tools need stands there only where they are used."""
+    """A message as chat completions have it; what only tools need stands there only where they are used.
+
+    A message that calls tools and says nothing has no content: some servers refuse an empty one.
+    """
     sent: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        sent["tool_calls"] = list(message.tool_calls)
+        sent |= {"content": message.content or None, "tool_calls": list(message.tool_calls)}
     if message.call_id:
         sent["tool_call_id"] = message.call_id
     return sent
+
+
+def called(call: Mapping[str, Any]) -> str:
+    """A call of a tool for a reader, on one line."""
+    function = call.get("function")
+    function = function if isinstance(function, Mapping) else {}
+    said = f"calls {function.get('name')} {function.get('arguments')} as {call.get('id')}"
+    return " ".join(said.split())
 
 
 def reply_from_json(fields: Mapping[str, Any]) -> Reply:

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from agents.cassette_lines import KINDS, MAGIC, VERSION, Call, End, Head, Line, Search, Text, kept, packed
+from agents.cassette_lines import KINDS, MAGIC, VERSION, Call, End, Head, Line, Search, Text, format_for, kept, packed
 from agents.database import Database, text_hash
 from agents.searches import request_key
 from documents.errors import RunError
@@ -193,9 +193,9 @@ def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: 
         RunError: the file cannot be written, or could not be read again.
     """
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    head = {"cassette": MAGIC, "version": VERSION, "ragbed": ragbed, "run": about}
     try:
         with database.snapshot(), partial.open("xb") as file:
+            head = {"cassette": MAGIC, "version": format_for(database), "ragbed": ragbed, "run": about}
             counts = _write(file, head, database)
             file.flush()
             os.fsync(file.fileno())

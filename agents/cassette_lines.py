@@ -14,9 +14,12 @@ from documents.types import Format
 from strategies.types import Failure, Reply
 
 MAGIC = "ragbed"
-VERSION = 1  # of the format; one more with every change that an older ragbed cannot read
+VERSION = 2  # of the format; one more with every change that an older ragbed cannot read
+_BEFORE_TOOLS = 1
 Key = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 TextHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+Plain = tuple[str, list[TextHash]]
+OfTools = tuple[str, list[TextHash], list[dict[str, Any]], str]
 
 
 class Line(BaseModel):
@@ -44,19 +47,23 @@ class Text(Line):
 
 
 class Call(Line):
-    """A call by its key in the journal. A message is its role and the hashes of its parts."""
+    """A call by its key in the journal.
+
+    A message is its role and the hashes of its parts; from format 2 on also the tools that it calls, and the call
+    that it answers, where it has either.
+    """
 
     counted: ClassVar[str] = "calls"
     statement: ClassVar[str] = journal.KEEP
     call: Key
-    messages: list[tuple[str, list[TextHash]]]
+    messages: list[Plain | OfTools]
     parameters: dict[str, Any]
     reply: Reply | None = None
     failure: Failure | None = None
 
     @property
     def texts(self) -> Iterator[str]:
-        return (part for _, parts in self.messages for part in parts)
+        return (part for _, parts, *_of_tools in self.messages for part in parts)
 
     def row(self) -> tuple[str | None, ...]:
         """For `statement`."""
@@ -124,11 +131,18 @@ def packed(fields: Mapping[str, Any]) -> bytes:
         return (json.dumps(fields) + "\n").encode()
 
 
+def format_for(database: Database) -> int:
+    """The format that the calls of a database need: one without tools can be read by an older ragbed too."""
+    with_tools = database.read("SELECT 1 FROM calls, json_each(calls.messages) AS message"
+                               " WHERE json_array_length(message.value) > 2 LIMIT 1")
+    return VERSION if with_tools else _BEFORE_TOOLS
+
+
 def kept(database: Database) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every text that calls and searches need, every call and every search, each by its key, with what counts it."""
     needed: set[str] = set()
     for (messages,) in database.rows("SELECT messages FROM calls"):
-        needed.update(part for _, parts in json.loads(messages) for part in parts)
+        needed.update(part for _, parts, *_of_tools in json.loads(messages) for part in parts)
     found = "SELECT key, request, found FROM searches ORDER BY key"
     searched = database.has("searches")
     for _, _, fields in database.rows(found) if searched else ():

@@ -231,7 +231,9 @@ class ModelClient:
         reply = read_reply(data, action.schema is not None, self._price)
         if heard:
             self._way.came(counted=reply.usage.prompt_tokens > 0)
-        reply = replace(reply, parsed=hide_in(reply.parsed, at.key)) if reply.parsed is not None else reply
+        if reply.parsed is not None or reply.tool_calls:  # read from texts, in which the key may be escaped
+            reply = replace(reply, parsed=hide_in(reply.parsed, at.key),
+                            tool_calls=tuple(hide_in(list(reply.tool_calls), at.key)))
         return Completion(reply, attempts, time.monotonic() - started, timings(data))
 
     def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: Place,

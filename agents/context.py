@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from documents.errors import CallTooLong
@@ -53,7 +53,7 @@ class Context:
         Raises:
             CallTooLong: with both sizes.
         """
-        contents = [message.content for message in messages]
+        contents = [text for message in messages for text in (message.content, *_arguments(message))]
         if self.holds(sum(map(len, contents)) + len(contents), reply):
             return
         size = sum(map(least_tokens, contents))
@@ -61,3 +61,9 @@ class Context:
             asked = f" and {reply} for the reply" if self.whole_reply else ""
             raise CallTooLong(f"the prompt has at least {size} tokens{asked}, and the model's context holds "
                               f"{self.tokens}; nothing was sent", "too_long", 0)
+
+
+def _arguments(message: Message) -> list[str]:
+    """What the calls of a message say. Names and marks are left out: how they are written is the template's."""
+    functions = (call.get("function") for call in message.tool_calls)
+    return [str(function.get("arguments", "")) for function in functions if isinstance(function, Mapping)]

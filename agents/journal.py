@@ -42,6 +42,11 @@ def _of_tools(message: Message) -> list[Any]:
     return [list(message.tool_calls), message.call_id] if message.tool_calls or message.call_id else []
 
 
+def _compared(content: str, of_tools: list[Any]) -> str:
+    """A message as misses compare it."""
+    return content + json.dumps(of_tools, ensure_ascii=False) if of_tools else content
+
+
 class Journal:
     """Reads and keeps calls in a database's table `calls`; without a database it keeps nothing.
 
@@ -92,7 +97,7 @@ class Journal:
 
     def miss(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> ReplayMiss:
         """The error of a replay that the journal cannot answer: how the nearest recorded call differs."""
-        wanted = "\n".join(message.content for message in messages)
+        wanted = "\n".join(_compared(message.content, _of_tools(message)) for message in messages)
         said = f"; {self._nearest(wanted, parameters)}" if self._prompts else ", nor any other"
         return ReplayMiss(f"the journal holds no call {key[:12]}{said}", "replay_miss", 0)
 
@@ -125,7 +130,8 @@ class Journal:
         prompts: list[tuple[str, str]] = []
         room = _NEAREST_OF
         for key, messages in self.database.rows("SELECT key, messages FROM calls"):
-            prompt = "\n".join("".join(map(self.database.text, parts)) for _, parts, *_tools in json.loads(messages))
+            prompt = "\n".join(_compared("".join(map(self.database.text, parts)), of_tools)
+                               for _, parts, *of_tools in json.loads(messages))
             prompts.append((prompt, key))
             room -= len(prompt)
             if room < 0:

@@ -14,6 +14,7 @@ _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceed
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"
                        r"|prompt is too long|input is too long", re.IGNORECASE)
 _FILTERED = re.compile(r"content.?(?:filter|polic)|moderat|flagged|safety", re.IGNORECASE)
+_NO_TOOLS = re.compile(r"\btool.?(?:use|call|choice)|support\w* tools|function.?call", re.IGNORECASE)
 _OVERLOAD = re.compile(r"overload|rate.?limit|slow.?down|too.?many|exhausted", re.IGNORECASE)
 _LIMIT = re.compile(r"(?:maximum (?:context|model) length (?:is|of)|context size \(|window (?:is|of))\s*(\d+)",
                     re.IGNORECASE)
@@ -55,7 +56,7 @@ def refusal(status: int, body: bytes, address: Address, model: str, attempts: in
         remedy = f"set {variable} to a key that it accepts" if variable else "its key is not accepted"
         return ModelError(f"{model}: {address.url} refuses the key (HTTP {status}); {remedy}"
                           f"{_quoted(said) if status == 403 else ''}")
-    if status == 404:
+    if status == 404 and not _NO_TOOLS.search(said):  # which OpenRouter says where no host of the model takes tools
         return ModelError(f"{model}: {address.url} does not know this model or address (HTTP 404); "
                           f"check both{_quoted(said)}")
     if "insufficient_quota" in code:

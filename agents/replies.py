@@ -11,6 +11,7 @@ Pricer = Callable[[int, int, int], "float | None"]
 
 
 _MOST_TOKENS = 10**9  # of one call, far beyond any context
+_MOST_CALLS, _LONGEST_NAME, _LONGEST_ARGUMENTS = 64, 200, 20_000  # of tools in one reply; the others are characters
 
 
 class BadJson(ValueError):
@@ -50,10 +51,9 @@ def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
         raise BadReply("the reply holds no message")
     text = text_of(message.get("content")) or text_of(message.get("refusal"))
     reasoning = text_of(message.get("reasoning_content")) or text_of(message.get("reasoning"))
-    calls = message.get("tool_calls")
     return Reply(
         text, reasoning,
-        tool_calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
+        tool_calls=_tool_calls(message.get("tool_calls")),
         parsed=parse_object(text) if wants_object else None,
         usage=_usage(data, price),
         finish_reason=text_of(choice.get("finish_reason")) or "unknown")
@@ -86,6 +86,32 @@ def text_of(content: Any) -> str:
     except UnicodeEncodeError:
         return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return content
+
+
+def _tool_calls(calls: Any) -> tuple[Mapping[str, Any], ...]:
+    """What the model calls, with no fields but those that chat completions have; cut where there is too much of it."""
+    listed = calls[:_MOST_CALLS] if isinstance(calls, list) else []
+    return tuple(_tool_call(call, call["function"]) for call in listed
+                 if isinstance(call, dict) and isinstance(call.get("function"), dict))
+
+
+def _tool_call(call: Mapping[str, Any], function: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"id": text_of(call.get("id"))[:_LONGEST_NAME], "type": "function", "function": {
+        "name": text_of(function.get("name"))[:_LONGEST_NAME],
+        "arguments": text_of(_written(function.get("arguments")))[:_LONGEST_ARGUMENTS]}}
+
+
+def _written(arguments: Any) -> Any:
+    """Arguments as JSON in a text, as chat completions have them, with no character escaped that need not be.
+
+    Some servers send an object; and behind an escape could stand what is to be hidden.
+    """
+    escaped = isinstance(arguments, str) and "\\" in arguments and len(arguments) <= _LONGEST_ARGUMENTS
+    try:
+        said = json.loads(arguments) if escaped else arguments
+        return json.dumps(said, ensure_ascii=False) if escaped or isinstance(said, dict) else said
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def _usage(data: Mapping[str, Any], price: Pricer) -> Usage:

@@ -106,7 +106,7 @@ def changes(fields: list[dict]) -> dict[str, list]:
             "Extra inputs": with_line(call, more=1),
             "not readable": [head, "[" * 100_000, end],
             "cut short": [head, *rest],
-            "newer ragbed, in format 2": [{**head, "version": 2}, *rest, end],
+            "newer ragbed, in format 3": [{**head, "version": 3}, *rest, end],
             "no cassette": [*rest, end],
             "benchmark.name: Field required": [{**head, "run": {**head["run"], "benchmark": {}}}, *rest, end],
             "does not say what its run was": [{**head, "run": {"name": "town"}}, *rest, end]}

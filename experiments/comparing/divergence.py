@@ -114,6 +114,9 @@ def _steps(trace: Sequence[Mapping[str, Any]], chunks: Mapping[int, str]) -> Ite
         if step["kind"] == "search":
             yield _Step("search", (("the query", step["query"]), ("whether it failed", failed),
                                    ("what was found", [chunks[number] for number in step["found"]])))
+        elif step["kind"] == "decision":
+            yield _Step("decision", (("what was decided", (step["purpose"], step["text"])),))
         else:
+            said = step["text"], step["reasoning"], step.get("tool_calls")
             yield _Step(str(step["purpose"]), (("the prompt", step["messages"]), ("whether it failed", failed),
-                                               ("the reply", (step["text"], step["reasoning"]))))
+                                               ("the reply", said)))

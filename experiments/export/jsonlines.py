@@ -54,5 +54,6 @@ def _result(record: Record, text: Callable[[str], str]) -> dict[str, Any]:
 
 def _step(step: StoredStep, text: Callable[[str], str]) -> Mapping[str, Any]:
     return {**step.model_dump(mode="json", exclude={"messages"}),
-            "messages": [{"role": message.role, "content": "".join(map(text, message.parts))}
+            "messages": [{"role": message.role, "content": "".join(map(text, message.parts)),
+                          **message.model_dump(mode="json", include={"tool_calls", "call_id"})}
                          for message in step.messages]}

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from agents.asked import wire_message
+from agents.asked import called, wire_message
 from agents.types import DecisionStep, GenerateStep, SearchStep, Step
 from experiments.record import StoredMessage, StoredStep
 from experiments.terminal.display import console, say
@@ -101,11 +101,14 @@ def _show_call(count: int, step: GenerateStep, prompts: bool) -> None:
     say(f"== step {count}: {step.purpose}, {len(step.messages)} messages, documents shown {list(step.shown)}")
     if prompts:
         for message in step.messages:
-            say(f"-- {message.role}\n{message.content}")
+            say("\n".join([f"-- {message.role}{f' for {message.call_id}' if message.call_id else ''}",
+                           *filter(None, [message.content]), *(cut(called(call)) for call in message.tool_calls)]))
     if step.reasoning:
         say(f"-- reasoning\n{cut(step.reasoning)}")
     said = step.finish_reason or (f"{step.failure.kind}: {step.failure.message}" if step.failure else "no word why")
     say(f"-- reply ({said})\n{cut(step.text)}")
+    for call in step.tool_calls:
+        say(f"   {cut(called(call))}")
 
 
 def cut(text: str) -> str:

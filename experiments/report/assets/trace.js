@@ -14,7 +14,7 @@ async function openTrace(answer, data) {
   const trace = item("traces", answer.trace);
   if (trace === undefined) return el("p", { class: "cut" }, "The steps are not in this page, to keep it small. The run folder has them.");
   const all = [trace.steps ?? [], ...(trace.subs ?? [])].flat();
-  const parts = all.flatMap((step) => (step.messages ?? []).flatMap((message) => message.slice(1)));
+  const parts = all.flatMap((step) => (step.messages ?? []).flatMap((message) => message.slice(1))).filter((part) => typeof part === "number");
   await openItems("prompts", parts);
   await openItems("evidence", parts.flatMap((part) => (item("prompts", part) ?? []).filter((piece) => typeof piece === "number")));
   const gold = new Map((data.passages ?? []).map((passage) => [passage.text, passage.gold]));
@@ -32,17 +32,19 @@ function stepOf(step, kindOf) {
     return [el("p", null, el("strong", null, "search")), textOf(step.query),
       el("p", { class: "n" }, step.found ? `found ${step.found.map((shownAs) => `[${shownAs}]`).join(" ")}` : "found nothing")];
   }
+  if (step.decided !== undefined) return [el("p", null, el("strong", null, "decision"), " ", wordsOf(step.decided)), step.why ? textOf(step.why) : null];
   const [prompt, cached, completion] = step.tokens;
   const used = `${plural(prompt, "prompt token")}${cached ? ` (${count(cached)} of them cached)` : ""}, ${plural(completion, "completion token")}`;
   return [el("p", null, el("strong", null, step.purpose), " ", el("span", { class: "n" }, used, step.ended ? [", ended by ", el("code", null, step.ended)] : null)),
     (step.messages ?? []).map(([role, ...parts]) => el("div", { class: "message" }, el("p", { class: "role" }, role), parts.map((part) => partOf(part, kindOf)))),
-    said("reasoning", step.reasoning), said("reply", step.reply)];
+    said("reasoning", step.reasoning), said("reply", step.reply), step.calls ? said("tool calls", step.calls.join("\n")) : null];
 }
 
 const said = (role, words) => (words ? el("div", { class: "message reply" }, el("p", { class: "role" }, role), textOf(words)) : null);
 
-// A part of a prompt; one that is long, or that holds passages, is folded.
+// A part of a prompt; one that is long, or that holds passages, is folded. Words stand for what is done with tools.
 function partOf(part, kindOf) {
+  if (typeof part === "string") return el("p", { class: "n", dir: "auto" }, part);
   const pieces = item("prompts", part);
   if (pieces === undefined) return el("p", { class: "cut" }, "This part of the prompt is not in this page, to keep it small. The run folder has it.");
   const passages = pieces.filter((piece) => typeof piece === "number");
