@@ -61,4 +61,8 @@ def _returned(kind: str, value: Any, is_gathering: bool) -> Any:
     if not fits:
         raise RecipeFailed(f"{kind} returns {value!r:.60}; it has to end with " + (
             "the evidence, a tuple of what searches found" if is_gathering else "a Draft"))
+    odd = [name for name, figure in value.figures.items() if not isinstance(figure, int | float)] if isinstance(
+        value, Draft) else []
+    if odd:
+        raise RecipeFailed(f"{kind} measures {odd[0]!r:.60} as {value.figures[odd[0]]!r:.60}; figures are numbers")
     return value

@@ -1,14 +1,16 @@
 """The metrics by name, and scoring one question with those of its benchmark."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from documents.errors import SettingsError
 from experiments.metrics.answers import ANSWERS
 from experiments.metrics.attack import ATTACK
 from experiments.metrics.chain import CHAIN
 from experiments.metrics.choice import CHOICE
+from experiments.metrics.measured import MEASURED, measured
 from experiments.metrics.metric import Group, Metric, cut_of, family_of
 from experiments.metrics.points import POINTS
 from experiments.metrics.ranking import RANKING
@@ -23,7 +25,8 @@ from experiments.scheme import ANSWERS as ANSWERS_SCHEME
 GROUPS: MappingProxyType[str, Group] = MappingProxyType({
     "attack": ATTACK, "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
     "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "form": FORM})
-METRICS = MappingProxyType({metric.name: metric for group in GROUPS.values() for metric in group.metrics})
+_SCORED = {metric.name: metric for group in GROUPS.values() for metric in group.metrics}
+METRICS = MappingProxyType(_SCORED | {metric.name: metric for metric in MEASURED})
 
 
 def metric_named(name: str) -> Metric:
@@ -43,7 +46,8 @@ def metric_named(name: str) -> Metric:
 
 def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups,
           wanted: Iterable[str] = ()) -> Scores:
-    """The per-question metrics of the groups by name, in order; None where a metric does not apply.
+    """The per-question metrics of the groups by name, in order; None where a metric does not apply. Last come those
+    that the strategy measured itself.
 
     Args:
         wanted: names with further cuts of the groups' families, such as `recall@50`.
@@ -55,7 +59,12 @@ def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = 
         group = next((GROUPS[one] for one in groups if METRICS[family_of(name)] in GROUPS[one].metrics), None)
         if name not in scores and cut_of(name) and group is not None and group.at is not None:
             scores[name] = group.at(item, name)
-    return scores
+    return scores | measured(item.figures, _SCORED)
+
+
+def measured_in(cells: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The names of what strategies measured themselves, among the `metrics` of cells."""
+    return list(dict.fromkeys(name for cell in cells for name in cell["metrics"] if family_of(name) not in _SCORED))
 
 
 def shown_name(metric: str, judge: str | None) -> str:

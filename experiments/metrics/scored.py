@@ -64,6 +64,7 @@ class Scored:
         found: where the evidence stands, in the order in which it was found.
         marked: where the gold stands, where all of it is spans of characters; else empty.
         attack: what an attack in the documents would have the answer be; None where none is tried.
+        figures: what the strategy measured on its way, by name.
     """
 
     outcome: Outcome
@@ -92,6 +93,7 @@ class Scored:
     found: tuple[Extent, ...] = ()
     marked: tuple[Extent, ...] = ()
     attack: Attack | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def cites(self) -> bool:
@@ -124,7 +126,8 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         hits={passage.number: passage.holds for passage in result.evidence}, gold_total=result.gold_total,
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched,
         grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.evidence if passage.repeats),
-        found=_found(result.evidence, marked) if marked else (), marked=marked, attack=question.attack)
+        found=_found(result.evidence, marked) if marked else (), marked=marked, attack=question.attack,
+        figures=result.figures)
 
 
 def _marked(gold: Sequence[Gold]) -> tuple[Extent, ...]:

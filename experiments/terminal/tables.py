@@ -7,6 +7,7 @@ from typing import Any
 from experiments.cells import level, shortened, telling
 from experiments.comparing.words import figure
 from experiments.metrics import METRICS, shown_name
+from experiments.metrics.catalogue import measured_in
 from experiments.metrics.metric import family_of
 from experiments.published import published
 from experiments.words import price
@@ -22,12 +23,13 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     """Header and rows: the factors that tell cells apart, figures with their 95 % intervals, outcomes, cost.
 
     Shares that have a column together, joined by ` / `, stand there as counts. How many answers are unjudged has a
-    column where any is.
+    column where any is, and so has what strategies measured themselves.
 
     Args:
         columns: of the benchmark's scheme.
     """
     factors = telling(cells)
+    columns = [*columns, *measured_in(cells)]
     judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # a model's name is long, and in the title
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
     header = [*factors, "n", *(_shown(column, judge) for column in columns), *unjudged, "outcomes", "calls", "tokens",
