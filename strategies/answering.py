@@ -26,6 +26,16 @@ def opening(task: Task, instruction: str, evidence: Evidence, thinks: bool = Tru
     return asking(task, (system_message(), first), evidence, thinks)
 
 
+def inquiry(task: Task, instruction: str, evidence: Evidence, purpose: str, rules: bool = False) -> Generate:
+    """A call that begins a conversation like `opening`, and asks for no answer yet.
+
+    Args:
+        rules: whether rules and exemplars are shown.
+    """
+    first = first_message(task, evidence, instruction, rules, form=form_named(task))
+    return Generate((system_message(), first), purpose, numbers(task, evidence))
+
+
 def asking(task: Task, messages: tuple[Message, ...], evidence: Evidence, thinks: bool = True) -> Generate:
     """The call for a final answer with these messages, the last of which ends with `form_of`.
 

@@ -84,11 +84,13 @@ def _phrase(asked: str, answer: Answer) -> str:
 
 
 def _read(question: Question, answer: Answer) -> list[StoredSub]:
-    """The lines of the last reply. Where no reply came, each shares the question's outcome."""
-    replies = [step.text for step in answer.trace if isinstance(step, GenerateStep) and step.failure is None]
+    """The lines of the last reply that was asked for an answer. Where none came, each shares the question's outcome."""
+    replies = [step for step in answer.trace if isinstance(step, GenerateStep) and step.failure is None]
     if answer.failure is not None or not replies:
         return [StoredSub(question=text, outcome=answer.outcome) for text in question.sub_questions]
-    read = read_sub_answers(replies[-1], len(question.sub_questions))
+    # What comes after an answer, such as a check that it passes, was not asked for the lines.
+    last = [step for step in replies if step.purpose == "answer"] or replies
+    read = read_sub_answers(last[-1].text, len(question.sub_questions))
     return [StoredSub(question=text, outcome="malformed" if said is None else "refused" if is_refusal(said)
                       else "answered", text=said or "")
             for text, said in zip(question.sub_questions, read, strict=True)]

@@ -148,17 +148,18 @@ def _of_one(work: Callable[[Fraction], int | Fraction]) -> Callable[[Sequence[Va
 _MANY = 1_000
 FUNCTIONS: Mapping[str, tuple[int, int, Callable[[Sequence[Value]], Value]]] = {
     "min": (1, _MANY, _extreme(min)), "max": (1, _MANY, _extreme(max)), "sum": (0, _MANY, _sum),
-    "mean": (1, _MANY, _mean), "average": (1, _MANY, _mean), "avg": (1, _MANY, _mean), "median": (1, _MANY, _median),
-    "count": (0, _MANY, lambda values: Fraction(len(values))), "len": (0, _MANY, lambda values: Fraction(len(values))),
+    "mean": (1, _MANY, _mean), "median": (1, _MANY, _median), "count": (0, _MANY, lambda values: Fraction(len(values))),
     "abs": (1, 1, _of_one(abs)), "floor": (1, 1, _of_one(math.floor)), "ceil": (1, 1, _of_one(math.ceil)),
     "sqrt": (1, 1, _of_one(lambda number: power(number, Fraction(1, 2)))), "round": (1, 2, _round),
     "pow": (2, 2, lambda values: power(number_of(values[0]), number_of(values[1]))),
     "date": (3, 3, _date), "days": (2, 2, _days), "years": (2, 2, _years)}
 """By name: how many values it takes at least and at most, and what it makes of them."""
+_ALSO = {"average": "mean", "avg": "mean", "len": "count", "total": "sum"}
 
 
 def called(name: str, values: Sequence[Value]) -> Value:
-    """What a function makes of the values; Unworkable where there is none of the name, or they are no fit number."""
+    """What a function makes of the values; Unworkable where there is none of the name, or it takes more or fewer."""
+    name = _ALSO.get(name, name)
     if name not in FUNCTIONS:
         raise Unworkable(f"there is no function {name:.30}; there are: {', '.join(FUNCTIONS)}")
     fewest, most, work = FUNCTIONS[name]

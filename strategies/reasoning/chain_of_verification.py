@@ -1,0 +1,64 @@
+"""Chain of verification: draft, check by questions answered apart, revise (Dhuliawala et al. 2023, factored).
+
+The paper has no documents; here the draft is another strategy's, and draft and checks are made over the evidence.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.answering import draft, inquiry, opening
+from strategies.lines import listed
+from strategies.merging import in_order
+from strategies.prompting import fill_quoting, template
+from strategies.querying import gather_each
+from strategies.reading import read_answer
+from strategies.reasoning.direct import direct
+from strategies.revising import NO_ANSWER, revised
+from strategies.types import Decision, Evidence, Generate, Reasoning, Recipe, Reply, Task
+from strategies.watching import Seen, watched
+
+_LONGEST = 1_000  # characters of an answer to a check
+
+
+def chain_of_verification(task: Task, *, of: Reasoning = direct, questions: Annotated[int, Field(ge=1, le=6)] = 4,
+                          searches: bool = False) -> Recipe:
+    """A draft, questions that check it, each answered without the draft in view, and the answer written anew.
+
+    Args:
+        of: what makes the draft.
+        questions: how many are asked at most.
+        searches: whether evidence is gathered for each question.
+    """
+    seen = Seen()
+    first = yield from watched(of, task, seen)
+    evidence = seen.evidence()
+    asked = fill_quoting("verification_questions", draft=first.text or NO_ANSWER, count=str(questions))
+    plan: Reply = yield inquiry(task, asked, evidence, "plan")
+    checks = listed(plan.text, task.question, questions)
+    if not checks:
+        yield Decision("keeps the draft", "no question that checks it could be read")
+        return replace(first, notes=(*first.notes, "no_checks"))
+    more: list[Evidence] = (yield from gather_each(task, checks, task.retrieval)) if searches else [()] * len(checks)
+    replies: list[Reply] = yield [_check(task, one, in_order((evidence, found)))
+                                  for one, found in zip(checks, more, strict=True)]
+    answered = "\n".join(f"{one}\n{_said(reply)}" for one, reply in zip(checks, replies, strict=True))
+    told = fill_quoting("verification_answer", draft=first.text or NO_ANSWER, checks=answered)
+    last = yield from draft(opening(task, told, in_order((evidence, *more))), task)
+    made = revised(first, last, checks=len(checks))
+    yield Decision("changes the draft" if made.figures["revised"] else "keeps the draft", f"{len(checks)} checks")
+    return made
+
+
+def _check(task: Task, question: str, evidence: Evidence) -> Generate:
+    """One question by itself: neither the draft nor the question that it was drafted for is in view."""
+    alone = replace(task, question=question, options=(), sub_questions=())
+    told = template("verification" if task.rules in ("grounded", "reading") else "verification_open")
+    cite = f" {template('verification_cited')}" if task.cites else ""
+    return inquiry(alone, told + cite, evidence, "verify")
+
+
+def _said(reply: Reply) -> str:
+    return " ".join(read_answer(reply.text)[0].split())[:_LONGEST] or "unknown"

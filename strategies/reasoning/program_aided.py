@@ -1,0 +1,48 @@
+"""Program-aided: the model writes the calculation, a calculator works it out (Gao et al. 2023; Chen et al. 2022).
+
+PAL and program of thoughts run Python; here a program is lines of arithmetic, worked out exactly by
+`strategies/arithmetic` and never run as code. The results are shown to the model, which answers with them in view.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.answering import answer, draft, inquiry, opening
+from strategies.arithmetic import FUNCTIONS, Line, run
+from strategies.prompting import fill, fill_quoting
+from strategies.types import Decision, Draft, Generate, Message, Recipe, Reply, Task
+
+
+def program_aided(task: Task, *, laps: Annotated[int, Field(ge=1, le=5)] = 2) -> Recipe:
+    """A call that writes a calculation, again where it cannot be worked out, and one that answers with the results.
+
+    The figure `worked_out` is the share of its lines that could be worked out.
+
+    Args:
+        laps: how often the calculation may be written, the first time counted.
+    """
+    evidence = yield from task.gather(task.question)
+    asked = inquiry(task, fill("program_aided", functions=", ".join(FUNCTIONS)), evidence, "calculate")
+    lines: tuple[Line, ...] = ()
+    for lap in range(laps):
+        reply: Reply = yield asked
+        lines = run(reply.text) or lines
+        failed = [line for line in lines if line.error]
+        yield Decision("calculates", f"lap {lap + 1}: {len(lines)} lines, {len(failed)} of them not worked out")
+        if not failed:
+            break
+        asked = _again(asked, reply, failed)
+    if not lines:
+        return (yield from answer(task, "chain_of_thought", evidence, "no_program"))
+    shown = fill_quoting("program_aided_answer", lines="\n".join(map(str, lines)))
+    made: Draft = yield from draft(opening(task, shown, evidence), task)
+    return replace(made, figures={"worked_out": 1 - len(failed) / len(lines)})
+
+
+def _again(asked: Generate, reply: Reply, failed: list[Line]) -> Generate:
+    """The call that goes on from a calculation with the errors of its lines."""
+    told = fill_quoting("program_aided_again", lines="\n".join(map(str, failed)))
+    return replace(asked, messages=(*asked.messages, Message("assistant", (reply.text,)), Message("user", (told,))))

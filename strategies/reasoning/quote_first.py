@@ -1,0 +1,47 @@
+"""Quote first: copy out what bears on the question, then answer from the copies alone.
+
+Anthropic's guide to long contexts asks for quotes first; "According to" prompting (Weller et al. 2024) measures how
+much of an answer is quoted. Here each quote is looked up in the documents, and one that they do not hold is dropped.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.answering import answer, inquiry
+from strategies.prompting import fill, numbers
+from strategies.quotes import found_quotes, quoted, read_quotes
+from strategies.reading import REFUSAL
+from strategies.types import Decision, Draft, Recipe, Reply, Task
+
+
+def quote_first(task: Task, *, quotes: Annotated[int, Field(ge=1, le=30)] = 8) -> Recipe:
+    """One call that copies quotes out of the documents, and one that answers from those that are really there.
+
+    Without a quote the question is refused where the rules allow that, else answered from the documents. The figure
+    `quotes_found` is the share of offered quotes that stand in the documents.
+
+    Args:
+        quotes: how many are asked for at most.
+    """
+    evidence = yield from task.gather(task.question)
+    if not numbers(task, evidence):
+        return (yield from answer(task, "chain_of_thought", evidence, "no_quotes"))
+    name = "quote_first" if task.separators else "quote_first_uncited"
+    reply: Reply = yield inquiry(task, fill(name, count=str(quotes)), evidence, "quote")
+    offered = read_quotes(reply.text, quotes)
+    found = [quote for quote in found_quotes(offered, evidence) if quote]
+    figures = {"quotes": float(len(offered))} | ({"quotes_found": len(found) / len(offered)} if offered else {})
+    if len(found) < len(offered):
+        yield Decision("drops quotes", f"{len(offered) - len(found)} of {len(offered)} stand in no document")
+    if found:
+        made: Draft = yield from answer(task, "quote_first_answer", quoted(evidence, found))
+    elif task.rules == "grounded":
+        yield Decision("refuses", "no quote bears on the question")
+        made = Draft(REFUSAL, (), True, True, None, ("no_quotes",))
+    else:
+        yield Decision("answers without quotes", "the documents are shown whole")
+        made = yield from answer(task, "chain_of_thought", evidence, "no_quotes")
+    return replace(made, figures=figures)

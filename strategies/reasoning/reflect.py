@@ -1,0 +1,64 @@
+"""Reflect and revise: a check of the draft, then another draft, until a check finds no fault.
+
+After Self-Refine (Madaan et al. 2023) and Reflexion (Shinn et al. 2023), whose memory of what went wrong is kept: each
+draft is written with the faults of all before it in view. What a check misses in the documents is searched for.
+"""
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.answering import draft, inquiry, opening
+from strategies.critiques import read_critique
+from strategies.merging import in_order
+from strategies.prompting import fill_quoting, template
+from strategies.querying import gather_each
+from strategies.reading import fold
+from strategies.reasoning.direct import direct
+from strategies.revising import NO_ANSWER, revised
+from strategies.types import Decision, Draft, Evidence, Generate, Reasoning, Recipe, Reply, Task
+from strategies.watching import Seen, watched
+
+
+def reflect(task: Task, *, of: Reasoning = direct, laps: Annotated[int, Field(ge=1, le=5)] = 2,
+            searches: bool = True) -> Recipe:
+    """A draft, then calls that check it and write it anew, until nothing is found or the laps are over.
+
+    Args:
+        of: what makes the first draft.
+        laps: how often a draft is checked at most.
+        searches: whether what a check misses in the documents is searched for.
+    """
+    seen, faults, lap = Seen(), list[str](), 0
+    first = latest = yield from watched(of, task, seen)
+    evidence = seen.evidence()
+    searching = searches and task.rules != "closed-book"
+    for lap in range(1, laps + 1):
+        reply: Reply = yield _critique(task, latest, evidence, searching)
+        found = read_critique(reply.text, task.question)
+        queries = found.queries if searching else ()
+        if not found.faults and not queries:
+            yield Decision("accepts the draft", f"check {lap} found no fault")
+            break
+        known = evidence
+        if queries:
+            yield Decision("searches again", f"check {lap} misses something: {len(queries)} queries")
+            evidence = in_order((evidence, *(yield from gather_each(task, queries, task.retrieval))))
+        faults += [*found.faults, *(f"Missing: {query}" for query in queries)]
+        before, said = latest, fill_quoting("reflect_revise", draft=_text(latest), faults="\n".join(faults))
+        latest = yield from draft(opening(task, said, evidence), task)
+        if fold(latest.text) == fold(before.text) and evidence == known:
+            yield Decision("stops", f"check {lap} changed nothing")
+            break
+    return revised(first, latest, checks=lap)
+
+
+def _critique(task: Task, latest: Draft, evidence: Evidence, searching: bool) -> Generate:
+    said = fill_quoting("reflect_critique", draft=_text(latest))
+    search = f"\n\n{template('reflect_search')}" if searching else ""
+    return inquiry(task, said + search, evidence, "critique", rules=True)
+
+
+def _text(latest: Draft) -> str:
+    return latest.text or NO_ANSWER

@@ -1,0 +1,42 @@
+"""Table first: collect the facts in a table with their sources, then reason over it.
+
+After Chain-of-Table (Wang et al. 2024) and Tab-CoT (Jin and Lu 2023), which reason in tables: here the table is made
+of the documents, in one call, and its values are looked up in them.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from strategies.answering import answer, draft, inquiry, opening
+from strategies.prompting import fill, fill_quoting, numbers
+from strategies.tables import checked, read_rows, shown_rows
+from strategies.types import Decision, Draft, Recipe, Reply, Task
+
+
+def table_first(task: Task, *, rows: Annotated[int, Field(ge=1, le=40)] = 12) -> Recipe:
+    """One call that collects facts in a table, and one that reasons over it and the documents.
+
+    The figure `rows_found` is the share of rows whose value stands in a document as it is.
+
+    Args:
+        rows: how many are asked for at most.
+    """
+    evidence = yield from task.gather(task.question)
+    shown = numbers(task, evidence)
+    numbered = bool(shown) and task.separators
+    asked = fill("table_first" if numbered else "table_first_uncited", count=str(rows))
+    reply: Reply = yield inquiry(task, asked, evidence, "table")
+    read = read_rows(reply.text, rows, numbered)
+    kept = checked(read, evidence) if shown else read
+    if len(kept) < len(read):
+        yield Decision("drops rows", f"{len(read) - len(kept)} of {len(read)} name a document that was not shown")
+    if not kept:
+        yield Decision("answers without a table", "no row could be read")
+        return (yield from answer(task, "chain_of_thought", evidence, "no_table"))
+    table = fill_quoting("table_first_answer", table=shown_rows(kept, numbered))
+    made: Draft = yield from draft(opening(task, table, evidence), task)
+    found = {"rows_found": sum(row.found for row in kept) / len(read)} if shown else {}
+    return replace(made, figures={"rows": float(len(kept)), **found})
