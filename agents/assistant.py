@@ -3,21 +3,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import StreamMode
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.client import ModelClient
+from agents.events import Event
 from agents.graph import State, answer_to_json, build_graph, recursion_limit
 from agents.journal import Journal
 from agents.model import Model
 from agents.models import open_model
 from agents.playback import Means, Playback
 from agents.relevance import on_judges, open_aids
+from agents.saved import check_mark, mark_of, strategies_hash
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer
@@ -60,6 +63,14 @@ class Assistant:
 
         async with Assistant.open(AssistantSettings(index=Path("idx"))) as assistant:
             answer = await assistant.ask("Who founded the company?")
+
+    A question can be saved after each step and go on later, in this process or another. What keeps it is a file,
+    `play(state, keep=partial(write_state, path))` and then `resume(read_state(path))`, or any checkpointer of
+    LangGraph's, `ask(question, thread="mine")` and then `resume("mine")`. To stop before or after a step, for a person
+    to look at it, see `agents.graph`.
+
+    Attributes:
+        made: what its questions are marked with: settings, and hashes of index, model, strategies and prompts.
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
@@ -70,10 +81,11 @@ class Assistant:
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = How(settings.retriever, settings.where, lambda: self.aids)
         self.searcher = Searcher(Whole(index, how), settings.k)
+        self.made = mark_of(settings, index, client.identity)
         self._reasoning = reasoning(settings.reasoning)
         self._retrieval = retrieval(settings.retrieval)
         self._live: dict[str, Playback] = {}
-        self.graph = build_graph(self, checkpointer)
+        self.graph = build_graph(self, checkpointer, self.made)
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -90,7 +102,7 @@ class Assistant:
             raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
         # Files are read here, once, and in a thread: a server's event loop must not wait for them.
         index = await asyncio.to_thread(Index.open, settings.index)
-        await asyncio.to_thread(prompts_hash)
+        await asyncio.to_thread(lambda: (prompts_hash(), strategies_hash()))
         async with (open_model(settings.model, settings.calls) as client,
                     open_aids(settings.retriever, settings.calls, settings.limits) as aids):
             assistant = cls(settings, index, client, checkpointer, aids)
@@ -103,40 +115,115 @@ class Assistant:
         """A line for each model that judged what was found: what it graded so far, and what it used."""
         return on_judges(self.aids)
 
-    async def ask(self, question: str, options: Options = ()) -> Answer:
-        """The answer to one question; its outcome says how it ended."""
-        *_, answer = [event async for event in self._play(question, options)]
-        assert isinstance(answer, Answer)
-        return answer
+    async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
+        """The answer to one question; its outcome says how it ended.
 
-    async def stream(self, question: str, options: Options = ()) -> AsyncGenerator[dict[str, Any]]:
-        """Events `search` and `reply` as they happen, and last `answer`."""
-        async with contextlib.aclosing(self._play(question, options)) as events:
+        Args:
+            thread: under which a checkpointer keeps its states. Asked again under it, the question goes on.
+        """
+        return await self._ended(self.begin(question, options, thread))
+
+    async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
+        """Events as they happen, tokens included, and last `answer`; see `agents.events`."""
+        async with contextlib.aclosing(self.play(self.begin(question, options, thread), watched=True)) as events:
             async for event in events:
                 yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
 
+    async def resume(self, saved: State | str) -> Answer:
+        """The answer to a question that was saved; what its steps used counts, and is not paid again.
+
+        Args:
+            saved: its state, or the thread under which the checkpointer keeps it.
+
+        Raises:
+            SettingsError: there is no such thread.
+            RecipeMismatch: the question was begun with other settings, another index, model, strategy or prompt.
+        """
+        state = await self.saved(saved) if isinstance(saved, str) else saved
+        if state is None:
+            raise SettingsError(f"no question is kept under the thread {saved!r}")
+        return await self._ended(state)
+
+    async def saved(self, thread: str) -> State | None:
+        """The last state that the checkpointer keeps under a thread; None where there is none."""
+        if self.graph.checkpointer is None:
+            return None
+        snapshot = await self.graph.aget_state({"configurable": {"thread_id": thread}})
+        return cast(State, snapshot.values) if snapshot.values else None
+
+    def begin(self, question: str, options: Options = (), thread: str | None = None) -> State:
+        """The state of a question before its first step; its id is the thread, else a new one.
+
+        Raises:
+            SettingsError: the question is empty.
+        """
+        if not question.strip():
+            raise SettingsError("the question is empty")
+        id = thread or uuid4().hex  # a checkpointer's store may outlive this process
+        return {"id": id, "question": question, "options": [list(option) for option in options], "results": [],
+                "made": self.made}
+
+    async def play(self, state: State, watched: bool = False,
+                   keep: Callable[[State], None] | None = None) -> AsyncGenerator[Event | Answer]:
+        """Play a question from where its state is; yields events, and last the Answer.
+
+        Args:
+            watched: whether to tell of steps and tokens.
+            keep: called with the state before the first step and after each, which then is told of by an event `saved`.
+
+        Raises:
+            SettingsError: the thread holds another question, or is being answered.
+            RecipeMismatch: as `resume`.
+        """
+        known = await self.saved(state["id"])
+        if known is not None and (known["question"], known.get("options")) != (state["question"], state.get("options")):
+            raise SettingsError(f"the thread {state['id']!r} holds another question; name a new one")
+        if state["id"] in self._live:
+            raise SettingsError(f"the question of the thread {state['id']!r} is being answered already")
+        play = self._live[state["id"]] = self.playback(known or state)
+        play.watched = watched
+        try:
+            async with contextlib.aclosing(self._steps(state, known, keep is not None)) as steps:
+                async for mode, event in steps:
+                    if mode == "custom":
+                        yield event
+                    elif keep is not None:
+                        keep(event)
+                        yield {"event": "saved", "steps": len(event.get("results", ()))}
+        finally:
+            del self._live[state["id"]]
+        yield play.answer()
+
     def playback(self, state: State) -> Playback:
-        """The live playback of a state, or one restored from its results."""
+        """The live playback of a state, or one restored from its results.
+
+        Raises:
+            RecipeMismatch: as `resume`.
+        """
         live = self._live.get(state.get("id", ""))
         if live is not None:
             return live
+        if "made" in state:
+            check_mark(state["made"], self.made)
         play = self._begin(state["question"], tuple((label, text) for label, text in state.get("options", ())))
         play.restore(state.get("results", ()))
+        play.watched = True  # whoever plays the graph itself, such as LangGraph's server, may listen
         return play
 
-    async def _play(self, question: str, options: Options) -> AsyncGenerator[dict[str, Any] | Answer]:
-        if not question.strip():
-            raise SettingsError("the question is empty")
-        id = uuid4().hex  # a checkpointer's store may outlive this process
-        play = self._live[id] = self._begin(question, options)
-        state: State = {"id": id, "question": question, "options": [list(option) for option in options]}
-        config: RunnableConfig = {**recursion_limit(self.settings.limits), "configurable": {"thread_id": id}}
-        try:
-            async for event in self.graph.astream(state, config, stream_mode="custom"):
-                yield event
-        finally:
-            del self._live[id]
-        yield play.answer()
+    async def _ended(self, state: State) -> Answer:
+        *_, answer = [event async for event in self.play(state)]
+        assert isinstance(answer, Answer)
+        return answer
+
+    async def _steps(self, state: State, known: State | None, kept: bool) -> AsyncGenerator[tuple[str, Any]]:
+        """What the graph streams: events as `custom`, and where they are to be kept, states as `values`."""
+        config: RunnableConfig = {**recursion_limit(self.settings.limits), "configurable": {"thread_id": state["id"]}}
+        modes: list[StreamMode] = ["custom", "values"] if kept else ["custom"]
+        durable: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
+        stream = self.graph.astream(None if known else state, config, stream_mode=modes, **durable)
+        async with contextlib.aclosing(cast(AsyncGenerator[tuple[str, Any]], stream)) as steps:
+            async for mode, event in steps:
+                yield mode, event
 
     def _begin(self, question: str, options: Options) -> Playback:
         task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,

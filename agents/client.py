@@ -221,7 +221,7 @@ class ModelClient:
         if tell is None or not self._way.pieces:
             return await chat.post(body)
         hiding = Hiding(tell, at.key)
-        answer = await chat.stream(self._way.asked(body), hiding)
+        answer = await chat.post_streamed(self._way.asked(body), hiding)
         hiding.flush()
         return answer
 

@@ -3,13 +3,22 @@
 `search`, `generate` and `finish` are its nodes; what follows a node is what the recipe asks for next.
 The state is JSON: the question and the results so far, each with the hashes of the actions that it
 answers. A live question keeps its generator; one that was saved is replayed from its results.
+
+Each node is a step: with a checkpointer the graph can be stopped before or after any, as LangGraph has it, and
+goes on where it stopped, in this process or another. To look at each step before the next:
+
+    config = {"configurable": {"thread_id": "mine"}, "recursion_limit": 100}
+    await graph.ainvoke({"question": "Who founded it?"}, config, interrupt_after=["search", "generate"])
+    (await graph.aget_state(config)).values["results"]  # what was found and said so far
+    await graph.ainvoke(None, config, interrupt_after=["search", "generate"])  # the next step
+    await graph.ainvoke(None, config)  # all that is left
 """
 from __future__ import annotations
 
 import asyncio
 import operator
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Annotated, Any, Protocol, TypedDict, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -17,10 +26,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
 
-from agents.asked import failure_of
+from agents.asked import Asked, failure_of
+from agents.events import Teller, begin_searches, tell_steps
 from agents.playback import Node, Playback, evidence_of
 from agents.settings import Limits
-from agents.types import Answer, DecisionStep, SearchStep, Step
+from agents.types import Answer
 from documents.errors import CallError
 from strategies.types import Failure
 
@@ -28,9 +38,13 @@ Result = TypeVar("Result")
 
 
 class State(TypedDict, total=False):
-    """What the graph is given (`question`, and optionally `id` and `options`) and what it adds."""
+    """What the graph is given (`question`, and optionally `id` and `options`) and what it adds.
+
+    `made` says what it was made with: see `agents.saved`.
+    """
 
     id: str
+    made: Mapping[str, Any]
     question: str
     options: list[list[str]]
     results: Annotated[list[dict[str, Any]], operator.add]
@@ -46,27 +60,39 @@ class Player(Protocol):
 Graph = CompiledStateGraph[State, None, State, State]
 
 
-def build_graph(player: Player, checkpointer: Any = None) -> Graph:
-    """The compiled graph; the player brings strategy, model and evidence."""
+def build_graph(player: Player, checkpointer: Any = None, made: Mapping[str, Any] | None = None) -> Graph:
+    """The compiled graph; the player brings strategy, model and evidence.
+
+    Args:
+        checkpointer: LangGraph's, keeps the state after each step.
+        made: what a state is marked with that has no mark.
+    """
 
     async def search(state: State, writer: StreamWriter) -> Command[Node]:
         play = player.playback(state)
         if play.stop_over_budget():
             return Command(goto="finish")
-        return _go_on(play, await _searched(play), writer)
+        begin_searches(play, writer)
+        return go_on(state, play, await _searched(play), writer)
 
     async def generate(state: State, writer: StreamWriter) -> Command[Node]:
         play = player.playback(state)
         if play.stop_over_budget():
             return Command(goto="finish")
-        asked = await _together([play.means.ask(call, play.deadline) for call in play.calls()])
-        return _go_on(play, play.take_asked(asked), writer)
+        return go_on(state, play, play.take_asked(await _asked(play, writer)), writer)
 
-    async def finish(state: State) -> State:
-        return {"answer": answer_to_json(player.playback(state).answer())}
+    async def finish(state: State, writer: StreamWriter) -> State:
+        play = player.playback(state)
+        tell_steps(play, writer)
+        return {"answer": answer_to_json(play.answer())}
 
     async def first(state: State) -> Node:  # LangGraph would hand a plain function to a thread
         return player.playback(state).node
+
+    def go_on(state: State, play: Playback, entry: dict[str, Any], writer: StreamWriter) -> Command[Node]:
+        tell_steps(play, writer)
+        mark = {"made": made} if made and "made" not in state else {}
+        return Command(update={"results": [entry], **mark}, goto=play.node)
 
     graph = StateGraph(State)
     graph.add_node("search", search, destinations=("search", "generate", "finish"))
@@ -96,27 +122,17 @@ async def _searched(play: Playback) -> dict[str, Any]:
     return play.take_found(found)
 
 
+async def _asked(play: Playback, writer: StreamWriter) -> list[Asked]:
+    """The outcomes of the pending calls, each told as it comes where somebody watches."""
+    if not play.watched:
+        return await _together([play.means.ask(call, play.deadline, None) for call in play.calls()])
+    tellers = [Teller(writer, number, call) for number, call in enumerate(play.calls(), play.made + 1)]
+    return await _together([told.outcome(play.means.ask(told.call, play.deadline, told)) for told in tellers])
+
+
 async def _together(work: Sequence[Awaitable[Result]]) -> list[Result]:
     """The results in order; the usual lone one without a task of its own."""
     return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
-
-
-def _go_on(play: Playback, entry: dict[str, Any], writer: StreamWriter) -> Command[Node]:
-    for step in play.trace[play.told:]:
-        writer(event_of(step))
-    play.told = len(play.trace)
-    return Command(update={"results": [entry]}, goto=play.node)
-
-
-def event_of(step: Step) -> dict[str, Any]:
-    """A step as it is streamed: `search` with what it found, `reply` with what the model said, or `decision`."""
-    if isinstance(step, DecisionStep):
-        return {"event": "decision", "what": step.what, "why": step.why}
-    failure = step.failure.message if step.failure else None
-    if isinstance(step, SearchStep):
-        return {"event": "search", "query": step.query, "found": list(step.found), "failure": failure}
-    return {"event": "reply", "purpose": step.purpose, "shown": list(step.shown), "text": step.text,
-            "completion_tokens": step.usage.completion_tokens, "failure": failure}
 
 
 def answer_to_json(answer: Answer) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Chat(ChatOpenAI):
                 got = error.response
             return Answer(got.status_code, got.headers, got.content)
 
-    async def stream(self, body: Mapping[str, Any], tell: Tell) -> Answer:
+    async def post_streamed(self, body: Mapping[str, Any], tell: Tell) -> Answer:
         """As `post`, for a body that asks for the reply in pieces: `tell` is told each, and they come back as one.
 
         An error that is sent in the middle comes back as the status that it names, else 500.

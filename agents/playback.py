@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agents.asked import Asked
+from agents.protocol import MOST_DECISIONS, actions_of, step_of
 from agents.settings import Limits
-from agents.types import Answer, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
+from agents.streamed import Tell
+from agents.types import Answer, Cost, GenerateStep, Outcome, SearchStep, Step
 from documents.errors import RecipeFailed, RecipeMismatch
 from documents.types import Chunk, digest
 from strategies.choice import read_choice
@@ -39,13 +41,13 @@ class Means:
 
     Attributes:
         search: the chunks of a search, best first.
-        ask: one model call; gets the deadline in `time.monotonic` seconds.
+        ask: one model call; gets the deadline in `time.monotonic` seconds, and who is told its pieces as they come.
         key: the journal key of a call, for checking a resumed question.
         chunk: a chunk by id, for resuming.
     """
 
     search: Callable[[Search], Awaitable[Sequence[Chunk]]]
-    ask: Callable[[Generate, float], Awaitable[Asked]]
+    ask: Callable[[Generate, float, Tell | None], Awaitable[Asked]]
     key: Callable[[Generate], str]
     chunk: Callable[[str], Chunk]
     limits: Limits
@@ -56,7 +58,9 @@ class Playback:
     """Plays a recipe: holds what it asks for, takes the results, and ends with an Answer.
 
     Attributes:
+        started: in `time.monotonic` seconds; for one that was resumed as if it had never been interrupted.
         told: how many steps of the trace those who watch were told of.
+        watched: whether somebody is told of its steps, and of the pieces of replies as they come.
     """
 
     task: Task
@@ -70,11 +74,14 @@ class Playback:
     cost: Cost = field(default_factory=Cost)
     started: float = field(default_factory=time.monotonic)
     told: int = 0
+    watched: bool = False
     _passages: dict[str, Passage] = field(default_factory=dict)
     _recipe: Any = None
     _listed: bool = False
+    _counted: float = 0.0
 
     def __post_init__(self) -> None:
+        self._counted = self.started
         self._recipe = self.reasoning(self.task)
         self._send(None)
 
@@ -97,14 +104,18 @@ class Playback:
         """The pending actions, where they are model calls."""
         return [action for action in self.pending if isinstance(action, Generate)]
 
+    @property
+    def made(self) -> int:
+        """Calls so far."""
+        return sum(isinstance(step, GenerateStep) for step in self.trace)
+
     def stop_over_budget(self) -> bool:
         """End the question where the pending actions would break its budget."""
         limits, used = self.means.limits, self.usage
         searched = sum(isinstance(step, SearchStep) for step in self.trace)
-        made = sum(isinstance(step, GenerateStep) for step in self.trace)
         if self.searches() and searched + len(self.pending) > limits.searches:
             self._stop(Failure("budget", f"the question may search {limits.searches} times"))
-        elif self.calls() and made + len(self.pending) > limits.calls:
+        elif self.calls() and self.made + len(self.pending) > limits.calls:
             self._stop(Failure("budget", f"the question may make {limits.calls} calls"))
         elif self.calls() and used.prompt_tokens + used.completion_tokens >= limits.tokens:
             self._stop(Failure("budget", f"the question may use {limits.tokens} tokens"))
@@ -114,7 +125,7 @@ class Playback:
         """Number the chunks of the pending searches, go on, and return the entry for the state."""
         searches = self.searches()
         entry = {"actions": [search_hash(search) for search in searches],
-                 "found": [[chunk.id for chunk in chunks] for chunks in found]}
+                 "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._lap()}
         results = [tuple(map(self._number, chunks)) for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
             self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
@@ -127,11 +138,12 @@ class Playback:
         self.trace += [SearchStep(search.query, (), failure) for search in searches]
         self._stop(failure)
         return {"actions": [search_hash(search) for search in searches],
-                "lost": {"kind": failure.kind, "message": failure.message}}
+                "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._lap()}
 
     def take_asked(self, asked: Sequence[Asked]) -> dict[str, Any]:
         """Take the outcomes of the pending calls, go on, and return the entry for the state."""
-        entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked]}
+        entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked],
+                 "seconds": self._lap()}
         ended: Failure | None = None
         for call, one in zip(self.calls(), asked, strict=True):
             self._account(call, one)
@@ -145,7 +157,8 @@ class Playback:
         return entry
 
     def restore(self, results: Sequence[Mapping[str, Any]]) -> None:
-        """Bring a fresh playback to where the recorded results leave it.
+        """Bring a fresh playback to where the recorded results leave it, with what they used of its budget. Nobody is
+        told of their steps again.
 
         Raises:
             RecipeMismatch: the recipe asks for something other than what was recorded.
@@ -161,6 +174,8 @@ class Playback:
                 self.take_lost(Failure(**entry["lost"]))
             else:
                 self.take_asked([Asked.from_json(one) for one in entry["asked"]])
+            self.started -= entry.get("seconds", 0.0)
+            self.told = len(self.trace)
 
     def answer(self) -> Answer:
         """The end of the question, its cited numbers split into shown and never shown."""
@@ -189,30 +204,38 @@ class Playback:
         self.failure = failure
         self._recipe.close()
 
+    def _lap(self) -> float:
+        """Seconds since the last entry for the state."""
+        now = time.monotonic()
+        taken, self._counted = now - self._counted, now
+        return round(taken, 3)
+
     def _send(self, value: Any) -> None:
         """Run the recipe up to what it asks for next; TypeError where it breaks the protocol of recipes. A failure of
-        a strategy that is none of ragbed's ends the question."""
+        a strategy that is none of ragbed's ends the question, and so does any that decides without end."""
         try:
-            action = self._recipe.send(value)
-            while action == [] or isinstance(action, Decision):
-                # Nothing to perform: a decision, or a list such as the sub-questions of a question that has none.
-                if isinstance(action, Decision):
-                    self.trace.append(DecisionStep(action.what, action.why))
-                action = self._recipe.send([] if action == [] else None)
+            asked = self._next(value)
+            self._listed = isinstance(asked, list)
+            self.pending = actions_of(asked)
         except RecipeFailed as error:
             self._stop(Failure("strategy", str(error)))
-            return
         except StopIteration as end:
             if not isinstance(end.value, Draft):
                 raise TypeError(f"the strategy returned {type(end.value).__name__}, not a Draft") from None
             self.draft = without_sub_answers(end.value) if self.task.with_sub_answers else end.value
             self.pending = []
-            return
-        self._listed = isinstance(action, list)
-        self.pending = action if isinstance(action, list) else [action]
-        if {type(one) for one in self.pending} not in ({Search}, {Generate}):
-            raise TypeError("the strategy yielded something other than searches or calls, or searches and calls in "
-                            "one list")
+
+    def _next(self, value: Any) -> Any:
+        """What the recipe asks for next, past what needs no performing: decisions, and lists such as that of the
+        sub-questions of a question that has none."""
+        for _ in range(MOST_DECISIONS):
+            asked = self._recipe.send(value)
+            if isinstance(asked, Decision):
+                self.trace.append(step_of(asked))
+            elif asked != []:
+                return asked
+            value = [] if asked == [] else None
+        raise RecipeFailed(f"the strategy made {MOST_DECISIONS} decisions in a row without asking for anything")
 
     def _number(self, chunk: Chunk) -> Passage:
         return self._passages.setdefault(chunk.id, Passage(len(self._passages) + 1, chunk))

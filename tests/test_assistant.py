@@ -57,9 +57,10 @@ async def test_events_come_in_the_order_of_the_steps_and_the_answer_is_last(serv
         assistant = Assistant(settings(index), index, client)
         events = [event async for event in assistant.stream("Oslo: where is it?")]
         assistant.searcher.close()
-    assert [event["event"] for event in events] == ["search", *["reply"] * 4, "answer"]
-    assert [event.get("purpose") for event in events[1:5]] == ["decompose", "solve", "solve", "answer"]
-    assert events[0]["found"] == [1, 2]
+    assert [event["event"] for event in events] == ["searching", "search", *["asking", "token", "reply"] * 4, "answer"]
+    assert [event["purpose"] for event in events[2:14:3]] == ["decompose", "solve", "solve", "answer"]
+    assert [event["call"] for event in events[2:14]] == [call for call in (1, 2, 3, 4) for _ in range(3)]
+    assert events[1]["found"] == [1, 2]
     last = events[-1]
     assert (last["outcome"], last["text"], last["invalid_citations"]) == ("answered", "Norway [1] [8]", [8])
     assert [one["number"] for one in last["citations"]] == [1]
@@ -70,7 +71,7 @@ async def test_a_consumer_that_leaves_early_leaves_nothing_behind(serve, index):
     async with open_model(f"{server.url}#m", ModelSettings()) as client:
         assistant = Assistant(settings(index), index, client)
         stream = assistant.stream("Where is Oslo?")
-        assert (await anext(stream))["event"] == "search"
+        assert (await anext(stream))["event"] == "searching"
         await stream.aclose()
         assert assistant._live == {}
         assistant.searcher.close()

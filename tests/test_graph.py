@@ -20,7 +20,7 @@ from agents.settings import CallLimits, Limits, ModelSettings
 from agents.types import Answer, GenerateStep, SearchStep
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
 from documents.types import Chunk, Document
-from strategies.catalogue import reasoning, retrieval
+from strategies.choosing import reasoning, retrieval
 from strategies.prompting import numbers, prompt
 from strategies.reading import REFUSAL
 from strategies.types import Draft, Failure, Generate, Recipe, Reply, Search, Task
@@ -153,7 +153,7 @@ async def test_a_chunk_keeps_its_number_over_two_searches(serve):
     assert state["answer"]["evidence"] == [{"number": n, "chunk": CHUNKS[name].id}
                                            for n, name in ((1, "oslo"), (2, "bergen"), (3, "rome"))]
     second = server.requests[1][0]["messages"][1]["content"]
-    assert second.startswith("Documents:\n\n[3]\nRome is in Italy.\n\n[1]\nOslo is the capital of Norway.\n\n")
+    assert "[3]\nRome is in Italy.\n\n[1]\nOslo is the capital of Norway.\n" in second
     assert "[2]" not in second.split("Rules")[0]
 
 

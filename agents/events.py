@@ -1,0 +1,85 @@
+"""What those who watch a question are told of it, as plain JSON.
+
+`searching`  a search begins: its `query`
+`search`     it ended: `found` are evidence numbers, or its `failure`
+`asking`     a call begins: its number `call` in the question, its `purpose`, and the evidence that it has `shown`
+`token`      a piece of its reply, of which all pieces together are the text
+`reasoning`  a piece of what the model thinks, where the server sends that
+`retry`      it is sent again, and the pieces so far are void: `why`
+`reply`      it ended: the whole `text`, or its `failure`
+`decision`   the strategy made up its mind: `what` and `why`
+`saved`      the question could go on from here in another process: the `steps` so far
+`answer`     the end
+
+Calls that are made together are told of in turns, each piece with the `call` that it is of.
+"""
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+from langgraph.types import StreamWriter
+
+from agents.asked import Asked
+from agents.playback import Playback
+from agents.types import DecisionStep, GenerateStep, SearchStep, Step
+from strategies.types import Generate, Reply
+
+Event = dict[str, Any]
+
+
+class Teller:
+    """Tells of one call as it goes on.
+
+    Args:
+        number: of the call in its question, from 1.
+    """
+
+    def __init__(self, writer: StreamWriter, number: int, call: Generate) -> None:
+        self.call = call
+        self._writer = writer
+        self._of = {"call": number, "purpose": call.purpose}
+        self._told: set[str] = set()
+        writer({"event": "asking", **self._of, "shown": list(call.shown)})
+
+    def __call__(self, kind: str, text: str) -> None:
+        if kind == "retry":
+            self._told.clear()
+        self._told.add(kind)
+        self._writer({"event": kind, **self._of, "why" if kind == "retry" else "text": text})
+
+    async def outcome(self, asked: Awaitable[Asked]) -> Asked:
+        """The call's outcome; a reply that came in one, as from a journal, is told in one piece."""
+        one = await asked
+        if isinstance(one.outcome, Reply):
+            for kind, text in (("reasoning", one.outcome.reasoning), ("token", one.outcome.text)):
+                if text and kind not in self._told:
+                    self(kind, text)
+        return one
+
+
+def begin_searches(play: Playback, writer: StreamWriter) -> None:
+    """Tell that the pending searches begin."""
+    for search in play.searches() if play.watched else ():
+        writer({"event": "searching", "query": search.query})
+
+
+def tell_steps(play: Playback, writer: StreamWriter) -> None:
+    """Tell of the steps that ended since those who watch were told last."""
+    if not play.watched:
+        return
+    calls = play.made - sum(isinstance(step, GenerateStep) for step in play.trace[play.told:])
+    for step in play.trace[play.told:]:
+        calls += isinstance(step, GenerateStep)
+        writer(_event_of(step, calls))
+    play.told = len(play.trace)
+
+
+def _event_of(step: Step, call: int) -> Event:
+    if isinstance(step, DecisionStep):
+        return {"event": "decision", "what": step.what, "why": step.why}
+    failure = step.failure.message if step.failure else None
+    if isinstance(step, SearchStep):
+        return {"event": "search", "query": step.query, "found": list(step.found), "failure": failure}
+    return {"event": "reply", "call": call, "purpose": step.purpose, "shown": list(step.shown), "text": step.text,
+            "completion_tokens": step.usage.completion_tokens, "failure": failure}

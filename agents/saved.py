@@ -1,0 +1,126 @@
+"""Questions that were saved after a step, to go on in another process: the mark of what they were made with, and files.
+
+The state of a question is plain JSON by design, so that a file of it needs neither a database nor a serialiser that
+could bring anything but data to life: it is written anew after each step, whole or not at all, and can be read by
+anyone. LangGraph's own SQLite checkpointer keeps every version of the state, in three files, and brings a native
+extension along; a server that has many questions at once gives `Assistant.open` whichever checkpointer it likes.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+
+from documents.errors import RecipeMismatch, SettingsError
+from documents.types import digest
+from retrieval.index import Index
+from retrieval.storage.files import why_unwritten, write_atomically
+from strategies.choosing import chosen
+from strategies.prompting import prompts_hash
+
+if TYPE_CHECKING:
+    from agents.assistant import AssistantSettings
+    from agents.graph import State
+
+_FORMAT = "ragbed question 1"
+_ELSEWHERE = {"index", "model", "calls"}  # where things are and how they are reached may change; what they are may not
+
+
+def mark_of(settings: AssistantSettings, index: Index, identity: str) -> dict[str, Any]:
+    """What a question is made with, as plain JSON: the settings, and hashes of what they only name.
+
+    Args:
+        identity: of the model.
+    """
+    strategies = [chosen("reasoning", settings.reasoning), chosen("retrieval", settings.retrieval)]
+    sources = {name: content for one in strategies for name, content in one.sources.items()}
+    said = {"reasoning": strategies[0].said, "retrieval": strategies[1].said}
+    return {"settings": {**settings.model_dump(mode="json"), **said}, "model": identity, "index": index.content,
+            "strategies": digest(strategies_hash(), prompts_hash(), *(part for one in sources.items() for part in one))}
+
+
+def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Make sure that a question can go on with what there is now.
+
+    Raises:
+        RecipeMismatch: one line that says what differs.
+    """
+    before, after = _parts(made), _parts(now)
+    differing = [name for name in after if before.get(name) != after[name]]
+    if differing:
+        told = "; ".join(_apart(name, before.get(name), after[name]) for name in differing)
+        raise RecipeMismatch(f"the question cannot go on, for it was begun otherwise: {told}; ask it again")
+
+
+@cache
+def strategies_hash() -> str:
+    """A hash of the code of ragbed's strategies."""
+    package = Path(str(resources.files("strategies")))
+    files = sorted(package.rglob("*.py"))
+    return digest(*(text for file in files
+                    for text in (file.relative_to(package).as_posix(), file.read_text(encoding="utf-8"))))
+
+
+def write_state(path: Path, state: State) -> None:
+    """Keep a state in a file, in the place of an earlier one.
+
+    Raises:
+        SettingsError: it cannot be written.
+    """
+    text = json.dumps(state)
+    try:
+        write_atomically(path, json.dumps({"format": _FORMAT, "sha256": digest(text), "state": state}).encode())
+    except OSError as error:
+        raise SettingsError(f"{path}: {why_unwritten(error)}") from error
+
+
+def read_state(path: Path) -> State:
+    """The state that a file keeps.
+
+    Raises:
+        SettingsError: there is none, or it is not as it was written.
+    """
+    try:
+        kept = json.loads(path.read_bytes())
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        kept = None
+    if not isinstance(kept, dict) or kept.get("format") != _FORMAT:
+        raise SettingsError(f"{path}: is no question that `ragbed ask --save` kept")
+    if digest(json.dumps(kept.get("state"))) != kept.get("sha256"):
+        raise SettingsError(f"{path}: was changed since it was written; ask the question again")
+    return cast("State", kept["state"])
+
+
+def settings_of(state: State) -> AssistantSettings:
+    """The settings that a question was begun with.
+
+    Raises:
+        SettingsError: they do not fit this version.
+    """
+    from agents.assistant import AssistantSettings
+    try:
+        return AssistantSettings.model_validate(state["made"]["settings"])
+    except (KeyError, ValidationError):
+        raise SettingsError("the question was begun with another version of ragbed; ask it again") from None
+
+
+def _parts(made: Mapping[str, Any]) -> dict[str, Any]:
+    settings = made["settings"]
+    calls = {name: settings["calls"].get(name) for name in ("temperature", "reasoning_effort")}
+    return {**{name: value for name, value in settings.items() if name not in _ELSEWHERE}, **calls,
+            "model": made["model"], "index": made["index"], "strategies": made["strategies"]}
+
+
+def _apart(name: str, before: Any, after: Any) -> str:
+    if name == "index":
+        return "the index holds something else"
+    if name == "strategies":
+        return "the strategies or their prompts have changed"
+    return f"{name} was {json.dumps(before)[:80]} and is {json.dumps(after)[:80]}"
