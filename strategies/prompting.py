@@ -13,13 +13,12 @@ from importlib import resources
 from typing import Any
 
 from documents.types import digest
+from strategies.framing import framed, marks_of, without_turns
 from strategies.reading import REFUSAL, is_refusal, read_citations
-from strategies.types import Evidence, Exemplar, Form, Message, Passage, Task
+from strategies.types import Evidence, Exemplar, Form, Message, Task
 
 _FIELD = re.compile(r"\{([a-z_]+)\}")
 _REFERENCE = re.compile(r"#\d")
-_LINE_START = re.compile(r"^", re.MULTILINE)
-_NUMBER_LINE = re.compile(r"^([ \t]*)\[(\d{1,6})\]([ \t]*)$", re.MULTILINE)
 
 
 @cache
@@ -49,32 +48,16 @@ def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
     """As `fill_text`, for fields that strangers wrote, each between marks such as `<passage>` on lines of their own.
 
     No mark of the text begins or ends in a field, such as `</passage>` in a passage, which would put what follows it
-    among the instructions: its `<` becomes `(`, in any case and spacing.
+    among the instructions: its `<` becomes `(`, in any case and spacing. Nothing in it begins a turn either.
     """
-    marks = _marks(text)
-    inside = {field: marks.sub("(", value) for field, value in fields.items()} if marks else fields
-    return fill_text(text, name, inside)
+    marks = marks_of(text)
+    inside = {field: without_turns(value) for field, value in fields.items()}
+    return fill_text(text, name, {field: marks.sub("(", value) for field, value in inside.items()} if marks else inside)
 
 
 def fill_quoting(name: str, **fields: str) -> str:
     """As `fill`, for a template that has what a model wrote, or a stranger, between marks: see `fill_framed`."""
     return fill_framed(template(name), name, fields)
-
-
-@cache
-def _marks(text: str) -> re.Pattern[str] | None:
-    """Finds the `<` of the marks between which a text has its material; None where it has none."""
-    names = re.findall(r"^</(\w+)>$", text, re.MULTILINE)
-    return _opening_of(*names) if names else None
-
-
-def _opening_of(*names: str) -> re.Pattern[str]:
-    """Finds the `<` of marks of these names, in any case and spacing."""
-    spaced = "|".join(name.replace("_", r"[\s_-]*") for name in names)
-    return re.compile(rf"[<＜](?=[\s/／]*(?:{spaced})(?!\w))", re.IGNORECASE)
-
-
-_DOCUMENT_MARK = _opening_of("documents")
 
 
 @cache
@@ -91,20 +74,12 @@ def show_documents(task: Task, evidence: Evidence) -> str:
         return ""
     if not evidence:
         return "Documents: none.\n\n"
-    shown = "".join((f"[{passage.number}]\n" if task.separators else "") + f"{_content(task, passage)}\n\n"
-                    for passage in evidence)
+    shown = "".join((f"[{passage.number}]\n" if task.separators else "")
+                    + f"{framed(passage.chunk.content, task.framing)}\n\n" for passage in evidence)
     if task.framing == "none":
         return f"Documents:\n\n{shown}"
     quoted = f"{template('framed_quoted')} " if task.framing == "quoted" else ""
     return f"{quoted}{template('framed_documents')}\n\n<documents>\n{shown}</documents>\n\n"
-
-
-def _content(task: Task, passage: Passage) -> str:
-    """What a document says; under framing without what would end the documents, or begin another one, in it."""
-    if task.framing == "none":
-        return passage.chunk.content
-    content = _NUMBER_LINE.sub(r"\1(\2)\3", _DOCUMENT_MARK.sub("(", passage.chunk.content))
-    return _LINE_START.sub("> ", content.rstrip("\n")) if task.framing == "quoted" else content
 
 
 def show_exemplars(task: Task, form: Form) -> str:
