@@ -39,7 +39,7 @@ class Foreseen:
         """What a search for `k` chunks returns under the cell's condition.
 
         Args:
-            turn: which of several draws, where what will be found is not known.
+            turn: of several draws, where what will be found is not known; each has other chunks while there are any.
         """
         if cell.retriever is None:
             return self._resources.placed(cell, question).chunks
@@ -47,19 +47,18 @@ class Foreseen:
         opened = cell.format is None or self._open(retriever, cell.format)
         if cell.searched:
             count = (k or retriever.k) + cell.change.negatives
-            drawn = f"{question.id}:{turn}" if turn else question.id
-            return self._found(cell, question, retriever, count, drawn) if opened else \
-                [_filled(_size(retriever), f"{drawn}:{place}") for place in range(count)]
+            return self._found(cell, question, retriever, count, turn) if opened else \
+                [_filled(_size(retriever), f"{question.id}:{count * turn + place}") for place in range(count)]
         if opened:
             return self._resources.placed(cell, question).chunks
         sizes = self._sizes(cell, question, retriever)
         return [_filled(size, f"{question.id}:{place}") for place, size in enumerate(sizes)]
 
     def _found(self, cell: Cell, question: Question, retriever: RetrieverFactor, count: int,
-               drawn: str) -> list[Chunk]:
-        """As many chunks of what is searched, drawn by that seed."""
+               turn: int) -> list[Chunk]:
+        """As many chunks of what is searched, drawn by the question."""
         chunks = self._searched(cell, question, retriever)
-        return Random(drawn).sample(chunks, min(len(chunks), count))
+        return Random(question.id).sample(chunks, min(len(chunks), count * (turn + 1)))[-count:]
 
     def _searched(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> Sequence[Chunk]:
         benchmark = self._resources.benchmark

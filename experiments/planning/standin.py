@@ -20,7 +20,7 @@ from strategies.types import Generate, Reply, Usage
 Manner = Literal["short", "echo", "refusal", "long", "doubt"]
 MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long", "doubt")
 FINDING: tuple[Manner, ...] = ("long", "doubt")
-"""Those under which every search finds something else, so that a strategy that goes on until it finds nothing goes on."""
+"""Those under which every search finds something else, so that what goes on until nothing is found goes on."""
 _DOUBT = """\
 What do the documents say of part {number}?
 Grade: 0

@@ -19,7 +19,7 @@ from strategies.reading import fold, outside_think
 from strategies.retrieval.once import once
 from strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrieval, Task
 
-_LONGEST_PASSAGE = 6_000  # characters of a passage that are graded
+_LONGEST_PASSAGE, _LONGEST_SAID = 6_000, 20_000  # characters that are graded, and that are read of a reply
 
 
 def corrective(task: Task, query: str, *, over: Retrieval = once, laps: Annotated[int, Field(ge=1, le=10)] = 2,
@@ -61,7 +61,7 @@ def _graded(query: str, evidence: Evidence, threshold: int) -> Generator[Asked, 
     replies: list[Reply] = yield [
         asking_for("corrective_grade", "grade", query=query, passage=passage.chunk.content[:_LONGEST_PASSAGE])
         for passage in evidence]
-    grades = [read_grade(outside_think(reply.text)) for reply in replies]
+    grades = [read_grade(outside_think(reply.text)[:_LONGEST_SAID]) for reply in replies]
     graded = list(zip(evidence, grades, strict=True))
     unread = tuple(passage for passage, grade in graded if grade is None)
     dropped = tuple(passage for passage, grade in graded if grade is not None and grade < threshold)
