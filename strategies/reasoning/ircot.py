@@ -20,7 +20,7 @@ _LONGEST_THOUGHT = 600  # characters
 _ANSWERS = re.compile(r"\banswer(?: to [^.\n]{1,100})? is\b(?! (?:not|un|still|yet|missing|to be))|<answer>"
                       r"|(?:정답|답)은|答案(?:是|为|為)", re.IGNORECASE)
 _NAME = r"(?:next )?(?:step|thought)(?: ?\d{1,2})?[*_]{0,2} ?[:：.]"
-_MARK = re.compile(rf"\s*(?:[-*>#]+ )?(?:{_NAME}|\d{{1,2}}[.)])?[*_]{{0,2}}\s*", re.IGNORECASE)
+_MARK = re.compile(rf"\s*(?:[-*>#]+ )?[*_]{{0,2}}(?:{_NAME}|\d{{1,2}}[.)])?[*_]{{0,2}}\s*", re.IGNORECASE)
 
 
 def ircot(task: Task, *, laps: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:

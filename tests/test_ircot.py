@@ -1,0 +1,84 @@
+"""ircot: a thought, a search with it, and the next thought over what that found."""
+from __future__ import annotations
+
+import pytest
+from gathering import QUESTION, Scene, decisions
+from growth import grows_linearly
+
+from strategies.choosing import reasoning as chosen
+from strategies.reasoning.ircot import thought
+
+LIBRARY = {QUESTION: "jaws", "Jaws was directed by Steven Spielberg.": "spielberg jaws",
+           "Steven Spielberg was born in Ohio.": "ohio spielberg"}
+THOUGHTS = ["Jaws was directed by Steven Spielberg [1].", "Steven Spielberg was born in Ohio [2].",
+            "So the answer is Cincinnati, Ohio."]
+
+
+def played(*thoughts, library=None, reasoning="ircot", retrieval="once", **changes):
+    """The scene, and the answer."""
+    scene = Scene(LIBRARY if library is None else library, {"ircot": list(thoughts)})
+    return scene, scene.play(retrieval, chosen(reasoning), **changes)
+
+
+def test_what_each_thought_finds_reaches_the_prompt_of_the_next_and_of_the_answer():
+    scene, answer = played(*THOUGHTS)
+    assert scene.searched == list(LIBRARY)
+    assert [call.shown for call in scene.calls] == [(1,), (1, 2), (1, 2, 3), (1, 2, 3)]
+    _, second, third, last = scene.calls
+    assert "[2]\nText of spielberg." in second.messages[-1].content
+    assert "[3]\nText of ohio." in third.messages[-1].content
+    assert "Text of spielberg." not in third.messages[-1].content
+    assert [m.content for m in last.messages if m.role == "assistant"] == THOUGHTS
+    assert decisions(answer)[-1] == ("stops", "the thought holds the answer")
+    for one, other in zip(scene.calls, scene.calls[1:], strict=False):
+        assert other.messages[:len(one.messages)] == one.messages
+
+
+def test_laps_bound_it_and_the_answer_is_asked_for_over_all_that_was_found():
+    scene, _ = played(*THOUGHTS[:2], reasoning={"kind": "ircot", "laps": 2})
+    assert [call.purpose for call in scene.calls] == ["ircot", "ircot", "answer"]
+    assert "[3]\nText of ohio." in scene.calls[-1].messages[-1].content
+
+
+def test_where_every_search_finds_the_same_it_stops_after_the_first():
+    scene, answer = played(THOUGHTS[0], library={"": "jaws spielberg"})
+    assert [call.purpose for call in scene.calls] == ["ircot", "answer"]
+    assert decisions(answer) == [("stops", "lap 1 brought nothing new")]
+
+
+def test_it_searches_by_whatever_retrieval_is_chosen():
+    scene, _ = played(*THOUGHTS, retrieval="none")
+    assert scene.searched == []
+    assert [call.purpose for call in scene.calls] == ["ircot", "answer"]
+
+
+@pytest.mark.parametrize("changes", [
+    {"rules": "open"}, {"rules": "reading"}, {"rules": "choice", "options": (("A", "Ohio"), ("B", "Utah"))},
+    {"separators": False}, {"answer_format": "json"}, {"framing": "none"}, {"layout": "as_published"}])
+def test_it_goes_the_same_way_under_every_rule_and_form(changes):
+    scene, _ = played(*THOUGHTS, **changes)
+    assert scene.searched == list(LIBRARY)
+    assert (scene.calls[-1].schema is not None) == (changes.get("answer_format") == "json")
+
+
+def test_closed_book_asks_once_and_searches_for_nothing():
+    scene, answer = played(rules="closed-book")
+    assert ([call.purpose for call in scene.calls], scene.searched) == (["answer"], [])
+    assert answer.notes == ("no_search",)
+
+
+@pytest.mark.parametrize(("text", "query"), [
+    ("Ada wrote it. More words.", "Ada wrote it. More words."), ("Step 1: Ada wrote it [1][2].", "Ada wrote it."),
+    ("\n- **Thought:** Ada wrote it.\nStep 2: no.", "Ada wrote it."), ("1. Ada wrote it.", "Ada wrote it."),
+    ("<think>Hm.\nLong.</think>\n\nAda wrote it.", "Ada wrote it."), ("Here is the next step:\nAda.", "Ada."),
+    ("The answer is not known yet: who wrote it", "The answer is not known yet: who wrote it"),
+    ("So the answer is: Ada", ""), ("The answer to the question is Ada.", ""), ("따라서 정답은 서울이다.", ""),
+    ("因此答案是北京。", ""), ("<Answer>Ada</Answer>", ""), ("", ""), ("...\n--", "")])
+def test_the_first_line_is_the_thought_and_one_that_holds_the_answer_ends_it(text, query):
+    assert thought(text).query == query
+    assert bool(thought(text).why) is (query == "")
+
+
+@pytest.mark.parametrize("piece", ["the answer to ", " ", "- ", "step 1", "**", "x:\n", "answer "])
+def test_a_monstrous_reply_takes_no_time(piece):
+    grows_linearly(lambda n: thought(piece * n), 40_000)

@@ -1,0 +1,116 @@
+"""self_ask: follow-up questions, each searched, whose finds are shown when the next is asked for."""
+from __future__ import annotations
+
+import pytest
+from gathering import QUESTION, Scene, decisions
+from growth import grows_linearly
+
+from strategies.choosing import reasoning as chosen
+from strategies.reasoning.self_ask import follow_up
+from strategies.types import Exemplar
+
+LIBRARY = {QUESTION: "jaws", "Who directed Jaws?": "spielberg jaws", "Where was Steven Spielberg born?": "ohio"}
+TURNS = ["Follow-up: Who directed Jaws?", "So far: Steven Spielberg [2].\nFollow-up: Where was Steven Spielberg born?",
+         "So far: Cincinnati [3].\nFollow-up: none"]
+
+
+def asked(*turns, library=None, reasoning="self_ask", **changes):
+    """The scene, and the answer."""
+    scene = Scene(LIBRARY if library is None else library, {"self_ask": list(turns)})
+    return scene, scene.play("once", chosen(reasoning), **changes)
+
+
+def test_what_each_follow_up_finds_reaches_the_prompt_of_the_next_and_of_the_answer():
+    scene, answer = asked(*TURNS)
+    first, second, third, last = scene.calls
+    assert scene.searched == [QUESTION, "Who directed Jaws?", "Where was Steven Spielberg born?"]
+    assert [call.shown for call in scene.calls] == [(1,), (1, 2), (1, 2, 3), (1, 2, 3)]
+    assert "[2]\nText of spielberg." in second.messages[-1].content
+    assert "Text of jaws." not in second.messages[-1].content
+    assert "[3]\nText of ohio." in third.messages[-1].content
+    assert [m.content for m in last.messages if m.role == "assistant"] == TURNS
+    assert QUESTION in last.messages[-1].content
+    assert "<Answer>" in last.messages[-1].content
+    assert "<Answer>" not in "".join(m.content for call in (first, second, third) for m in call.messages)
+    assert (answer.outcome, answer.cited, answer.invalid_citations) == ("answered", (1,), ())
+
+
+def test_every_prompt_begins_with_the_whole_prompt_before_it():
+    scene, _ = asked(*TURNS)
+    for one, other in zip(scene.calls, scene.calls[1:], strict=False):
+        assert other.messages[:len(one.messages)] == one.messages
+    assert [m.role for m in scene.calls[-1].messages] == ["system", *["user", "assistant"] * 3, "user"]
+
+
+def test_it_says_why_it_goes_on_and_why_it_stops():
+    _, answer = asked(*TURNS)
+    assert decisions(answer) == [("goes on", "lap 1 of 4 brought 1 new passage"),
+                                 ("goes on", "lap 2 of 4 brought 1 new passage"),
+                                 ("stops", "no follow-up question is left")]
+
+
+def test_laps_bound_the_follow_ups_and_what_the_last_one_found_is_shown_with_the_call_for_the_answer():
+    scene, answer = asked(TURNS[0], reasoning={"kind": "self_ask", "laps": 1})
+    assert [call.purpose for call in scene.calls] == ["self_ask", "answer"]
+    assert "[2]\nText of spielberg." in scene.calls[-1].messages[-1].content
+    assert decisions(answer) == [("stops", "lap 1 of 1 brought 1 new passage")]
+
+
+def test_where_every_search_finds_the_same_it_stops_after_the_first():
+    scene, answer = asked(TURNS[0], library={"": "jaws spielberg"})
+    assert [call.purpose for call in scene.calls] == ["self_ask", "answer"]
+    assert decisions(answer) == [("stops", "lap 1 brought nothing new")]
+    last = scene.calls[-1].messages[-1].content
+    assert last.startswith("This search brought no document that was not shown before.\n\n")
+
+
+def test_one_search_without_news_does_not_end_it_where_there_is_more_to_be_found_and_two_do():
+    library = {QUESTION: "jaws spielberg", "a?": "jaws", "b?": "ohio", "c?": "jaws", "d?": "ohio"}
+    turns = [f"Follow-up: {name}?" for name in "abcd"]
+    scene, answer = asked(*turns, library=library, reasoning={"kind": "self_ask", "laps": 10})
+    assert scene.searched == [QUESTION, "a?", "b?", "c?", "d?"]
+    assert decisions(answer)[-1] == ("stops", "lap 4 brought nothing new")
+
+
+def test_a_question_that_was_asked_before_is_not_searched_again_and_ends_it():
+    scene, _ = asked(TURNS[0], "Follow-up: who directed JAWS")
+    assert scene.searched == [QUESTION, "Who directed Jaws?"]
+    assert [call.purpose for call in scene.calls] == ["self_ask", "self_ask", "answer"]
+
+
+def test_closed_book_asks_once_and_searches_for_nothing():
+    scene, answer = asked(rules="closed-book")
+    assert [call.purpose for call in scene.calls] == ["answer"]
+    assert scene.searched == []
+    assert answer.notes == ("no_search",)
+
+
+@pytest.mark.parametrize("changes", [
+    {"rules": "open"}, {"rules": "reading"}, {"rules": "choice", "options": (("A", "Ohio"), ("B", "Utah"))},
+    {"separators": False}, {"answer_format": "json"}, {"framing": "none"}, {"layout": "as_published"},
+    {"exemplars": (Exemplar("Who?", "Ada", reasoning="Known."),)}, {"sub_questions": ("Who?",)}])
+def test_it_goes_the_same_way_under_every_rule_and_form(changes):
+    scene, _ = asked(*TURNS, **changes)
+    assert scene.searched == [QUESTION, "Who directed Jaws?", "Where was Steven Spielberg born?"]
+    assert all("Text of ohio." in call.messages[5].content for call in scene.calls[2:])
+    assert (scene.calls[-1].schema is not None) == (changes.get("answer_format") == "json")
+
+
+@pytest.mark.parametrize(("text", "query"), [
+    ("Follow-up: Who?", "Who?"), ("**Follow up question 2:** Who?", "Who?"), ("- follow-up： Who [1]?", "Who?"),
+    ("Let me see.\nFollow-up: Who?\nSo far: Ada.\nFollow-up: When?", "Who?"), ("I need to know: who was it?", None),
+    ("<think>Follow-up: Why?</think>\nFollow-up: Who?", "Who?"), ('Follow-up: "Who?"', "Who?"),
+    ("Follow-up: none", ""), ("Follow-up: None needed.", ""), ("Follow-up: No.", ""), ("Follow-up:", ""),
+    ("Follow-up: no further question", ""), ("The answer is Ohio.", ""), ("", ""),
+    ("Follow-up: Nora was born where?", "Nora was born where?"), ("Follow-up: " + "x" * 5_000, "x" * 400)])
+def test_the_first_follow_up_of_a_reply_is_read_in_the_forms_that_models_write(text, query):
+    assert follow_up(text).query == (text if query is None else query)
+
+
+def test_what_a_model_makes_up_after_its_follow_up_does_not_stay_in_the_conversation():
+    assert follow_up("Follow-up: Who?\nSo far: made up.\nFollow-up: When?").said == "Follow-up: Who?\n"
+
+
+@pytest.mark.parametrize("piece", ["follow-up: ", "follow up", "> ", "\n", "*", "Follow-up: none ", "?\n", "((("])
+def test_a_monstrous_reply_takes_no_time(piece):
+    grows_linearly(lambda n: follow_up(piece * n), 40_000)
