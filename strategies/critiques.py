@@ -34,13 +34,13 @@ class Critique:
 def read_critique(text: str, question: str) -> Critique:
     """The lines `Fault: ...` and `Search: ...` of a reply.
 
-    A reply without such lines is one fault as it stands, unless it begins by saying that there is none. To search
-    for the question itself once more is no query.
+    What else a reply says that has no such lines is one fault, unless it begins by saying that there is none. To
+    search for the question itself once more is no query.
     """
-    said = read_answer(text[:_LONGEST_REPLY])[0]
-    lines = said.splitlines()
+    lines = read_answer(text[:_LONGEST_REPLY])[0].splitlines()
     faults, queries = _after(_FAULT, lines), [as_query(one) for one in _after(_QUERY, lines)]
-    if not faults and not queries:
+    if not any(map(_FAULT.match, lines)) and not any(queries):
+        said = "\n".join(line for line in lines if not _QUERY.match(line))
         faults = [] if _ACCEPTS.match(fold(said)) else [said]
     asked = {fold(query): query for query in reversed(queries) if fold(query) not in ("", fold(question))}
     return Critique(tuple(" ".join(one.split())[:_LONGEST_FAULT] for one in faults if fold(one))[:_MOST_FAULTS],

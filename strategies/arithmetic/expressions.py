@@ -72,7 +72,8 @@ def evaluate(text: str, names: Mapping[str, Value]) -> Value:
 
 
 def _tokens(text: str) -> list[_Token]:
-    tokens, place = [], 0
+    tokens: list[_Token] = []
+    place = 0
     while True:
         start = _SPACE.match(text, place).end()  # type: ignore[union-attr]  # it matches nothing, too
         if start == len(text):
