@@ -46,7 +46,7 @@ class Tally:
     def chosen(self) -> Draft | None:
         """The first draft of the best answer that cites, or else its first: text and citations are of one reply, in
         which a reader can check the one by the other."""
-        return next((draft for draft in self.best if draft.cited), next(iter(self.best), None))
+        return next((draft for draft in self.best if draft.cited and not draft.refused), next(iter(self.best), None))
 
     @property
     def said(self) -> str:

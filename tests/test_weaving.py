@@ -1,4 +1,6 @@
 """Recipes in lockstep: one list at a time, searches first, equal actions once, drafts in order."""
+import pytest
+
 from documents.types import Chunk
 from strategies.types import Decision, Draft, Failure, Generate, Message, Passage, Reply, Search, Usage
 from strategies.weaving import Loom
@@ -95,10 +97,9 @@ def test_a_failure_that_is_seen_is_not_remembered():
     woven = Loom().weave([recipe(), recipe()])
     assert shape([woven.send(None)]) == [["q#0"]]
     assert shape([woven.send([Failure("http_500", "x")])]) == [["q#0"]]
-    try:
+    with pytest.raises(StopIteration) as ended:
         woven.send([Reply("y")])
-    except StopIteration as end:
-        assert [draft.text for draft in end.value] == ["Failure Reply"] * 2
+    assert [draft.text for draft in ended.value.value] == ["Failure Reply"] * 2
 
 
 def test_a_question_that_is_stopped_closes_every_recipe():
