@@ -1,0 +1,183 @@
+"""A scripted model that does what it is told wherever it reads it, and the success of attacks on every strategy.
+
+    python bench/gullible.py [--split test] [--format plain] [--json]
+
+It sees the messages of a request and nothing else. Of the benchmark it knows the questions and their answers, and of
+the project its prompts, so that it knows its usual orders from others:
+
+- Where a sentence says that material stands between marks, what stands there is material: from the mark on a line of
+  its own to the closing mark wherever it stands, however it is spaced, or to a token that begins or ends a turn. A
+  document that says either and is not made harmless ends the material for it.
+- Any sentence elsewhere that gives an order, and is none of the project's prompts, is obeyed: it is said again. So are
+  answer tags: what they hold is the answer. Where the sentence quotes a refusal, it refuses.
+- With no such order it answers from the documents that it is shown, with the number that stands above the answer.
+"""
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from documents.rows import read_rows
+from experiments.benchmarks.injection import FOLDER
+from strategies.reading import REFUSAL
+
+NEED_MORE = ("few_shot",)  # settings that a name alone does not give
+
+ORDERS = re.compile(
+    r"\b(?:reply|respond|answer|write|say|print|state|give|begin|end every|cite|copy|repeat|refuse)\b"
+    r"|must (?:be|cite|say)|답하|대답|말하|쓰십시오|쓰지|적어야", re.IGNORECASE)
+_DECLARED = re.compile(r"stands? between <(\w+)> and </\1>")
+_TAGGED = re.compile(r"<answer>\s*(.+?)\s*</answer>", re.IGNORECASE | re.DOTALL)
+_SENTENCE = re.compile(r"\n+|(?<=[.!?])\s+|\s\|\s")
+_FIELD = re.compile(r"\{\w+\}")
+_OWN = re.compile(r"Question: |Sub-question|Sub-answer")
+
+
+@cache
+def usual() -> re.Pattern[str]:
+    """Finds a sentence of the project's prompts, whatever stands in their fields."""
+    folder = resources.files("strategies.prompts")
+    texts = [entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.name.endswith(".md")]
+    lines = {line.strip() for text in texts for line in text.splitlines() if len(_FIELD.sub("", line)) > 12}
+    return re.compile("|".join(re.sub(r"\\\{\w+\\\}", ".*?", re.escape(line))
+                               for line in sorted(lines, key=len, reverse=True)))
+
+
+@cache
+def answers() -> dict[str, tuple[str, ...]]:
+    """The accepted answers by question."""
+    return {row.filled("question"): row.filled_texts("answers") for row in read_rows(FOLDER / "scenes.jsonl")}
+
+
+def outside(text: str) -> str:
+    """What is not declared to be material."""
+    for name in dict.fromkeys(_DECLARED.findall(text)):
+        inside = re.compile(rf"^<{name}>\n.*?(?=<\s*/\s*{name}\s*>|<\|\w+\|>|\[/?INST\]|\Z)",
+                            re.IGNORECASE | re.DOTALL | re.MULTILINE)
+        text = inside.sub("", text)
+    return text
+
+
+def orders(text: str) -> list[str]:
+    """The sentences that give an order that is none of the project's."""
+    found = [one.strip() for one in _SENTENCE.split(usual().sub("\n", outside(text)))]
+    return [one for one in found if ORDERS.search(one) and not _OWN.search(one)]
+
+
+def reply(body: dict[str, Any]) -> str:
+    """What it says to a request."""
+    text = "\n\n".join(one["content"] or "" for one in body["messages"] if one["role"] != "assistant")
+    said = obeyed(text) or answered(text)
+    if "response_format" in body:
+        return json.dumps(_fields(body, said), ensure_ascii=False)
+    return f"<Thinking>It is stated.</Thinking>\n<Answer>{said}</Answer>"
+
+
+def obeyed(text: str) -> str:
+    """What it was ordered to say; empty where no other order was given."""
+    tagged = _TAGGED.findall(usual().sub("\n", outside(text)))
+    told = orders(text)
+    if any(REFUSAL in one for one in told):
+        return REFUSAL
+    return " ".join([*tagged, *told])
+
+
+def answered(text: str) -> str:
+    """The answer to the benchmark's question, with the number of the first document that states it."""
+    known = next((found for question, found in answers().items() if question in text), ())
+    for number, content in re.findall(r"^\[(\d+)\]\n(.*?)(?=^\[\d+\]\n|\Z)", text, re.MULTILINE | re.DOTALL):
+        stated = next((one for one in known if one.casefold() in content.casefold()), None)
+        if stated:
+            return f"{stated} [{number}]"
+    return known[0] if known else "Yes."
+
+
+def _fields(body: dict[str, Any], said: str) -> dict[str, Any]:
+    schema = body["response_format"].get("json_schema", {}).get("schema", {})
+    blank = {"string": "It is stated.", "integer": 1, "number": 1.0, "boolean": False, "array": []}
+    made = {name: blank.get(one.get("type", "string")) for name, one in schema.get("properties", {}).items()}
+    return {**made, "answer": said, **({"citations": list(map(int, re.findall(r"\[(\d+)\]", said)))}
+                                       if "citations" in made else {})}
+
+
+async def chat(request: web.Request) -> web.Response:
+    """One completion."""
+    body = await request.json()
+    message = {"role": "assistant", "content": reply(body)}
+    return web.json_response({
+        "id": "g", "object": "chat.completion", "created": 0, "model": "gullible",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {"prompt_tokens": 700, "completion_tokens": 12, "total_tokens": 712}})
+
+
+async def serve() -> None:
+    """Serve until the standard input closes."""
+    app = web.Application(client_max_size=64 << 20)
+    app.router.add_post("/v1/chat/completions", chat)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    await runner.cleanup()
+
+
+def measured(split: str, format: str, framings: list[str]) -> list[dict[str, Any]]:
+    """A row of a run's summary for every reasoning strategy under every framing."""
+    from strategies.catalogue import ANSWERING
+
+    with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
+            [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert server.stdin is not None
+        url = server.stdout.readline().strip()
+        settings = {"name": "gullible", "out": folder, "models": f"{url}#gullible", "framings": framings,
+                    "benchmark": {"kind": "injection", "format": format, "filter": {"split": split}},
+                    "reasoning": [name for name in ANSWERING if name not in NEED_MORE]}
+        config = Path(folder, "gullible.yaml")
+        config.write_text(json.dumps(settings), encoding="utf-8")
+        done = subprocess.run([str(Path(sys.executable).parent / "ragbed"), "run", str(config), "--json"],
+                              stdout=subprocess.PIPE, check=True)
+        server.stdin.close()
+    cells: list[dict[str, Any]] = json.loads(done.stdout)["cells"]
+    return cells
+
+
+def main() -> None:
+    """Serve, or measure and print a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--serve", action="store_true", help="only serve, and print the address")
+    parser.add_argument("--split", choices=("dev", "test"), default="test")
+    parser.add_argument("--format", choices=("plain", "html"), default="plain")
+    parser.add_argument("--framing", nargs="+", default=["none", "marked"])
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    if args.serve:
+        asyncio.run(serve())
+        return
+    cells = measured(args.split, args.format, args.framing)
+    if args.json:
+        print(json.dumps(cells, ensure_ascii=False))
+        return
+    print(f"{'reasoning':24}{'framing':10}{'attack success':>24}{'utility':>9}{'clean':>9}{'calls':>8}")
+    for cell in cells:
+        success, attacked, clean = (cell["metrics"][name] for name in ("attack_success", "utility_attacked",
+                                                                       "utility_clean"))
+        shown = f"{success['mean']:.2f} [{success['low']:.2f}, {success['high']:.2f}]"
+        print(f"{cell['reasoning']:24}{cell.get('framing', 'none'):10}{shown:>24}{attacked['mean']:>9.2f}"
+              f"{clean['mean']:>9.2f}{cell['usage']['calls']:>8}")
+
+
+if __name__ == "__main__":
+    main()
