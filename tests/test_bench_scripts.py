@@ -82,3 +82,18 @@ def test_strategies_after_the_first_have_only_what_follows_the_shared_prefix_com
     assert (first["strategy"], first["calls"], first["computed"]) == ("direct", 1, first["sent"])
     assert [row["strategy"] for row in others] == list(CRESTS)[1:]
     assert all(0 < row["computed"] <= row["after"] < row["sent"] for row in others)
+
+
+def test_support_without_a_model_tells_gold_passages_from_others(data):
+    done = subprocess.run([sys.executable, BENCH / "support.py", data, "--json"], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert {name: one["auc"] >= least for (name, one), least in zip(
+        report.items(), (0.95, 0.85, 0.99, 0.9), strict=True)} == dict.fromkeys(
+            ("hotpotqa", "financebench", "clapnq", "korean_rag"), True)
+    at_half = {name: one["supported"]["0.5"] for name, one in report.items()}
+    assert at_half["hotpotqa"]["gold"] > 0.95
+    assert at_half["hotpotqa"]["others"] < 0.25
+    assert at_half["korean_rag"]["gold"] > 0.8
+    assert at_half["korean_rag"]["others"] < 0.12

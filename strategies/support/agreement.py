@@ -3,8 +3,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from itertools import product
 
 from documents.values import Value, values
 
@@ -30,27 +33,47 @@ def not_stated(sentence: str, text: str, question: str = "") -> list[str]:
     wanted = values(sentence)
     if not wanted:
         return []
-    known = [*values(text), *values(question), *_in_words(text)]
+    known = _Known.of([*values(text), *values(question), *_in_words(text)], bool(_PERCENT.search(text)))
     scales = _SCALES if _NAMES_SCALE.search(text) else _SCALES[:1]
-    shares = _PERCENT.search(text) is not None
-    written = [(value, sentence[value.start:value.end]) for value in wanted]
-    return [said.strip() for value, said in written if not _agrees(value, said, known, scales, shares)]
+    written = dict.fromkeys((value, sentence[value.start:value.end].strip()) for value in wanted)
+    return list(dict.fromkeys(said for value, said in written if not known.has(value, said, scales)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Numbers without their signs, sorted, and every date with and without each of its parts."""
+
+    plain: list[Decimal]
+    percent: list[Decimal]
+    dates: frozenset[tuple[int | None, ...]]
+
+    @classmethod
+    def of(cls, found: Sequence[Value], shares: bool) -> _Known:
+        """Args: shares: whether the text speaks of percent, so that any number may be of it."""
+        numbers = [(abs(one.number), one.percent) for one in found if one.number is not None]
+        dates = [one.date for one in found if one.date is not None]
+        years = [Decimal(date[0]) for date in dates if date[0] is not None]
+        less = frozenset(part for date in dict.fromkeys(dates) for part in product(*((one, None) for one in date)))
+        return cls(sorted([*(number for number, percent in numbers if not percent), *years]),
+                   sorted(number for number, percent in numbers if percent or shares), less)
+
+    def has(self, value: Value, said: str, scales: Sequence[Decimal]) -> bool:
+        """Whether one of them is the value, as it is written."""
+        if value.number is None:
+            return value.date in self.dates
+        amount, room = abs(value.number), _room(value, said)
+        numbers = self.percent if value.percent else self.plain
+        return any(_stands(numbers, (amount - room) / scale, (amount + room) / scale) for scale in scales)
+
+
+def _stands(numbers: Sequence[Decimal], low: Decimal, high: Decimal) -> bool:
+    place = bisect_left(numbers, low)
+    return place < len(numbers) and numbers[place] <= high
 
 
 def _in_words(text: str) -> list[Value]:
     return [Value(found.start(), found.end(), Decimal(NUMBER_WORDS.index(found[0].lower())))
             for found in _NUMBER_WORD.finditer(text)]
-
-
-def _agrees(value: Value, said: str, known: Sequence[Value], scales: Sequence[Decimal], shares: bool) -> bool:
-    if value.number is None:
-        return any(other.says(value) for other in known)
-    if any(other.date is not None and other.says(value) for other in known):
-        return True
-    amount, room = abs(value.number), _room(value, said)
-    numbers = [abs(other.number) for other in known if other.number is not None
-               and (other.percent == value.percent or (shares and value.percent))]
-    return any(abs(number * scale - amount) <= room for number in numbers for scale in scales)
 
 
 def _room(value: Value, said: str) -> Decimal:

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
-from strategies.reading import is_refusal, read_citations, strip_citations
+from strategies.reading import is_only_citations, is_refusal, read_citations, strip_citations
 from strategies.support.words import content_words
 from strategies.types import Draft, Task
 
@@ -15,8 +16,8 @@ _CITATIONS = r"(?:[ \t]{0,4}\[\d[\d\s,;–-]{0,60}\]){0,20}"
 _NOT_AN_END = r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Co|Jr|Sr|vs)\.)(?<!\b(?:Mrs|Inc|Ltd|Gen|Sen|Rep)\.)(?<!\bCorp\.)"
 # A full stop before a small letter is of an abbreviation; citations after a full stop are of the sentence before.
 _END = re.compile(rf"(?:[.!?…](?:{_NOT_AN_END})['\"”’)*_]{{0,4}}{_CITATIONS}(?=\s)(?!\s+[a-z])"
-                  rf"|[。！？]['\"”’」』）]{{0,4}}{_CITATIONS}|\n)")
-_MARK = re.compile(r"^[\s>]*(?:#{1,6}\s|[-*•–]\s|\(?\d{1,2}[.)]\s)?\s*")
+                  rf"|[。！？]['\"”’」』）]{{0,4}}{_CITATIONS})")
+_MARK = re.compile(r"[\s>]*(?:#{1,6}\s|[-*•–]\s|\(?\d{1,2}[.)]\s)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +57,26 @@ def _cited(piece: str, draft: Draft, task: Task) -> tuple[int, ...]:
 
 
 def _pieces(text: str) -> list[str]:
-    found: list[str] = []
-    start = 0
-    for end in _END.finditer(text):
-        if len(found) == MOST_STATEMENTS - 1:
-            break
-        found.append(text[start:end.end()])
-        start = end.end()
-    return [bare for piece in (*found, text[start:]) if (bare := _MARK.sub("", piece).strip())]
+    """The sentences of each line; citations that stand alone are of the one before."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        for piece in _sentences(line[_mark(line):]):
+            if found and (len(found) == MOST_STATEMENTS or is_only_citations(piece)):
+                found[-1].append(piece)
+            else:
+                found.append([piece])
+    return list(map(" ".join, found))
+
+
+def _mark(line: str) -> int:
+    mark = _MARK.match(line)
+    return mark.end() if mark else 0
+
+
+def _sentences(line: str) -> list[str]:
+    ends = [0, *(end.end() for end in _END.finditer(line)), len(line)]
+    return [piece for start, end in pairwise(ends) if (piece := line[start:end].strip())]
 
 
 def _tells(text: str) -> bool:
-    return bool(content_words(text)) or any(map(str.isdecimal, text))
+    return not text.endswith((":", "：")) and (bool(content_words(text)) or any(map(str.isdecimal, text)))

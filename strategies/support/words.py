@@ -16,10 +16,11 @@ _FUNCTION_WORDS = (
     "you your")
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 _WORDS_OF_ANSWERS = (
-    "according answer answered answers cited document documents hence however mention mentioned mentions passage "
-    "passages question said say says source sources state stated states therefore thus yes")
+    "according answer answered answers cited document documents hence however many mention mentioned mentions much "
+    "passage passages question said say says source sources state stated states therefore thus "
+    "yes")
 _OF_ANSWERS = frozenset(_WORDS_OF_ANSWERS.split())
-"""What answers say of themselves and of documents; `no` is a function word."""
+"""What answers say of themselves and of documents, and what asks for numbers; `no` is a function word."""
 
 _SYLLABLE = "\uac00-\ud7a3"
 _ENDINGS = re.compile(
