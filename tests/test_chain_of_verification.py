@@ -15,8 +15,8 @@ REPLIES = {"plan": "1. Who directed Jaws?\n2. Where was Spielberg born?",
 
 def played(of="direct", replies=None, retrieval="once", changes=None, **settings):
     """The scene, and the answer."""
-    said = {name: lines if isinstance(lines, str) else [*lines] for name, lines in {**REPLIES, **(replies or {})}.items()}
-    scene = Told(FOUND, said)
+    said = {**REPLIES, **(replies or {})}
+    scene = Told(FOUND, {name: lines if isinstance(lines, str) else [*lines] for name, lines in said.items()})
 
     strategy = reasoning({"kind": "chain_of_verification", "of": of, **settings})
     return scene, scene.play(retrieval, strategy, **(changes or {}))
@@ -25,7 +25,7 @@ def played(of="direct", replies=None, retrieval="once", changes=None, **settings
 def test_questions_are_answered_apart_and_their_answers_reach_the_last_prompt():
     scene, answer = played()
     assert scene.purposes == ["answer", "plan", "verify", "verify", "answer"]
-    draft, plan, first, second, last = (call.messages[-1].content for call in scene.calls)
+    _, plan, first, second, last = (call.messages[-1].content for call in scene.calls)
     assert "<draft>\nLos Angeles [1]\n</draft>" in plan
     assert "Question: Who directed Jaws?" in first
     assert "Question: Where was Spielberg born?" in second

@@ -29,7 +29,8 @@ def test_the_answer_is_made_of_the_quotes_that_are_there_under_their_documents_n
     assert scene.purposes == ["quote", "answer"]
     assert [call.shown for call in scene.calls] == [(1, 2, 3), (1, 2)]
     last = scene.prompt(1)
-    assert "[1]\nIt was directed by “Steven Spielberg” in 1975\n\n[2]\nSteven Spielberg was born in Cincinnati\n" in last
+    assert ("[1]\nIt was directed by “Steven Spielberg” in 1975\n\n"
+            "[2]\nSteven Spielberg was born in Cincinnati\n") in last
     assert "It made money" not in last
     assert "Sharks" not in last
     assert (answer.text, answer.cited) == ("Cincinnati [2]", (2,))
@@ -78,7 +79,8 @@ def passage(number, text, format="plain"):
     ("It's late.", "It’s late", "It's late"), ("in 1990–1995", "1990-1995", "1990–1995"),
     ("A party began.", "art", None), ("12,500 people", "2,500 people", None), ("It was 3.5 km", "3.5 km.", "3.5 km"),
     ("They did not go.", "They did go", None), ("a b c d e", "a b ... d e", "a b\nd e"), ("b then a", "a ... b", None),
-    ("Ｆｕｌｌ width", "full width", "Ｆｕｌｌ width"), ("서울은 수도이다", "서울", "서울"), ("東京は首都です", "は首都", "は首都"),
+    ("Ｆｕｌｌ width", "full width", "Ｆｕｌｌ width"), ("서울은 수도이다", "서울", "서울"),
+    ("東京は首都です", "は首都", "は首都"), ("12,500 people", "500 people", None), ("5km away", "5 km away", "5km away"),
     ("x < 5 and y > 3", "x < 5 and y > 3", "x < 5 and y > 3"), ("x < 5 and y > 3", "x 3", None), ("abc", "…", None),
     ("a b", "a", None), ("straße", "STRASSE", "straße")])
 def test_a_quote_is_found_where_its_words_and_marks_stand_in_order(source, said, span):
@@ -87,7 +89,8 @@ def test_a_quote_is_found_where_its_words_and_marks_stand_in_order(source, said,
     assert [one.chunk.content for one in quoted(evidence, found)] == ([span] if span else [])
 
 
-@pytest.mark.parametrize("said", ["Town 4 1,444 people & dogs", "<td>Town&nbsp;4</td> <td>1,444 people &amp; dogs</td>"])
+@pytest.mark.parametrize("said", [
+    "Town 4 1,444 people & dogs", "<td>Town&nbsp;4</td> <td>1,444 people &amp; dogs</td>"])
 def test_in_html_tags_and_entities_make_no_difference(said):
     evidence = (passage(1, "<tr><td>Town&nbsp;4</td><td>1,444 people &amp; dogs</td></tr>", "html"),)
     assert found_quotes([Offered(said)], evidence) == [Quote(1, ((8, 51),))]

@@ -47,7 +47,8 @@ def test_without_a_row_the_answer_is_asked_for_over_the_documents(reply):
 
 def test_closed_book_and_documents_without_numbers_ask_for_rows_without_them():
     for changes in ({"rules": "closed-book"}, {"separators": False}):
-        scene, answer = played("| Jaws | gross | $476 million |\n| E.T. | gross | 1 |", "<Answer>E.T.</Answer>", changes)
+        reply = "| Jaws | gross | $476 million |\n| E.T. | gross | 1 |"
+        scene, answer = played(reply, "<Answer>E.T.</Answer>", changes)
         assert "[1]" not in scene.prompt(0)
         assert "<table>\n| Jaws | gross | $476 million |\n| E.T. | gross | 1 |\n</table>" in scene.prompt(1)
         assert answer.figures.get("rows_found") == (0.5 if "separators" in changes else None)
