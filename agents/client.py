@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -232,8 +233,9 @@ class ModelClient:
         if heard:
             self._way.came(counted=reply.usage.prompt_tokens > 0)
         if reply.parsed is not None or reply.tool_calls:  # read from texts, in which the key may be escaped
-            reply = replace(reply, parsed=hide_in(reply.parsed, at.key),
-                            tool_calls=tuple(hide_in(list(reply.tool_calls), at.key)))
+            calls = hide_in(list(reply.tool_calls), at.key)
+            calls = hide_in(calls, json.dumps(at.key, ensure_ascii=False)[1:-1])  # as it stands in JSON
+            reply = replace(reply, parsed=hide_in(reply.parsed, at.key), tool_calls=tuple(calls))
         return Completion(reply, attempts, time.monotonic() - started, timings(data))
 
     def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: Place,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -11,6 +12,7 @@ Pricer = Callable[[int, int, int], "float | None"]
 
 
 _MOST_TOKENS = 10**9  # of one call, far beyond any context
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _MOST_CALLS, _LONGEST_NAME, _LONGEST_ARGUMENTS = 64, 200, 20_000  # of tools in one reply; the others are characters
 
 
@@ -106,12 +108,12 @@ def _written(arguments: Any) -> Any:
 
     Some servers send an object; and behind an escape could stand what is to be hidden.
     """
-    escaped = isinstance(arguments, str) and "\\" in arguments and len(arguments) <= _LONGEST_ARGUMENTS
+    escaped = isinstance(arguments, str) and "\\" in arguments
     try:
         said = json.loads(arguments) if escaped else arguments
         return json.dumps(said, ensure_ascii=False) if escaped or isinstance(said, dict) else said
     except (ValueError, RecursionError):
-        return arguments
+        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], str(arguments))
 
 
 def _usage(data: Mapping[str, Any], price: Pricer) -> Usage:
