@@ -80,7 +80,8 @@ def passage(number, text, format="plain"):
     ("A party began.", "art", None), ("12,500 people", "2,500 people", None), ("It was 3.5 km", "3.5 km.", "3.5 km"),
     ("They did not go.", "They did go", None), ("a b c d e", "a b ... d e", "a b\nd e"), ("b then a", "a ... b", None),
     ("Ｆｕｌｌ width", "full width", "Ｆｕｌｌ width"), ("서울은 수도이다", "서울", "서울"),
-    ("東京は首都です", "は首都", "は首都"), ("12,500 people", "500 people", None), ("5km away", "5 km away", "5km away"),
+    ("東京は首都です", "は首都", "は首都"),
+    ("12,500 people", "500 people", None), ("5km away", "5 km away", "5km away"),
     ("x < 5 and y > 3", "x < 5 and y > 3", "x < 5 and y > 3"), ("x < 5 and y > 3", "x 3", None), ("abc", "…", None),
     ("a b", "a", None), ("straße", "STRASSE", "straße")])
 def test_a_quote_is_found_where_its_words_and_marks_stand_in_order(source, said, span):
