@@ -41,7 +41,7 @@ class Exemplars:
 def opened(file: Any) -> Exemplars:
     """The examples of a file that settings name; SettingsError where it cannot be read or does not fit."""
     looked_at = unopened(file)
-    return Exemplars(looked_at.file, read_exemplars(Path(looked_at.file)))
+    return Exemplars(looked_at.file, read_exemplars(looked_at.file))
 
 
 def unopened(file: Any) -> Exemplars:
@@ -51,7 +51,7 @@ def unopened(file: Any) -> Exemplars:
     return Exemplars(str(file))
 
 
-def read_exemplars(path: Path) -> tuple[Exemplar, ...]:
+def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
     """The examples of the file, in its order.
 
     Raises:

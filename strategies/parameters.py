@@ -49,7 +49,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any], inner: Inner) -> dict[str, Any]:
-    """The values of the parameters that are given, each as its annotation demands.
+    """The values of the parameters that are given, each as its annotation demands, in the signature's order.
 
     Args:
         kind: what the strategy is called, for messages.
@@ -62,7 +62,7 @@ def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any], i
         values = model(**{str(name): value for name, value in given.items()})
     except ValidationError as error:
         raise SettingsError(_said(kind, error, model)) from error
-    return {name: getattr(values, name) for name in given}
+    return {name: getattr(values, name) for name in hints_of(function) if name in given}
 
 
 def default_of(function: Callable[..., Any], name: str) -> Any:

@@ -1,0 +1,132 @@
+"""few_shot: worked examples that belong to a strategy, from a file that is read when settings are checked."""
+from __future__ import annotations
+
+import json
+
+import pytest
+from gathering import Scene, decisions
+
+from documents.errors import SettingsError
+from strategies.choosing import chosen, named, reasoning
+from strategies.exemplars import Exemplars
+from strategies.types import Exemplar
+
+MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
+        "reasoning": "1871 comes before 1880.", "answer": "The north mill [1]"}
+LAMP = {"question": "Who lit the lamp?", "answer": "Ada"}
+TOLD = {"question": "How many people live in town 2?", "answer": "222"}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*lines, name="mills.jsonl"):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return str(path)
+    return write
+
+
+def prompts(settings, **replies):
+    scene = Scene({"": "jaws"}, replies)
+    answer = scene.play("once", reasoning(settings))
+    return scene, answer
+
+
+def test_the_prompts_of_the_strategy_inside_show_the_first_examples_of_the_file(write):
+    file = write(MILL, LAMP)
+    scene, _ = prompts({"kind": "few_shot", "exemplars": file})
+    shown = scene.prompts("answer")[0]
+    assert shown.index("Text of jaws") < shown.index("Example 1:") < shown.index("Example 2:") < shown.index("Rules:")
+    assert "<Thinking>1871 comes before 1880.</Thinking>\n<Answer>The north mill [1]</Answer>" in shown
+    shown = prompts({"kind": "few_shot", "exemplars": file, "count": 1, "of": "direct"})[0].prompts("answer")[0]
+    assert "\n\nThe north mill [1]\n\nRules:" in shown
+    assert "Who lit" not in shown
+
+
+def test_they_take_the_place_of_the_runs_own(write):
+    scene = Scene({"": "jaws"})
+    scene.play("once", reasoning({"kind": "few_shot", "exemplars": write(LAMP)}), exemplars=(Exemplar("Old?", "Yes"),))
+    assert "Who lit" in scene.prompts("answer")[0]
+    assert "Old?" not in scene.prompts("answer")[0]
+
+
+def test_samples_of_few_shot_over_least_to_most_show_them_where_rules_are_shown(write):
+    settings = {"kind": "self_consistency", "samples": 2,
+                "of": {"kind": "few_shot", "exemplars": write(MILL), "of": "least_to_most"}}
+    scene, answer = prompts(settings, decompose="What is Jaws?", solve="A film.")
+    assert [(call.purpose, call.sample) for call in scene.calls] == [
+        (purpose, sample) for purpose in ("decompose", "solve", "answer") for sample in (0, 1)]
+    assert all("Which mill" in call.messages[1].content for call in scene.calls if call.purpose != "decompose")
+    assert answer.figures == {"agreement": 1.0}
+    assert decisions(answer) == [("votes", "2 of 2 agree")]
+
+
+def test_settings_keep_the_path_tables_the_name_of_the_file_and_its_content_is_a_source(write):
+    file = write(MILL)
+    found = chosen("reasoning", {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": file}})
+    assert found.said == {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": file}}
+    assert found.label == "self_consistency(few_shot(exemplars=mills.jsonl))"
+    before = found.sources
+    assert list(before) == [file]
+    write({**MILL, "answer": "The south mill"})
+    assert found.sources == before
+    after = chosen("reasoning", found.said).sources
+    assert list(after) == [file]
+    assert after != before
+
+
+def test_settings_of_a_finished_run_are_told_without_the_file_and_need_it_to_be_played(write, tmp_path):
+    said = {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": str(tmp_path / "gone.jsonl")}}
+    found = named("reasoning", said)
+    assert (found.label, found.said) == ("self_consistency(few_shot(exemplars=gone.jsonl))", said)
+    with pytest.raises(SettingsError, match="no such file"):
+        _ = found.function
+    write(MILL, name="gone.jsonl")
+    assert [one.examples[0].question for one in found.exemplars] == [MILL["question"]]
+    assert Exemplars("x").content == ""
+
+
+@pytest.mark.parametrize(("settings", "says"), [
+    ({}, "strategy few_shot: exemplars has to be given"), ({"exemplars": 3}, "expected the path of a file, not 3"),
+    ({"exemplars": "nowhere.jsonl"}, "exemplars: nowhere.jsonl: no such file"), ({"exemplars": ""}, "an empty path"),
+    ({"exemplars": "a\0b"}, "no path that can be read"), ({"exemplars": "mills.jsonl", "count": 0}, "count")])
+def test_what_does_not_fit_is_one_line(settings, says, monkeypatch, tmp_path, write):
+    write(MILL)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError) as refused:
+        chosen("reasoning", {"kind": "few_shot", **settings})
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_line_that_does_not_fit_stops_the_run_with_file_line_and_field(serve, town, ragbed, write):
+    few = {"kind": "few_shot", "exemplars": write(MILL, {"question": "Why?"})}
+    ragbed.refuses("run", town.config(serve(town.reply).url, reasoning=few),
+                   says=["mills.jsonl, line 2, field answer: expected text, found nothing"])
+
+
+def test_an_example_that_tells_an_answer_is_refused_wherever_the_strategy_stands(serve, town, ragbed, write):
+    few = {"kind": "few_shot", "exemplars": write(MILL, TOLD)}
+    for strategy in (few, {"kind": "self_consistency", "of": few}):
+        ragbed.refuses("run", town.config(serve(town.reply).url, reasoning=strategy),
+                       says=["mills.jsonl: example 2 asks the question non_refusal-2 of", "would tell its answer"])
+
+
+def test_a_changed_file_is_another_run_and_both_sizes_are_cells_of_one(serve, town, ragbed, write):
+    file = write(MILL, LAMP)
+    server = serve(town.reply)
+    path = town.config(server.url, reasoning=["chain_of_thought",
+                                              {"kind": "few_shot", "exemplars": file, "count": [1, 2]}])
+    assert ragbed("run", path)[0] == 0
+    summary = json.loads((town.run / "summary.json").read_text())
+    assert [cell["reasoning"] for cell in summary["cells"]] == [
+        "chain_of_thought", "few_shot(exemplars=mills.jsonl, count=1)", "few_shot(exemplars=mills.jsonl, count=2)"]
+    assert list(json.loads((town.run / "manifest.json").read_text())["sources"]) == [file]
+    asked = len(server.requests)
+    assert ragbed("run", path)[0] == 0
+    assert len(server.requests) == asked
+    write({**MILL, "answer": "The south mill"}, LAMP)
+    ragbed.refuses("run", path, says=["mills.jsonl", "has changed", "--fresh"])
+    assert ragbed("report", town.run)[0] == 0
+    write(MILL, LAMP)
+    assert ragbed("verify", town.run)[0] == 0
