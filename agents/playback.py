@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agents.asked import Asked
-from agents.protocol import MOST_DECISIONS, actions_of, step_of
+from agents.protocol import MOST_DECISIONS, actions_of, draft_of, step_of
 from agents.settings import Limits
 from agents.streamed import Tell
 from agents.types import Answer, Cost, GenerateStep, Outcome, SearchStep, Step
@@ -202,7 +203,8 @@ class Playback:
 
     def _stop(self, failure: Failure) -> None:
         self.failure = failure
-        self._recipe.close()
+        with suppress(RecipeFailed):  # what a strategy does after its end is of no interest
+            self._recipe.close()
 
     def _lap(self) -> float:
         """Seconds since the last entry for the state."""
@@ -211,8 +213,8 @@ class Playback:
         return round(taken, 3)
 
     def _send(self, value: Any) -> None:
-        """Run the recipe up to what it asks for next; TypeError where it breaks the protocol of recipes. A failure of
-        a strategy that is none of ragbed's ends the question, and so does any that decides without end."""
+        """Run the recipe up to what it asks for next. A failure of a strategy that is none of ragbed's ends the
+        question, and so does any that breaks the protocol of recipes, or decides without end."""
         try:
             asked = self._next(value)
             self._listed = isinstance(asked, list)
@@ -220,10 +222,16 @@ class Playback:
         except RecipeFailed as error:
             self._stop(Failure("strategy", str(error)))
         except StopIteration as end:
-            if not isinstance(end.value, Draft):
-                raise TypeError(f"the strategy returned {type(end.value).__name__}, not a Draft") from None
-            self.draft = without_sub_answers(end.value) if self.task.with_sub_answers else end.value
-            self.pending = []
+            self._end(end.value)
+
+    def _end(self, returned: Any) -> None:
+        try:
+            draft = draft_of(returned)
+        except RecipeFailed as error:
+            self._stop(Failure("strategy", str(error)))
+            return
+        self.draft = without_sub_answers(draft) if self.task.with_sub_answers else draft
+        self.pending = []
 
     def _next(self, value: Any) -> Any:
         """What the recipe asks for next, past what needs no performing: decisions, and lists such as that of the

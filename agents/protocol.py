@@ -1,14 +1,19 @@
 """What a recipe may ask for, checked before it is carried out: a recipe may be anybody's."""
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agents.types import DecisionStep
-from strategies.types import Action, Decision, Generate, Message, Search
+from documents.errors import RecipeFailed
+from strategies.types import Action, Decision, Draft, Generate, Message, Search
 
 MOST_DECISIONS = 200
 """Of a recipe between two things that it asks for, empty lists included: one that goes on so would never end."""
 
+_ROLES = ("system", "user", "assistant", "tool")
 _LONGEST_WHAT, _LONGEST_WHY = 80, 300  # characters
 
 
@@ -16,12 +21,12 @@ def actions_of(asked: Any) -> list[Action]:
     """What a recipe asks for as a list.
 
     Raises:
-        TypeError: it is neither one search or call nor several of one kind, or lacks what they need.
+        RecipeFailed: it is neither one search or call nor several of one kind, or lacks what they need.
     """
     actions = asked if isinstance(asked, list) else [asked]
     if {type(one) for one in actions} not in ({Search}, {Generate}):
-        raise TypeError("the strategy yielded something other than searches or calls, or searches and calls in one "
-                        "list")
+        raise RecipeFailed(f"the strategy yielded {asked!r:.60}: something other than searches or calls, or searches "
+                           "and calls in one list")
     for one in actions:
         if isinstance(one, Search):
             _check_search(one)
@@ -35,18 +40,62 @@ def step_of(decision: Decision) -> DecisionStep:
     return DecisionStep(_line(decision.what, _LONGEST_WHAT), _line(decision.why, _LONGEST_WHY))
 
 
+def draft_of(value: Any) -> Draft:
+    """What a recipe ends with; RecipeFailed where that is no draft, or one that no record can hold."""
+    if not isinstance(value, Draft):
+        raise RecipeFailed(f"the strategy returned {type(value).__name__}, not a Draft")
+    _demand("a draft whose", (
+        ("text is none", isinstance(value.text, str)),
+        ("citations are no tuple of numbers", _are(value.cited, int)),
+        ("notes are no tuple of texts", _are(value.notes, str)),
+        ("figures are no finite numbers by name", isinstance(value.figures, Mapping) and all(
+            isinstance(name, str) and _is_finite(figure) for name, figure in value.figures.items()))))
+    return value
+
+
 def _check_search(search: Search) -> None:
-    if not isinstance(search.query, str):
-        raise TypeError(f"the strategy searches for {type(search.query).__name__}, not for a text")
-    if search.k is not None and (type(search.k) is not int or search.k < 1):
-        raise TypeError(f"the strategy searches for {search.k!r:.40} chunks")
+    _demand("a search", (
+        ("for no text", isinstance(search.query, str)),
+        (f"for {search.k!r:.40} chunks", search.k is None or (type(search.k) is int and search.k >= 1))))
 
 
 def _check_call(call: Generate) -> None:
-    if not call.messages or not all(isinstance(one, Message) for one in call.messages):
-        raise TypeError("the strategy makes a call without messages, or with something else among them")
-    if not all(isinstance(part, str) for one in call.messages for part in one.parts):
-        raise TypeError("the strategy makes a call with a message whose parts are no texts")
+    messages = isinstance(call.messages, tuple) and bool(call.messages) and all(
+        isinstance(one, Message) for one in call.messages)
+    _demand("a call", (
+        ("without messages, or with something else among them", messages),
+        ("with a message whose parts are no texts", messages and all(_are(one.parts, str) for one in call.messages)),
+        ("with a message of nobody's", messages and all(one.role in _ROLES for one in call.messages)),
+        ("without a purpose", isinstance(call.purpose, str) and bool(call.purpose)),
+        ("whose shown is no tuple of numbers", _are(call.shown, int)),
+        ("whose sample is no number", type(call.sample) is int and call.sample >= 0),
+        ("whose temperature is none", call.temperature is None or (_is_finite(call.temperature)
+                                                                   and call.temperature >= 0)),
+        ("of less than one token", call.max_tokens is None or (type(call.max_tokens) is int and call.max_tokens >= 1)),
+        ("whose stop is no tuple of texts", _are(call.stop, str)),
+        ("whose schema or tools are no JSON", _is_json(call.schema) and _is_json(call.tools))))
+
+
+def _demand(what: str, demands: Iterable[tuple[str, bool]]) -> None:
+    wrong = next((said for said, holds in demands if not holds), None)
+    if wrong is not None:
+        raise RecipeFailed(f"the strategy makes {what} {wrong}")
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, tuple) and all(type(value) is kind for value in values)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _line(text: str, longest: int) -> str:

@@ -255,8 +255,9 @@ def test_a_recipe_that_breaks_the_protocol_is_named():
         return "Norway"  # type: ignore[return-value]
 
     for recipe, message in ((mixes, "searches and calls in one list"), (returns_text, "returned str")):
-        with pytest.raises(TypeError, match=message):
-            Player(Means(None, None, None, None, Limits()), recipe).playback({"id": "q", "question": "?"})
+        answer = Player(Means(None, None, None, None, Limits()), recipe).playback({"id": "q", "question": "?"}).answer()
+        assert (answer.outcome, answer.failure.kind) == ("error", "strategy")
+        assert message in answer.failure.message
 
 
 async def test_playing_live_and_resuming_give_equal_traces(serve):

@@ -1,0 +1,117 @@
+"""Checking strategies: they are played in two processes with different hash seeds, and what came of it is compared."""
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agents.conformance.examining import difference
+from agents.conformance.promises import PROMISES, Verdict
+from agents.settings import Limits
+from documents.errors import SettingsError
+from strategies.choosing import Family, Said, known
+from strategies.plugins import family_of
+
+_SECONDS = 600.0  # of a process
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)')
+
+
+def check(said: Said, seconds: float = 10.0) -> list[Verdict]:
+    """Whether a strategy keeps each of `PROMISES`, in their order; where it never comes to an end, that alone.
+
+    It is executed, in processes of its own.
+
+    Args:
+        said: as settings name it: a name, `FILE.py:FUNCTION`, or `{kind: ..., ...}`.
+        seconds: after which one play, which takes milliseconds, is held to be without end.
+
+    Raises:
+        SettingsError: there is no such strategy, it cannot be loaded, or a parameter does not fit.
+    """
+    return check_all([(_family(said), said)], seconds)[0]
+
+
+def check_all(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[Verdict]]:
+    """As `check`, of several of known families, in two processes altogether."""
+    first, second = (_child(strategies, seed, seconds) for seed in ("1", "2"))
+    results = [_results(child, strategies) for child in (first, second)]
+    return [_verdicts(one, other) for one, other in zip(*results, strict=True)]
+
+
+def _family(said: Said) -> Family:
+    kind = said if isinstance(said, str) else said.get("kind")
+    if not isinstance(kind, str):
+        raise SettingsError(f"expected a name, FILE.py:FUNCTION, or settings such as {{kind: NAME}}, not {said!r:.80}")
+    families: tuple[Family, ...] = ("reasoning", "retrieval")
+    return next((family for family in families if kind in known(family)), None) or family_of(kind)
+
+
+def _child(strategies: Sequence[tuple[Family, Said]], seed: str, seconds: float) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    child = subprocess.Popen([sys.executable, "-m", "agents.conformance.child"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, encoding="utf-8")
+    assert child.stdin is not None
+    child.stdin.write(json.dumps({"strategies": strategies, "again": seed == "1", "seconds": seconds}))
+    child.stdin.close()
+    child.stdin = None
+    return child
+
+
+def _results(child: subprocess.Popen[str], strategies: Sequence[tuple[Family, Said]]) -> list[dict[str, Any]]:
+    """What each strategy's plays came to; of one that ended its process, where."""
+    try:
+        out, err = child.communicate(timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        out, err = child.communicate()
+    found = [json.loads(line) for line in out.splitlines()]
+    if len(found) < len(strategies):
+        found.append({"ended": _stuck(err)})
+        found += [{"ended": "not played: a strategy before it ended the process"}] * (len(strategies) - len(found))
+    return found
+
+
+def _stuck(err: str) -> str:
+    """Where a process was when it was ended."""
+    frames = [frame for frame in _FRAME.finditer(err) if "conformance" not in frame["file"]]
+    if "Timeout" in err and frames:
+        return (f"asks for nothing and does not end: {Path(frames[0]['file']).name}:{frames[0]['line']}, in "
+                f"{frames[0]['function']}")
+    last = (err.strip().splitlines() or ["without a word"])[-1]
+    return f"ends the process that plays it: {last[:200]}"
+
+
+def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[Verdict]:
+    for result in (one, other):
+        if "error" in result:
+            raise SettingsError(result["error"])
+    ended = one.get("ended") or other.get("ended")
+    if ended:
+        return [Verdict("ends", False, ended)]
+    broken: dict[str, list[str]] = {name: [] for name in PROMISES}
+    for result in (one, other):
+        for name, what in result["problems"]:
+            broken[name].append(what)
+    apart = next(((play, said) for play, asked in one["asked"].items()
+                  if (said := difference(asked, other["asked"].get(play, [])))), None)
+    if apart and not broken["stateless"]:
+        broken["deterministic"].append(f"in another process {apart[1]} ({apart[0]})")
+    return [Verdict(name, not found, _detail(name, found, one)) for name, found in broken.items()]
+
+
+def _detail(name: str, broken: Sequence[str], result: dict[str, Any]) -> str:
+    if broken:
+        counts = Counter(broken)
+        return broken[0] + (f"; and {len(counts) - 1} more" if len(counts) > 1 else "")
+    if name == "ends":
+        usual = Limits()
+        more = result["calls"] > usual.calls or result["searches"] > usual.searches
+        return (f"at most {result['calls']} calls and {result['searches']} searches in {result['plays']} plays" + (
+            f"; the usual limits are {usual.calls} and {usual.searches}" if more else ""))
+    return f"{result['plays']} plays" if name in ("protocol", "deterministic") else ""

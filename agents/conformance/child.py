@@ -1,0 +1,110 @@
+"""The process that plays strategies: `python -m agents.conformance.child`, with what to play as JSON on standard input.
+
+Whatever the strategies do that reaches beyond the process is seen by an audit hook, which cannot be taken out again.
+"""
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import inspect
+import io
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agents.conformance.examining import examine
+from agents.conformance.source_rules import broken_rules
+from documents.errors import SettingsError
+from strategies.choosing import Strategy, chosen
+
+_SEEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill",
+         "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate",
+         "os.putenv", "os.startfile", "shutil.", "ctypes.dlopen", "urllib.", "http.", "ftplib.", "smtplib.", "sqlite3.",
+         "tempfile.", "webbrowser.", "builtins.input", "pty.")
+_CODE = (".py", ".pyc", ".so", ".pyd", ".zip")
+
+
+class Watch:
+    """Notes what reaches beyond the process, while it is on."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.seen: dict[str, None] = {}
+        places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+        self._allowed = (*map(str, places), str(Path(__file__).parents[2]) + os.sep + "strategies")
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event: str, given: tuple[Any, ...]) -> None:
+        if not self.on:
+            return
+        if event == "open":
+            path, mode = given[0], given[1]
+            reads = mode is None or not set(str(mode)) & set("wax+")
+            if isinstance(path, str | bytes | os.PathLike) and not (reads and self._is_allowed(os.fsdecode(path))):
+                self.seen[f"{'opens' if reads else 'writes'} {os.fsdecode(path)!r:.80}"] = None
+        elif event.startswith(_SEEN):
+            self.seen[f"{event} {given!r:.60}"] = None
+
+    def _is_allowed(self, path: str) -> bool:
+        """Code, and what installed packages and prompts hold."""
+        return path.endswith(_CODE) or os.path.abspath(path).startswith(self._allowed)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Notes what is done inside, what is printed too."""
+        said = io.StringIO()
+        self.seen.clear()
+        self.on = True
+        try:
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                yield
+        finally:
+            self.on = False
+            if said.getvalue():
+                self.seen[f"prints {said.getvalue()[:40]!r}"] = None
+
+
+def main() -> None:
+    """Play what standard input says; one line of JSON for each strategy on standard output."""
+    asked = json.load(sys.stdin)
+    sys.dont_write_bytecode = True
+    out, watch = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8"), Watch()
+    for family, said in asked["strategies"]:
+        print(json.dumps(_result(family, said, watch, asked["again"], asked["seconds"])), file=out, flush=True)
+
+
+def _result(family: Any, said: Any, watch: Watch, again: bool, seconds: float) -> dict[str, Any]:
+    try:
+        with watch.watching():
+            strategy = chosen(family, said)
+            found = examine(strategy, lambda play: faulthandler.dump_traceback_later(
+                seconds, exit=True, file=2), again)
+    except SettingsError as error:
+        return {"error": str(error)}
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    found.problems += [("io", what) for what in watch.seen]
+    found.problems += _of_source(strategy)
+    return {**asdict(found), "plays": len(found.asked)}
+
+
+def _of_source(strategy: Strategy) -> list[tuple[str, str]]:
+    function = strategy.function
+    bare = inspect.unwrap(function.func if isinstance(function, partial) else function)
+    module = inspect.getmodule(bare)
+    try:
+        source = inspect.getsource(module) if module else ""
+    except OSError:
+        return []
+    name = Path(inspect.getfile(bare)).name
+    return [("source", f"{name}:{line}: {what}") for line, what in broken_rules(source)]
+
+
+if __name__ == "__main__":
+    main()

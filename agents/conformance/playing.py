@@ -1,0 +1,129 @@
+"""Playing a strategy in one situation with one stand-in, and looking at whatever it asks for."""
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, NoReturn
+
+from agents.asked import Asked, wire_message
+from agents.conformance.situations import TELLING, Situation, mark, number_of
+from agents.conformance.stand_ins import StandIn
+from agents.playback import Means, Playback
+from agents.settings import Limits
+from agents.types import Answer, DecisionStep
+from documents.errors import RunError
+from documents.types import digest
+from strategies.types import Failure, Generate, Reasoning, Retrieval, Search, Task
+
+WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)
+"""More than any question needs: what reaches them does not end."""
+
+
+@dataclass(slots=True)
+class Played:
+    """What came of one play.
+
+    Attributes:
+        name: the situation and the stand-in.
+        asked: in words and as a hash, each action and the end.
+        problems: promises that were broken, with what was seen.
+    """
+
+    name: str
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    calls: int = 0
+    searches: int = 0
+    outcome: str = ""
+    forms: list[str] = field(default_factory=list)
+
+
+def play(reasoning: Reasoning, retrieval: Retrieval, situation: Situation, name: str, stand_in: StandIn,
+         limits: Limits = WIDE) -> Played:
+    """Play a strategy to its end."""
+    played = Played(f"{situation.name}, with {name}")
+    gold = f"the right answer, {TELLING}, which a recipe that looks around finds here"
+    task = situation.task(retrieval)
+    play = Playback(task, reasoning, Means(_unused, _unused, _unused, _unused, limits))
+    _carry_on(play, played, situation, stand_in, task)
+    _end(play, play.answer(), played)
+    del gold
+    return played
+
+
+def _carry_on(play: Playback, played: Played, situation: Situation, stand_in: StandIn, task: Task) -> None:
+    numbers: dict[int, int] = {}
+    while play.node != "finish" and not play.stop_over_budget():
+        if play.node == "search":
+            found = []
+            for search in play.searches():
+                _look_at_search(search, played)
+                chunks = situation.found(search, played.searches)
+                for chunk in chunks:
+                    numbers.setdefault(number_of(chunk), len(numbers) + 1)
+                found.append(chunks)
+                played.searches += 1
+            play.take_found(found)
+        else:
+            replies = []
+            for call in play.calls():
+                _look_at_call(call, numbers, played)
+                replies.append(Asked("", stand_in(task, call, played.calls)))
+                played.calls += 1
+            play.take_asked(replies)
+
+
+def _end(play: Playback, answer: Answer, played: Played) -> None:
+    played.outcome = answer.outcome
+    failure = answer.failure or Failure("", "")
+    if failure.kind == "strategy":
+        played.problems.append(("protocol", failure.message))
+    for step in play.trace:
+        if isinstance(step, DecisionStep):
+            if TELLING in step.what + step.why:
+                played.problems.append(("gold", f"the decision {step.what!r:.40} names what tells where the gold is"))
+            _keep(played, f"decision {step.what!r:.40}", [step.what, step.why])
+    if play.draft is not None:
+        _keep(played, "its end", {**asdict(play.draft), "figures": dict(play.draft.figures)})
+    _keep(played, f"the outcome {answer.outcome}", [answer.outcome, failure.kind])
+
+
+def _look_at_search(search: Search, played: Played) -> None:
+    _keep(played, f"search for {search.query!r:.60}", [search.query, search.k])
+    if not search.query.strip():
+        played.problems.append(("protocol", "searches for an empty text"))
+    elif TELLING in search.query:
+        played.problems.append(("gold", f"the query {search.query!r:.60} names what tells where the gold is"))
+
+
+def _look_at_call(call: Generate, numbers: dict[int, int], played: Played) -> None:
+    named = f"call {call.purpose!r:.40}"
+    text = "\n".join(message.content for message in call.messages)
+    _keep(played, named, _wired(call))
+    if TELLING in text or TELLING in json.dumps(call.tools) + json.dumps(call.schema):
+        played.problems.append(("gold", f"{named} shows an id, or what else tells where the gold is"))
+    answers = call.purpose == "answer"
+    undeclared = [number for found, number in numbers.items() if number not in call.shown and mark(found) in text
+                  and (answers or f"[{number}]" in text)]
+    if undeclared:
+        played.problems.append(("shown", f"{named} shows document [{undeclared[0]}] and does not name it in `shown`"))
+    unknown = [number for number in call.shown if number not in numbers.values()]
+    if unknown:
+        played.problems.append(("shown", f"{named} names [{unknown[0]}] in `shown`, which no search found"))
+    if call.schema is not None and "answer" in call.schema.get("properties", {}):
+        played.forms.append("answer")
+
+
+def _wired(call: Generate) -> str:
+    """The call as it is sent."""
+    return json.dumps([[wire_message(message) for message in call.messages], call.purpose, call.shown,
+                       call.schema, call.tools, call.sample, call.temperature, call.max_tokens, call.stop,
+                       call.see_failure, call.effort], default=list)
+
+
+def _keep(played: Played, said: str, content: Any) -> None:
+    played.asked.append((said, digest(json.dumps(content, default=list))))
+
+
+def _unused(*given: object) -> NoReturn:
+    raise RunError("a check performs nothing")
