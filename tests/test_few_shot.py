@@ -130,3 +130,15 @@ def test_a_changed_file_is_another_run_and_both_sizes_are_cells_of_one(serve, to
     assert ragbed("report", town.run)[0] == 0
     write(MILL, LAMP)
     assert ragbed("verify", town.run)[0] == 0
+
+
+def test_replies_are_read_again_with_the_examples_that_they_answered_and_else_stay_as_they_are(
+        serve, town, ragbed, write):
+    file = write(MILL)
+    assert ragbed("run", town.config(serve(town.reply).url, reasoning={"kind": "few_shot", "exemplars": file}))[0] == 0
+    before = town.hashes()
+    for lines, says in (([MILL], None), ([LAMP], "is not what the run was made with"), ([], "no example in it")):
+        write(*lines)
+        status, out, err = ragbed("rescore", town.run)
+        assert (status, town.hashes()) == (0, before)
+        assert says is None or says in " ".join((out + err).split()), (out, err)

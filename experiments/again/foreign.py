@@ -1,4 +1,5 @@
-"""Whether the strategies of a run that are none of ragbed's may be executed again, which reading a run does not do."""
+"""Whether the strategies of a run may be played again: those that are none of ragbed's, which reading a run does not
+execute, and those that show worked examples from a file, which may be gone or another."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
@@ -10,13 +11,13 @@ from strategies.source import hash_of
 
 
 def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
-    """Why a strategy of a run is not executed, in words; empty where it may be.
+    """Why a strategy of a run is not played, in words; empty where it may be.
 
     Args:
         recorded: the hashes of sources by how settings name them, as the run's manifest has them.
         allowed: the files that the user says may be executed, named likewise.
     """
-    if not strategy.has_plugins:
+    if not strategy.has_sources:
         return ""
     for kind in strategy.files:
         place = file_of(kind)

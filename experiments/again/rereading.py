@@ -17,6 +17,7 @@ from experiments.evidence.perturbing import PLACING
 from experiments.metrics.as_published import refused as refused_as_published
 from experiments.question import Question
 from experiments.record import Result, StoredStep
+from experiments.running.results import finite
 from experiments.running.tasks import Tasks
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
@@ -57,7 +58,7 @@ class Rereader:
             "outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
             "refused_as_published": refused_as_published(answer.text), "cited": answer.cited,
             "invalid_citations": answer.invalid_citations, "tagged": answer.tagged,
-            "notes": (*answer.notes, *placed), "failure": answer.failure, "figures": dict(answer.figures)})
+            "notes": (*answer.notes, *placed), "failure": answer.failure, "figures": finite(answer.figures)})
 
     def _answer(self, result: Result, question: Question) -> Answer | None:
         tasks = self._tasks[result.cell]
@@ -78,7 +79,7 @@ class Rereader:
 
 def _hindered(folder: RunFolder, tasks: Tasks, plugins: Collection[str]) -> str:
     """Why the strategies of a cell are not played; empty where they may be."""
-    foreign = [one for one in tasks.strategies if one.has_plugins]
+    foreign = [one for one in tasks.strategies if one.has_sources]
     recorded = manifest_of(folder.path).sources if foreign else {}
     return next((why for one in foreign if (why := hindrance(one, recorded, plugins))), "")
 

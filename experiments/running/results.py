@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -31,7 +31,12 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
         evidence=tuple(_stored_passage(passage, view, source_of, database) for passage in answer.evidence),
         gold_total=view.total, gold_grades=view.grades, gold_in_view=view.gold_in_view, verdict=None,
         scores={}, usage=used(answer), trace=stored_trace(answer.trace, database), failure=answer.failure,
-        figures={name: value for name, value in answer.figures.items() if math.isfinite(value)})
+        figures=finite(answer.figures))
+
+
+def finite(figures: Mapping[str, float]) -> dict[str, float]:
+    """The figures that can be stored: what is infinite or no number was not measured."""
+    return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
 def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
