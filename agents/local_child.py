@@ -73,6 +73,7 @@ def _serve(order: dict[str, Any]) -> Any:
     params.verbosity = _WARNINGS
     # Its defaults open these to every web page.
     params.cors_origins, params.cors_origins_explicit, params.cors_credentials = "", True, False
+    params.use_jinja = True  # without it the server refuses tools; what the model knows of them is its template's
     params.ui = params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = False
     return xllamacpp.Server(params)
 

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import experiments.planning.plan as planner
 from experiments.planning.plan import SAMPLE, spread
-from experiments.planning.standin import about_tokens, reply_to
+from experiments.planning.standin import about_tokens, prompt_tokens, reply_to
 from experiments.question import Question
 from strategies import catalogue
 from strategies.prompting import numbers, prompt
@@ -73,6 +74,25 @@ def test_bounds_of_a_strategy_come_from_playing_it(plan, monkeypatch):
     assert cell["calls"] == {"least": 12, "most": 30}
     assert cell["completion_tokens"] == {"most": 6 * (4 * 10 + 1024)}
     assert plan(reasoning="loops", limits={"calls": 3})["cells"][0]["calls"] == {"least": 12, "most": 18}
+
+
+def test_what_a_strategy_with_tools_may_come_to_is_bounded_whether_they_are_called_or_not(plan):
+    settings = {"reasoning": [{"kind": "react", "laps": 2}, {"kind": "react", "laps": 2, "tools": "text"}],
+                "conditions": "given"}
+    native, text = plan(**settings)["cells"]
+    # given: the first lap brings nothing new. Without tools it is asked for text first.
+    assert (native["calls"], text["calls"]) == ({"least": 12, "most": 18}, {"least": 12, "most": 12})
+
+
+def test_tools_and_what_is_called_are_among_the_tokens_of_a_prompt():
+    tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {
+        "query": {"type": "string"}}}}}
+    called = {"id": "a", "type": "function", "function": {"name": "search", "arguments": '{"query": "Oslo"}'}}
+    plain = Generate((Message("user", ("Where?",)), Message("assistant", ())), "x")
+    assert prompt_tokens(plain) == 8
+    assert prompt_tokens(replace(plain, tools=(tool,))) == 8 + about_tokens(json.dumps(tool))
+    said = (plain.messages[0], replace(plain.messages[1], tool_calls=(called,)))
+    assert prompt_tokens(replace(plain, messages=said)) == 8 + about_tokens(json.dumps(called))
 
 
 def test_a_strategy_that_asks_for_fields_gets_such_as_fit():

@@ -5,8 +5,9 @@ least and the most that any of them leads to are the bounds.
 """
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 from zlib import crc32
@@ -16,10 +17,11 @@ from strategies.types import Generate, Reply, Usage
 
 # short: an answer in its tags. echo: the question again, and nothing new. refusal: that it cannot be answered.
 # long: a list of questions that fills the limit. doubt: never content, and never twice the same: the lowest of every
-# grade, no to every question, and always something more to search for; it fills the limit too.
-Manner = Literal["short", "echo", "refusal", "long", "doubt"]
-MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long", "doubt")
-FINDING: tuple[Manner, ...] = ("long", "doubt")
+# grade, no to every question, and always something more to search for; it fills the limit too. deaf: in doubt, and
+# calls no tool.
+Manner = Literal["short", "echo", "refusal", "long", "doubt", "deaf"]
+MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long", "doubt", "deaf")
+FINDING: tuple[Manner, ...] = ("long", "doubt", "deaf")
 """Those under which every search finds something else, so that what goes on until nothing is found goes on."""
 _DOUBT = """\
 What do the documents say of part {number}?
@@ -54,8 +56,9 @@ def about_tokens(text: str) -> int:
 
 
 def prompt_tokens(call: Generate) -> int:
-    """How many tokens a call's messages have in about; three for what stands around each."""
-    return sum(3 + sum(map(about_tokens, message.parts)) for message in call.messages)
+    """How many tokens a call's messages and tools have in about; three for what stands around each message."""
+    texts = [text for message in call.messages for text in (*message.parts, *map(json.dumps, message.tool_calls))]
+    return 3 * len(call.messages) + sum(map(about_tokens, [*texts, *map(json.dumps, call.tools)]))
 
 
 def reply_to(call: Generate, question: str, manner: Manner, limit: int) -> Reply:
@@ -65,8 +68,20 @@ def reply_to(call: Generate, question: str, manner: Manner, limit: int) -> Reply
         limit: tokens of a reply.
     """
     parsed = None if call.schema is None else _instance(call.schema, manner == "long")
-    text = _doubt(call, limit) if manner == "doubt" else _said(question, manner, limit)
-    return Reply(text, parsed=parsed, usage=Usage(prompt_tokens(call), limit, calls=1))
+    text = _doubt(call, limit) if manner in ("doubt", "deaf") else _said(question, manner, limit)
+    return Reply(text, parsed=parsed, usage=Usage(prompt_tokens(call), limit, calls=1),
+                 tool_calls=tuple(_called(call, manner)) if call.tool_choice == "auto" else ())
+
+
+def _called(call: Generate, manner: Manner) -> Iterator[dict[str, Any]]:
+    """In doubt the first of the tools several times, each time with other texts; to refuse, the last one."""
+    wanted = call.tools[:1] * _LINES if manner == "doubt" else call.tools[-1:] if manner == "refusal" else ()
+    for place, tool in enumerate(wanted):
+        fields = tool["function"]["parameters"].get("properties", {})
+        said = {name: f"part {_number(call)} {place}" if inner.get("type") == "string" else _instance(inner, True)
+                for name, inner in fields.items()}
+        yield {"id": f"call_{_number(call)}_{place}", "type": "function",
+               "function": {"name": tool["function"]["name"], "arguments": json.dumps(said)}}
 
 
 def _said(question: str, manner: Manner, limit: int) -> str:
@@ -78,8 +93,11 @@ def _said(question: str, manner: Manner, limit: int) -> str:
 
 def _doubt(call: Generate, limit: int) -> str:
     """A reply that another prompt, or another draw, would not get."""
-    number = crc32(call.messages[-1].content.encode("utf-8", "replace"), call.sample)
-    return _DOUBT.format(number=number) + _list(limit)
+    return _DOUBT.format(number=_number(call)) + _list(limit)
+
+
+def _number(call: Generate) -> int:
+    return crc32(call.messages[-1].content.encode("utf-8", "replace"), call.sample)
 
 
 @lru_cache(maxsize=16)
