@@ -36,6 +36,7 @@ class Watch:
     def __init__(self) -> None:
         self.on = False
         self.seen: dict[str, None] = {}
+        self._named: frozenset[str] = frozenset()
         places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
         self._allowed = (*map(str, places), str(Path(__file__).parents[2]) + os.sep + "strategies")
         sys.addaudithook(self._hook)
@@ -52,22 +53,34 @@ class Watch:
             self.seen[f"{event} {given!r:.60}"] = None
 
     def _is_allowed(self, path: str) -> bool:
-        """Code, and what installed packages and prompts hold."""
-        return path.endswith(_CODE) or os.path.abspath(path).startswith(self._allowed)
+        """Code, what installed packages and prompts hold, and the files that the settings name."""
+        return path.endswith(_CODE) or path in self._named or os.path.abspath(path).startswith(self._allowed)
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Notes what is done inside, what is printed too."""
-        said = io.StringIO()
+    def watching(self, said: Any) -> Iterator[None]:
+        """Notes what is done inside, what is printed too.
+
+        Args:
+            said: the settings of the strategy, which may name files of worked examples.
+        """
+        self._named, printed = frozenset(_texts(said)), io.StringIO()
         self.seen.clear()
         self.on = True
         try:
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
                 yield
         finally:
             self.on = False
-            if said.getvalue():
-                self.seen[f"prints {said.getvalue()[:40]!r}"] = None
+            if printed.getvalue():
+                self.seen[f"prints {printed.getvalue()[:40]!r}"] = None
+
+
+def _texts(said: Any) -> Iterator[str]:
+    if isinstance(said, str):
+        yield said
+    elif isinstance(said, dict | list):
+        for value in said.values() if isinstance(said, dict) else said:
+            yield from _texts(value)
 
 
 def main() -> None:
@@ -81,7 +94,7 @@ def main() -> None:
 
 def _result(family: Any, said: Any, watch: Watch, again: bool, seconds: float) -> dict[str, Any]:
     try:
-        with watch.watching():
+        with watch.watching(said):
             strategy = chosen(family, said)
             found = examine(strategy, lambda play: faulthandler.dump_traceback_later(
                 seconds, exit=True, file=2), again)

@@ -14,6 +14,7 @@ from agents.settings import Limits
 from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
 from strategies.choosing import Strategy
+from strategies.source import raised_by_code
 from strategies.types import Evidence, Recipe, Retrieval, Task
 
 _HARD = ("grounded", "as JSON", "new evidence for every search")
@@ -142,6 +143,8 @@ def _limited(found: Examined, strategy: Strategy, told: Told) -> None:
         except RuntimeError as error:
             found.problems.append(("limits", f"goes on after it was stopped: {error}"))
             return
+        except raised_by_code():
+            return  # told already, as what breaks the protocol
         if played.calls > limits.calls or played.searches > limits.searches:
             found.problems.append(("limits", f"made {played.calls} calls and {played.searches} searches of "
                                              f"{limits.calls} and {limits.searches}"))

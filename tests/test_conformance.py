@@ -1,0 +1,200 @@
+"""Every strategy of the catalogue keeps what every strategy promises, and one that breaks a promise is told so."""
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from agents.conformance import PROMISES, check, check_all
+from documents.errors import SettingsError
+from strategies.catalogue import REASONING, RETRIEVAL
+
+KNOWN = [*(("reasoning", name) for name in REASONING), *(("retrieval", name) for name in RETRIEVAL)]
+HEAD = '''
+import json
+import random
+from typing import Any
+from strategies.answering import answer, draft, opening
+from strategies.prompting import fill_text, first_message, numbers, system_message
+from strategies.types import *
+
+SEEN = []
+
+def answered(task, evidence):
+    return (yield from answer(task, "direct", evidence, thinks=False))
+'''
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory):
+    """The verdicts on every strategy, by family and name; all are played in two processes."""
+    examples = tmp_path_factory.mktemp("examples") / "examples.jsonl"
+    examples.write_text(json.dumps({"question": "Where does the Rhone end?", "answer": "In the sea [1]",
+                                    "documents": ["The Rhone ends in the sea."]}))
+    needed = {"few_shot": {"kind": "few_shot", "exemplars": str(examples)}}
+    return dict(zip(KNOWN, check_all([(family, needed.get(name, name)) for family, name in KNOWN]), strict=True))
+
+
+@pytest.mark.parametrize(("family", "name"), KNOWN)
+def test_a_strategy_of_the_catalogue_keeps_every_promise(catalogue, family, name):
+    verdicts = catalogue[family, name]
+    assert [verdict for verdict in verdicts if not verdict.passed] == []
+    assert [verdict.name for verdict in verdicts] == list(PROMISES)
+
+
+BAD = {
+    "protocol": ('''
+def recipe(task: Task) -> Recipe:
+    evidence = yield from task.gather(task.question)
+    reply = yield "Where is it?"
+    return Draft(reply, (), False, True, None)
+''', "yielded 'Where is it?': something other than searches or calls"),
+    "ends": ('''
+def recipe(task: Task) -> Recipe:
+    evidence = yield from task.gather(task.question)
+    while True:
+        evidence += yield from task.gather(task.question + str(len(evidence)))
+''', "does not end within 300 calls and 300 searches (grounded, with a model that answers)"),
+    "limits": ('''
+def recipe(task: Task) -> Recipe:
+    for turn in range(3):
+        try:
+            evidence = yield Search(f"{task.question} {turn}")
+        except GeneratorExit:
+            pass
+    return (yield from answered(task, evidence))
+''', "goes on after it was stopped"),
+    "deterministic": ('''
+def recipe(task: Task) -> Recipe:
+    evidence = yield from task.gather(" ".join(set(task.question.split())))
+    return (yield from answered(task, evidence))
+''', "in another process step 1 differs: search for "),
+    "stateless": ('''
+def recipe(task: Task) -> Recipe:
+    SEEN.append(task.question)
+    evidence = yield Search(task.question, k=len(SEEN))
+    return (yield from answered(task, evidence))
+''', "played again after other questions, step 1 differs: search for "),
+    "answers": ('''
+def recipe(task: Task) -> Recipe:
+    evidence = yield from task.gather(task.question)
+    call = Generate((system_message(), first_message(task, evidence, "Answer.")), "answer", numbers(task, evidence))
+    reply = yield call
+    return Draft.from_reply(reply)
+''', "no call asks for the fields of an answer (as JSON, with a model that answers)"),
+    "shown": ('''
+def recipe(task: Task) -> Recipe:
+    evidence = yield from task.gather(task.question)
+    reply = yield Generate((system_message(), first_message(task, evidence, "What is it about?")), "summary")
+    return (yield from answered(task, evidence))
+''', "call 'summary' shows document [1] and does not name it in `shown`"),
+    "gold": ('''
+def recipe(task: Task) -> Recipe:
+    evidence = yield from task.gather(task.question)
+    ids = " ".join(passage.chunk.document for passage in evidence)
+    return (yield from draft(opening(task, f"The documents are {ids}. Answer.", evidence), task))
+''', "call 'answer' shows an id, or what else tells where the gold is"),
+    "io": ('''
+def recipe(task: Task) -> Recipe:
+    evidence = yield from task.gather(task.question)
+    try:
+        open("notes.txt").read()
+    except OSError:
+        print("nothing noted")
+    return (yield from answered(task, evidence))
+''', "opens 'notes.txt'; and 1 more"),
+    "source": ('''
+from time import time
+def recipe(task: Task) -> Recipe:
+    evidence = yield from task.gather(task.question)
+    return (yield from answered(task, evidence))
+''', "source.py:14: imports time; a recipe has no clock")}
+
+
+
+ODD = [
+    ('evidence = yield [Search("a"), Generate((), "b")]', "protocol", "searches and calls in one list"),
+    ("evidence = ()\n    yield Search('')", "protocol", "searches for an empty text"),
+    ("evidence = yield Search('x', k=0)", "protocol", "a search for 0 chunks"),
+    ("evidence = yield from task.gather(task.id)", "gold", "the query 'goldhush-question' names what tells"),
+    ("evidence = yield from task.gather('x')\n    1 / len(evidence)", "protocol", "ZeroDivisionError: division by"),
+    ("evidence = ()\n    yield Generate((), 'plan')", "protocol", "a call without messages"),
+    ("evidence = ()\n    yield Generate((system_message(),), 'plan', schema={'a': {1}})", "protocol", "are no JSON"),
+    ("evidence = ()\n    return Draft('x', ('1',), False, True, None)", "protocol", "citations are no tuple of"),
+    ("evidence = ()\n    raise SystemExit", "protocol", "SystemExit"),
+    ("evidence = ()\n    while True:\n        yield Decision('waits')", "protocol", "decisions in a row"),
+    ("evidence = yield from task.gather('x' if random.random() < 0.5 else 'y')", "stateless", "step 1 differs"),
+    ("import subprocess\n    evidence = yield Search('x')", "source", "imports subprocess; a recipe asks for"),
+    ("import datetime\n    evidence = yield Search(f'{datetime.date.today()}')", "source", "reads date.today; a"),
+    ("evidence = yield Search(f'{random.choice(task.question)}')", "source", "draws by random.choice"),
+    ("from agents.client import ModelClient\n    evidence = yield Search('x')", "source", "imports agents; a strategy"),
+    ("import socket\n    socket.socket()\n    evidence = yield Search('x')", "io", "socket.__new__"),
+    ("evidence = yield Search('x')\n    open('x.txt', 'w').close()", "io", "writes 'x.txt'")]
+RETRIEVING = """
+def numbers_alone(task: Task, query: str) -> Gathering:
+    found = yield Search(query)
+    return [passage.number for passage in found]
+
+def fine(task: Task, query: str) -> Gathering:
+    return (yield Search(query))
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What is told of every bad strategy, by its name: the promises that it breaks."""
+    folder = tmp_path_factory.mktemp("bad")
+    begin, end = "def recipe(task: Task) -> Recipe:\n    ", "\n    return (yield from answered(task, evidence))\n"
+    sources = {promise: source for promise, (source, _) in BAD.items()} | {
+        f"odd{place}": f"{begin}{lines}{end}" for place, (lines, _, _) in enumerate(ODD)}
+    for name, source in {**sources, "retrieving": RETRIEVING}.items():
+        (folder / f"{name}.py").write_text(HEAD + source)
+    named = [("reasoning", name, f"{folder / name}.py:recipe") for name in sources]
+    named += [("retrieval", name, f"{folder / 'retrieving.py'}:{name}") for name in ("numbers_alone", "fine")]
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        verdicts = check_all([(family, kind) for family, _, kind in named])
+    finally:
+        os.chdir(before)
+    return {name: {verdict.name: verdict.detail for verdict in found if not verdict.passed}
+            for (_, name, _), found in zip(named, verdicts, strict=True)}
+
+
+def test_there_is_a_bad_strategy_for_every_promise():
+    assert list(BAD) == list(PROMISES)
+
+
+@pytest.mark.parametrize("promise", BAD)
+def test_a_strategy_that_breaks_one_promise_is_told_so_and_where(told, promise):
+    assert list(told[promise]) == [promise]
+    assert BAD[promise][1] in told[promise][promise]
+
+
+@pytest.mark.parametrize("place", range(len(ODD)))
+def test_what_a_strategy_does_out_of_place_is_one_line(told, place):
+    _, promise, said = ODD[place]
+    assert said in told[f"odd{place}"][promise]
+
+
+def test_a_retrieval_strategy_is_checked_by_what_it_hands_back(told):
+    assert "has to end with the evidence, a tuple of what searches found" in told["numbers_alone"]["protocol"]
+    assert told["fine"] == {}
+
+
+def test_a_strategy_that_asks_for_nothing_and_does_not_end_is_found_where_it_stands(tmp_path):
+    path = tmp_path / "stuck.py"
+    path.write_text(HEAD + "def recipe(task: Task) -> Recipe:\n    yield Search('x')\n    while True:\n        pass\n")
+    verdict, = check(f"{path}:recipe", seconds=1.0)
+    assert (verdict.name, verdict.passed) == ("ends", False)
+    assert verdict.detail.startswith("asks for nothing and does not end: stuck.py:1")
+    assert verdict.detail.endswith("in recipe")
+
+
+def test_settings_of_a_strategy_are_checked_with_it():
+    verdicts = {verdict.name: verdict for verdict in check({"kind": "self_consistency", "of": "least_to_most",
+                                                            "samples": 2})}
+    assert all(verdict.passed for verdict in verdicts.values())
+    assert verdicts["ends"].detail.startswith("at most 8 calls and 1 searches in ")
+    with pytest.raises(SettingsError, match="unknown reasoning strategy 'drect'"):
+        check("drect")
