@@ -19,6 +19,7 @@ from experiments.metrics.scored import Scoring
 from experiments.question import Question
 from experiments.record import Result
 from experiments.scheme import Scheme
+from experiments.settings.sweeps import NO_SWEEPS, Sweeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class _Found:
 
 
 def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
-               scoring: Scoring, grouped: Grouped, seed: int) -> dict[str, Any]:
+               scoring: Scoring, grouped: Grouped, seed: int, sweeps: Sweeps = NO_SWEEPS) -> dict[str, Any]:
     """The summary's `attribution` and `tradeoff`.
 
     Args:
@@ -40,7 +41,7 @@ def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapp
     """
     cases = cases_of(cells, results, questions, scheme, scoring)
     return {"attribution": attribution_of(cells, cases, questions, scheme, grouped, seed),
-            "tradeoff": tradeoff_of(cells, cases, grouped)}
+            "tradeoff": tradeoff_of(cells, cases, grouped, sweeps)}
 
 
 def attribution_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question], scheme: Scheme,

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from experiments.report.axes import Axis, Tick, share_axis
@@ -13,27 +14,48 @@ from experiments.report.words import cut, percent
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A cell: its share of answered questions, and the share of wrong ones among them."""
+    """A cell: its share of answered questions, and the share of wrong ones among them.
+
+    Attributes:
+        sweep: what it shares with cells that differ from it in the threshold alone; None where there are none.
+        rightly, needlessly: the shares refused of the unanswerable and of the answerable questions; of a sweep.
+    """
 
     cell: Cell
     answered: Figure
     risk: Figure
+    sweep: str | None
+    threshold: float | None
+    rightly: Figure
+    needlessly: Figure
 
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
-    """The chart, where anything was refused, and the same as rows."""
+    """The chart, where anything was refused, and the same as rows.
+
+    Attributes:
+        swept: the rows of sweeps, each sweep's in the order of its thresholds.
+    """
 
     chart: Scatter | None
     lines: tuple[Line, ...]
+    swept: tuple[Line, ...] = ()
 
 
 def tradeoff(stored: Sequence[Mapping[str, Any]] | None, table: Table) -> TradeOff | None:
     """The summary's trade-off; None where it has none."""
     cells = {cell.id: cell for cell in table.cells}
-    lines = tuple(Line(cells[row["cell"]], Figure.of(row["answered"]), Figure.of(row["risk"]))
+    lines = tuple(Line(cells[row["cell"]], Figure.of(row["answered"]), Figure.of(row["risk"]), row.get("sweep"),
+                       row.get("threshold"), Figure.of(row.get("rightly")), Figure.of(row.get("needlessly")))
                   for row in stored or () if row["cell"] in cells)
-    return TradeOff(_chart(lines, table), lines) if lines else None
+    return TradeOff(_chart(lines, table), lines, _swept(lines)) if lines else None
+
+
+def _swept(lines: Sequence[Line]) -> tuple[Line, ...]:
+    sweeps = list(dict.fromkeys(line.sweep for line in lines if line.sweep is not None))
+    return tuple(sorted((line for line in lines if line.sweep is not None),
+                        key=lambda line: (sweeps.index(line.sweep or ""), line.threshold or 0.0)))
 
 
 def _chart(lines: Sequence[Line], table: Table) -> Scatter | None:
@@ -49,7 +71,15 @@ def _chart(lines: Sequence[Line], table: Table) -> Scatter | None:
     goal = None if share is None else Goal(
         x.at(share), y.down(0.0), "all are answerable" if share == 1 else f"{percent(share)} are answerable",
         "all that is answerable is answered, and nothing wrong")
-    return Scatter(spots, x, y, "questions answered rather than refused", "wrong among those answered", keys, goal=goal)
+    return Scatter(spots, x, y, "questions answered rather than refused", "wrong among those answered", keys,
+                   _joined(_swept(placed), {spot.cell.id: (spot.x, spot.y) for spot in spots}), goal)
+
+
+def _joined(swept: Sequence[Line],
+            places: Mapping[str, tuple[float, float]]) -> tuple[tuple[float, float, float, float], ...]:
+    """A line from each threshold of a sweep to the next."""
+    return tuple((*places[one.cell.id], *places[following.cell.id])
+                 for one, following in pairwise(swept) if one.sweep == following.sweep)
 
 
 def _answerable(cells: Sequence[Cell]) -> float | None:
@@ -80,5 +110,6 @@ def _ends(figure: Figure, at: Callable[[float], float]) -> tuple[float, float] |
 
 def _lines(line: Line) -> tuple[str, ...]:
     answered, risk = line.answered, line.risk
-    return (cut(line.cell.label), f"answers {percent(answered.mean or 0.0)} of {answered.n}",
+    at = () if line.threshold is None else (f"threshold {line.threshold:g}",)
+    return (cut(line.cell.label), *at, f"answers {percent(answered.mean or 0.0)} of {answered.n}",
             f"wrong in {percent(risk.mean or 0.0)} of {risk.n} answered")

@@ -33,6 +33,7 @@ from experiments.scheme import Scheme
 from experiments.settings import RunSettings
 from experiments.settings.finders import finders_of
 from experiments.settings.matrix import models_of
+from experiments.settings.sweeps import sweeps_of
 from experiments.statistics import Clusters, clusters
 from experiments.views import Material, views_of
 from strategies.types import Usage
@@ -61,7 +62,8 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
             "cells": rows,
             "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
             **_between(rows, cells, by_cell, scheme, settings, grouped, questions),
-            **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed),
+            **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed,
+                         sweeps_of(settings)),
             "notes": [*on_cells(settings, cells), *([grouped.note] if grouped.note else []),
                       *on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),

@@ -1,7 +1,7 @@
 """`ragbed attribute` at work, and the table of causes that a run ends with."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from experiments.attribution import BY_NAME, CAUSES, Cases, Cause, attribution_o
 from experiments.comparing.words import probability
 from experiments.runs.finding import cells_named
 from experiments.runs.finished import Finished, open_finished
+from experiments.settings.sweeps import sweeps_of
 from experiments.terminal.decided import decided_json, print_decided
 from experiments.terminal.display import print_json, print_records, print_table, say
 from experiments.terminal.tables import Table
@@ -63,7 +64,8 @@ def _read(run: Finished, cell: str | None) -> _Run:
                    for part in ("cells", "joint"))
     return _Run(run, cases, names, {
         "run": str(run.path), **said, "cells": kept, "joint": joint,
-        "tradeoff": [row for row in tradeoff_of(run.cells, cases, grouped) or () if row["cell"] in names]})
+        "tradeoff": [row for row in tradeoff_of(run.cells, cases, grouped, sweeps_of(run.settings)) or ()
+                     if row["cell"] in names]})
 
 
 def _show(run: _Run) -> None:
@@ -73,6 +75,9 @@ def _show(run: _Run) -> None:
                  "of the retrieval misses, refused"],
                 [[row["name"], *(percent(row[name]) for name in ("known", "gold_whole", "gold_found", "abstained"))]
                  for row in run.said["cells"]], title="What was known, and what was in view: % [95 %]")
+    if swept := [row for row in run.said["tradeoff"] if "threshold" in row]:
+        say("")
+        print_table(*_swept(run, swept), title="Thresholds: % of the questions [95 %]")
     if run.said["joint"]:
         say("")
         print_table(*_joint(run), title="Beside the same questions over the gold alone (`evidence`)")
@@ -81,6 +86,13 @@ def _show(run: _Run) -> None:
         (one["title"], one["definition"]) for one in _occurring(run.said)])])
     for text in run.said["notes"]:
         say(text)
+
+
+def _swept(run: _Run, rows: Sequence[Mapping[str, Any]]) -> Table:
+    header = ["cell", "threshold", "answered", "wrong among those answered", "rightly refused", "needlessly refused"]
+    shares = ("answered", "risk", "rightly", "needlessly")
+    return header, [[run.names[row["cell"]], f"{row['threshold']:g}", *(percent(row[name]) for name in shares)]
+                    for row in sorted(rows, key=lambda row: (row["sweep"], row["threshold"]))]
 
 
 def _joint(run: _Run) -> Table:
