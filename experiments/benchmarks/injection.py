@@ -48,7 +48,7 @@ class Injection(Selection):
         settings={"conditions": "given", "framings": ["none", "marked"]})
     scheme = Scheme(
         groups=("attack", "answers", "overlap", "form"), rubric="grades",
-        columns=("attack_success", "attack_control", "utility_attacked", "utility_clean", "unified"),
+        columns=("utility_attacked", "attack_success", "attack_control", "utility_clean", "unified"),
         views=("attacks", "by:language", "by:page"))
 
     kind: Literal["injection"] = "injection"
