@@ -29,8 +29,8 @@ def test_errors_go_back_to_the_model_and_the_mended_results_reach_the_answer():
     assert "<lines>\nold = 1200\nnew = 1500\ngrowth = (new - old) / old = 0.25\n</lines>" in scene.prompt(2)
     assert last.messages[1].parts[0] == first.messages[1].parts[0]
     assert (answer.text, answer.figures) == ("25% [1]", {"worked_out": 1.0})
-    assert decided(answer) == [("calculates", "lap 1: 3 lines, 1 of them not worked out"),
-                               ("calculates", "lap 2: 3 lines, 0 of them not worked out")]
+    assert decided(answer) == [("calculates", "lap 1: 2 of 3 lines worked out"),
+                               ("calculates", "lap 2: 3 of 3 lines worked out")]
 
 
 def test_a_calculation_without_errors_is_written_once():
@@ -57,6 +57,7 @@ def test_without_a_calculation_the_answer_is_reasoned_out(program):
     assert scene.purposes == ["calculate", "answer"]
     assert "<lines>" not in scene.prompt(1)
     assert (answer.notes, answer.figures) == (("no_program",), {})
+    assert decided(answer)[-1] == ("answers without a calculation", "no line of one could be read")
 
 
 def test_hostile_lines_are_never_run_and_end_no_marks():

@@ -130,4 +130,4 @@ def test_monstrous_quotes_and_documents_take_no_time(piece):
         text = piece * (n // len(piece))
         found_quotes([*read_quotes(text, 8), Offered(text[:2_000] + "b")], (passage(1, text, "html"),))
 
-    grows_linearly(work, 20_000)
+    grows_linearly(work, 5_000)

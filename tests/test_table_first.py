@@ -85,4 +85,4 @@ def test_a_value_of_one_figure_is_looked_up_too_and_never_inside_a_longer_one():
 
 @pytest.mark.parametrize("piece", ["|", "| ", "|a", "\n", "|-", "[1]|"])
 def test_a_monstrous_table_takes_no_time(piece):
-    grows_linearly(lambda n: read_rows(piece * (n // len(piece)), 12, True), 100_000)
+    grows_linearly(lambda n: read_rows(piece * (n // len(piece)), 12, True), 12_000)

@@ -31,11 +31,12 @@ def program_aided(task: Task, *, laps: Annotated[int, Field(ge=1, le=5)] = 2) ->
         reply: Reply = yield asked
         lines = run(reply.text) or lines
         failed = [line for line in lines if line.error]
-        yield Decision("calculates", f"lap {lap + 1}: {len(lines)} lines, {len(failed)} of them not worked out")
+        yield Decision("calculates", f"lap {lap + 1}: {len(lines) - len(failed)} of {len(lines)} lines worked out")
         if not failed:
             break
         asked = _again(asked, reply, failed)
     if not lines:
+        yield Decision("answers without a calculation", "no line of one could be read")
         return (yield from answer(task, "chain_of_thought", evidence, "no_program"))
     shown = fill_quoting("program_aided_answer", lines="\n".join(map(str, lines)))
     made: Draft = yield from draft(opening(task, shown, evidence), task)
