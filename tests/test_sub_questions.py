@@ -189,6 +189,15 @@ def test_every_strategy_can_be_asked_for_all_in_one_reply(serve, town, chains, r
     assert any("1. Who wrote book 2?\n2. Where was #1 born?\n3. " in message["content"] for message in last)
 
 
+def test_sub_answers_are_those_of_the_answer_where_a_check_of_it_comes_last(serve, town, chains, ragbed):
+    server = serve(lambda body: "NO FAULTS" if "NO FAULTS" in body["messages"][-1]["content"] else
+                   "Sub-answer 1: Eve\nSub-answer 2: Rome\n<Answer>Rome [2]</Answer>")
+    assert ragbed("run", chains(server.url, [row(1)], sub_answers="in_prompt", reasoning="reflect"))[0] == 0
+    (result,) = by_question(town).values()
+    assert [sub["text"] for sub in result["subs"]] == ["Eve", "Rome"]
+    assert result["text"] == "Rome [2]"
+
+
 def test_sub_questions_reach_the_prompt_of_the_question_only_where_the_settings_show_them(serve, town, chains, ragbed):
     server = serve(reply)
     status, out, _ = ragbed("run", chains(server.url, [row(1)], show=["question", "sub_questions"],
