@@ -17,7 +17,6 @@ from experiments.evidence.perturbing import PLACING
 from experiments.metrics.as_published import refused as refused_as_published
 from experiments.question import Question
 from experiments.record import Result, StoredStep
-from experiments.running.results import finite
 from experiments.running.tasks import Tasks
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
@@ -58,7 +57,7 @@ class Rereader:
             "outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
             "refused_as_published": refused_as_published(answer.text), "cited": answer.cited,
             "invalid_citations": answer.invalid_citations, "tagged": answer.tagged,
-            "notes": (*answer.notes, *placed), "failure": answer.failure, "figures": finite(answer.figures)})
+            "notes": (*answer.notes, *placed), "failure": answer.failure, "figures": dict(answer.figures)})
 
     def _answer(self, result: Result, question: Question) -> Answer | None:
         tasks = self._tasks[result.cell]

@@ -1,7 +1,6 @@
 """What strategies measure on their way (`Draft.figures`) as metrics: of the questions that have one, and no others."""
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping
 
@@ -22,7 +21,7 @@ _LONGEST = 40
 
 
 def measured(figures: Mapping[str, float], metrics: Collection[str]) -> Scores:
-    """The figures of a question as scores, finite ones alone, under their names.
+    """The figures of a question as scores, under their names.
 
     A name becomes lower-case letters, digits and `_`. One that a metric has, which a strategy cannot score itself by,
     begins with `figure_`.
@@ -33,6 +32,5 @@ def measured(figures: Mapping[str, float], metrics: Collection[str]) -> Scores:
     scores: Scores = {}
     for name, value in figures.items():
         plain = _UNNAMED.sub("_", name.lower())[:_LONGEST].strip("_")
-        if math.isfinite(value):
-            scores.setdefault(f"figure_{plain}" if plain in metrics or not plain[:1].isalpha() else plain, float(value))
+        scores.setdefault(f"figure_{plain}" if plain in metrics or not plain[:1].isalpha() else plain, float(value))
     return scores

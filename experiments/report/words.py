@@ -16,7 +16,9 @@ _METRICS = {
     "joint_f1_log": "joint F1, -ln", "support_em": "exact citations", "support_f1": "citation F1 by question",
     "support_joint_em": "exact answer and citations", "support_joint_f1": "F1 of answer and citations",
     "ndcg": "nDCG", "mrr": "reciprocal rank", "map": "average precision", "well_formed": "well-formed",
-    "tagged": "in its tags"}
+    "tagged": "in its tags", "agreement": "agreement of samples", "samples": "samples drawn",
+    "sufficiency": "sufficiency of the evidence", "support": "supported sentences", "repaired": "asked to repair",
+    "revised": "revised answers"}
 _SUB = {"sub_em": "exact match", "sub_f1": "token F1"}
 _FRACTIONS = ((1 / 2, "half"), (1 / 3, "a third"), (1 / 4, "a quarter"), (1 / 5, "a fifth"), (1 / 10, "a tenth"))
 _FEW = 20  # of which percentages would claim more than there is

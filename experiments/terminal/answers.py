@@ -93,10 +93,12 @@ def _answered(record: Record, question: Question, columns: Sequence[str]) -> Ite
     yield "answer", cut(result.text) or "none"
     yield from _cited(result)
     yield "gold shown", "none is known" if result.gold_in_view is None else \
-        ", ".join(f"[{one.number}]" for one in result.evidence if one.gold) or f"none of {result.gold_total}"
+        ", ".join(f"[{one.number}]" for one in result.in_view if one.gold) or f"none of {result.gold_total}"
     scores = [f"{name} {value:g}" for name, value in result.scores.items()
               if value is not None and (not columns or name in columns)]
     yield "scores", ", ".join(scores) or "none applies"
+    if result.figures and columns:
+        yield "measured", ", ".join(f"{cut(name)} {value:g}" for name, value in result.figures.items())
     if result.verdict is not None:
         yield "verdict", _verdict(result.verdict)
     for number, (sub, gold) in enumerate(with_gold(result.subs, question), 1):
