@@ -18,6 +18,7 @@ from agents.local_server import LocalServer
 from agents.models import open_model
 from agents.settings import LocalSettings, ModelSettings
 from documents.errors import ModelError
+from strategies.tool_calls import search_tools
 from strategies.types import Generate, Message
 
 DOCUMENT = "Paris is the capital of France. " * 40
@@ -76,6 +77,9 @@ async def test_the_local_model_answers_from_a_warm_prefix_at_no_price(weights):
                   "required": ["city"], "additionalProperties": False}
         fitted = (await model.complete(asking("Which city?", schema=schema), max_tokens=40)).reply
         assert list(fitted.parsed) == ["city"]
+        # Its template knows no tools: they are taken and not shown, so what it says is text.
+        said = (await model.complete(asking("Which city?", tools=search_tools()), max_tokens=16)).reply
+        assert (said.tool_calls, said.usage.prompt_tokens) == ((), first.usage.prompt_tokens)
 
 
 @pytest.mark.model
