@@ -84,6 +84,14 @@ def test_what_a_strategy_with_tools_may_come_to_is_bounded_whether_they_are_call
     assert (native["calls"], text["calls"]) == ({"least": 12, "most": 18}, {"least": 12, "most": 12})
 
 
+def test_checks_that_fail_at_first_and_then_hold_are_bounded(plan):
+    checks = {"kind": "supported", "by": "model", "of": {"kind": "sufficient", "of": "direct"}}
+    lexical = {"kind": "supported", "of": "direct"}
+    cells = plan(reasoning=[checks, lexical], conditions="given")["cells"]
+    # given: judged once, for a search brings nothing new; answered, checked, mended, checked again
+    assert [cell["calls"]["most"] for cell in cells] == [6 * 5, 6 * 2]
+
+
 def test_tools_and_what_is_called_are_among_the_tokens_of_a_prompt():
     tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {
         "query": {"type": "string"}}}}}

@@ -1,7 +1,7 @@
 """Playing a cell's questions against the stand-in: how many calls, and how many tokens."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -92,26 +92,28 @@ class _Play:
                         Means(_unused, _unused, _unused, _unused, self._limits))
         use = Use()
         turns: dict[str, int] = {}
+        purposes: set[str] = set()
         while play.node != "finish" and not play.stop_over_budget():
             if play.node == "search":
                 for action in play.searches():
                     turns.setdefault(action.query, len(turns) if self._manner in FINDING else 0)
                 play.take_found([search(action.k, turns[action.query]) for action in play.searches()])
             else:
-                asked = [self._asked(call, task.question) for call in play.calls()]
+                asked = [self._asked(call, task.question, purposes) for call in play.calls()]
                 use = sum((one for _, one in asked), use)
+                purposes |= {call.purpose for call in play.calls()}
                 play.take_asked([one for one, _ in asked])
         answer = play.answer()
         return use, answer.evidence, answer.outcome == "too_long"
 
-    def _asked(self, call: Generate, question: str) -> tuple[Asked, Use]:
+    def _asked(self, call: Generate, question: str, before: Collection[str]) -> tuple[Asked, Use]:
         limit = call.max_tokens or self._limits.max_tokens
         try:
             if self._context is not None:
                 self._context.check(call.messages, limit)
         except CallTooLong as error:
             return Asked("", Failure("too_long", str(error))), Use()
-        return Asked("", reply_to(call, question, self._manner, limit)), Use(1, prompt_tokens(call), limit)
+        return Asked("", reply_to(call, question, self._manner, limit, before)), Use(1, prompt_tokens(call), limit)
 
 
 def _unused(*given: object) -> NoReturn:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 from zlib import crc32
@@ -18,10 +18,11 @@ from strategies.types import Generate, Reply, Usage
 # short: an answer in its tags. echo: the question again, and nothing new. refusal: that it cannot be answered.
 # long: a list of questions that fills the limit. doubt: never content, and never twice the same: the lowest of every
 # grade, no to every question, and always something more to search for; it fills the limit too. deaf: in doubt, and
-# calls no tool.
-Manner = Literal["short", "echo", "refusal", "long", "doubt", "deaf"]
-MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long", "doubt", "deaf")
-FINDING: tuple[Manner, ...] = ("long", "doubt", "deaf")
+# calls no tool. mended: in doubt when it is first asked for something, content when it is asked again, and its answers
+# say what no document does. picky: likewise, but content with all that comes before the first answer.
+Manner = Literal["short", "echo", "refusal", "long", "doubt", "deaf", "mended", "picky"]
+MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long", "doubt", "deaf", "mended", "picky")
+FINDING: tuple[Manner, ...] = ("long", "doubt", "deaf", "mended")
 """Those under which every search finds something else, so that what goes on until nothing is found goes on."""
 _DOUBT = """\
 What do the documents say of part {number}?
@@ -31,8 +32,17 @@ Missing: part {number}
 Follow-up: What do the documents say of part {number}?
 Search: part {number}
 complex
+1: no
 No.
 """
+_CONTENT = """\
+Grade: 3
+Sufficiency: 10
+Missing: nothing
+1: yes
+Yes.
+"""
+_UNSUPPORTED = "<Thinking>The documents say so.</Thinking>\n<Answer>Part 9876543210 [1]</Answer>"
 _CHARACTERS = 4  # of English for a token
 _LINES, _LONGEST = 8, 900
 _PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
@@ -61,14 +71,17 @@ def prompt_tokens(call: Generate) -> int:
     return 3 * len(call.messages) + sum(map(about_tokens, [*texts, *map(json.dumps, call.tools)]))
 
 
-def reply_to(call: Generate, question: str, manner: Manner, limit: int) -> Reply:
+def reply_to(call: Generate, question: str, manner: Manner, limit: int, before: Collection[str] = ()) -> Reply:
     """What the stand-in says.
 
     Args:
         limit: tokens of a reply.
+        before: the purposes of the question's earlier calls.
     """
     parsed = None if call.schema is None else _instance(call.schema, manner == "long")
-    text = _doubt(call, limit) if manner in ("doubt", "deaf") else _said(question, manner, limit)
+    doubts = manner in ("doubt", "deaf") or (call.purpose not in (*before, "answer") and (
+        manner == "mended" or (manner == "picky" and "answer" in before)))
+    text = _doubt(call, limit) if doubts else _said(question, manner, limit, call.purpose)
     return Reply(text, parsed=parsed, usage=Usage(prompt_tokens(call), limit, calls=1),
                  tool_calls=tuple(_called(call, manner)) if call.tool_choice == "auto" else ())
 
@@ -84,9 +97,11 @@ def _called(call: Generate, manner: Manner) -> Iterator[dict[str, Any]]:
                "function": {"name": tool["function"]["name"], "arguments": json.dumps(said)}}
 
 
-def _said(question: str, manner: Manner, limit: int) -> str:
+def _said(question: str, manner: Manner, limit: int, purpose: str) -> str:
     if manner == "long":
         return _list(limit)
+    if manner in ("mended", "picky"):
+        return _UNSUPPORTED if purpose == "answer" else _CONTENT + _list(limit)
     return {"short": "<Thinking>The documents say so.</Thinking>\n<Answer>Yes [1]</Answer>", "echo": question,
             "refusal": f"<Answer>{REFUSAL}</Answer>"}[manner]
 
