@@ -49,7 +49,7 @@ class Checked:
     @property
     def share(self) -> float | None:
         """The share of supported statements among those of which it could be told; None where there are none."""
-        return 1 - len(self.unsupported) / len(self.told) if self.told else None
+        return (len(self.told) - len(self.unsupported)) / len(self.told) if self.told else None
 
     def listed(self) -> str:
         """The unsupported statements, for whoever is to mend them."""
