@@ -1,11 +1,9 @@
 """react: searches by tool calls over real HTTP, by lines of text, and what it does where tools are not understood."""
 from __future__ import annotations
 
-import json
-
 import pytest
+from calling import FINISH, called, reply_of, searching
 from gathering import QUESTION, Scene, chunk, decisions
-from growth import grows_linearly
 
 from agents.graph import State, build_graph, recursion_limit
 from agents.journal import Journal
@@ -15,32 +13,10 @@ from agents.playback import Means, Playback
 from agents.settings import CallLimits, Limits, ModelSettings
 from strategies.choosing import reasoning as chosen
 from strategies.choosing import retrieval
-from strategies.reasoning.react import action
-from strategies.tool_calls import calls_of, refuses_tools
-from strategies.types import Failure, Reply, Task
+from strategies.types import Reply, Task
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}
 ANSWER = "<Answer>Cincinnati [3]</Answer>"
-
-
-def called(*calls, text=None):
-    """What a server replies that calls tools: each is a name and its arguments as they are sent."""
-    return {"finish_reason": "tool_calls", "message": {"role": "assistant", "content": text, "tool_calls": [
-        {"id": f"id{place}{name}", "type": "function", "function": {
-            "name": name, "arguments": said if isinstance(said, str) else json.dumps(said)}}
-        for place, (name, said) in enumerate(calls)]}}
-
-
-def searching(*queries):
-    return called(*(("search", {"query": query}) for query in queries))
-
-
-def reply_of(line, text=""):
-    """The reply that such a line comes to."""
-    return Reply(text, tool_calls=tuple(line["message"]["tool_calls"]))
-
-
-FINISH = called(("finish", {}))
 
 
 class Seen:
@@ -227,14 +203,6 @@ async def test_a_call_that_the_model_writes_out_in_its_text_counts_as_one(serve,
     assert (assistant["content"], assistant["tool_calls"][0]["id"]) == (None, result["tool_call_id"])
 
 
-def test_every_call_has_an_id_of_its_own():
-    search = {"name": "search", "arguments": '{"query": "a"}'}
-    reply = Reply("", tool_calls=({"id": "a", "function": search}, {"id": "a", "function": search},
-                                  {"id": "", "function": search}, {"function": "what"}))
-    assert [call.id for call in calls_of(reply, 2)] == ["a", "call_2_1", "call_2_2", "call_2_3"]
-    assert [call.query for call in calls_of(reply, 2)] == ["a", "a", "a", ""]
-
-
 def test_where_every_search_finds_the_same_it_stops_after_the_first():
     for tools in ("native", "text"):
         first = reply_of(searching("sharks"), "Search: sharks")
@@ -261,26 +229,3 @@ def test_closed_book_asks_once_and_searches_for_nothing():
     answer = scene.play("once", chosen("react"), rules="closed-book")
     assert ([call.purpose for call in scene.calls], scene.searched) == (["answer"], [])
     assert answer.notes == ("no_search",)
-
-
-def test_an_error_about_something_else_is_no_refusal_of_tools():
-    assert not refuses_tools(Failure("timeout_call", "no tool in time"))
-    assert not refuses_tools(Failure("http_400", "m: HTTP 400"))
-
-
-@pytest.mark.parametrize(("text", "query"), [
-    ("Thought: x\nSearch: Ada", "Ada"), ("Thought: x\nAction: search[Ada]\nResult: y", "Ada"),
-    ("**Search:** Ada Lovelace", "Ada Lovelace"), ("Action 1: Search(\"Ada\")", "Ada"), ("Thought: x\nFinish", ""),
-    ("Action: finish[Ada]", ""), ("I search: no", ""), ("<think>Search: no</think>\nSearch: Ada", "Ada"),
-    ("Search:", ""), ("Finishing touches: none\nSearch: Ada", "Ada"), ("", "")])
-def test_the_first_action_of_a_text_is_read(text, query):
-    assert action(text).query == query
-
-
-def test_what_a_model_makes_up_after_its_action_does_not_stay():
-    assert action("Thought: x\nSearch: Ada\nResult: made up\nFinish").said == "Thought: x\nSearch: Ada\n"
-
-
-@pytest.mark.parametrize("piece", ["search: ", "Action: ", "*", '{"name": "search"', '"query": "\\', "finish", "\n> "])
-def test_a_monstrous_reply_takes_no_time(piece):
-    grows_linearly(lambda n: (action(piece * n), calls_of(Reply(piece * n), 0)), 20_000)
