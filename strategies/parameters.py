@@ -9,7 +9,8 @@ from functools import cache
 from itertools import product
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, PlainValidator, TypeAdapter, ValidationError, create_model
+from pydantic.errors import PydanticUserError
 
 from documents.errors import SettingsError
 from strategies.exemplars import Exemplars
@@ -119,3 +120,34 @@ def _said(kind: str, error: ValidationError, model: type[BaseModel]) -> str:
     if first["type"] == "missing":
         return f"strategy {kind}: {place} has to be given"
     return f"strategy {kind}: {place}: {first['msg'].removeprefix('Value error, ')}"
+
+
+def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+    """The JSON Schema of each parameter, by name, with its default where it has one that JSON can say.
+
+    One that is a strategy has the name of its family as its description: `reasoning` or `retrieval`.
+    """
+    found = {}
+    for name, hint in hints_of(function).items():
+        default, bare = default_of(function, name), _bare(hint)
+        if is_strategy(hint):
+            usual = {"default": default.__name__} if inspect.isfunction(default) else {}
+            found[name] = {"description": bare.__name__.lower(), **usual}
+        elif bare is Exemplars:
+            found[name] = {"type": "string", "description": "a JSON Lines file of worked examples"}
+        else:
+            usual = {} if default is inspect.Parameter.empty else {"default": default}
+            found[name] = {**_schema_of(hint), **usual}
+    return found
+
+
+def _schema_of(hint: Any) -> dict[str, Any]:
+    try:
+        return TypeAdapter(hint).json_schema()
+    except PydanticUserError:  # a type of a plug-in's own
+        return {}
+
+
+def takes_several(function: Callable[..., Any], name: str) -> bool:
+    """Whether a list given for a parameter is one value of it, and no sweep."""
+    return _takes_several(hints_of(function)[name])

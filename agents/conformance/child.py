@@ -89,7 +89,8 @@ def main() -> None:
     sys.dont_write_bytecode = True
     out, watch = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8"), Watch()
     for family, said in asked["strategies"]:
-        print(json.dumps(_result(family, said, watch, asked["again"], asked["seconds"])), file=out, flush=True)
+        out.write(json.dumps(_result(family, said, watch, asked["again"], asked["seconds"])) + "\n")
+        out.flush()
 
 
 def _result(family: Any, said: Any, watch: Watch, again: bool, seconds: float) -> dict[str, Any]:

@@ -34,6 +34,9 @@ def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJ
         print_json({what.value: rows})
     elif what is What.benchmarks:
         print_records([(f"{row['name']}: {row['is']}", _shown(row)) for row in rows])
+    elif what is What.strategies:
+        print_records([(f"{row['kind']} {row['name']}: {row['does']}", [
+            (name, row[name]) for name in ("settings", "from") if row[name] not in ("", "ragbed")]) for row in rows])
     else:
         print_table(list(rows[0]), [[str(value) for value in row.values()] for row in rows])
 

@@ -37,8 +37,9 @@ Files = Annotated[str | None, typer.Argument(metavar="PATH", help=(
     "The benchmark's folder or file, or hub:OWNER/NAME."))]
 Models = Annotated[list[str] | None, typer.Option("--model", help="As for `ragbed ask`; may be given again.",
                                                   rich_help_panel=_BY_NAME)]
-Reasonings = Annotated[list[str] | None, typer.Option("--reasoning", help="See `ragbed list strategies`; may be given "
-                                                                          "again; `all` is every one.",
+Reasonings = Annotated[list[str] | None, typer.Option("--reasoning", help="A name of `ragbed list strategies`, FILE.py:"
+                                              "FUNCTION, or settings in YAML; may be given again; `all` is the five of "
+                                              "the CReSt paper.",
                                                       rich_help_panel=_BY_NAME)]
 Retrievals = Annotated[list[str] | None, typer.Option("--retrieval", help="May be given again.",
                                                       rich_help_panel=_BY_NAME)]

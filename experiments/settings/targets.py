@@ -13,8 +13,10 @@ from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
 from experiments.settings.factors import COLUMNS
 from experiments.settings.file import check_settings, read_value
+from experiments.settings.matrix import FAMILIES
 from experiments.settings.run import RunSettings
 from experiments.settings.runs_of_file import read_runs
+from experiments.settings.said import said
 from strategies.catalogue import CRESTS
 
 _COLUMNS = {key: column for column, key in COLUMNS.items()}
@@ -74,6 +76,9 @@ def _of_kind(kind: str, path: str | None, options: Mapping[str, Any], part: Part
     if path is not None and "path" not in fields:
         raise SettingsError(f"{kind} needs no PATH: `ragbed run {kind}`")
     chosen: dict[str, Any] = dict(options) if path is None else {"benchmark": {"path": path}, **options}
+    for family in FAMILIES:
+        if family in chosen:
+            chosen[family] = [said(text, f"--{family}") for text in chosen[family]]
     if "all" in chosen.get("reasoning", ()):
         chosen["reasoning"] = list(CRESTS)
     for text in chosen.pop("set", ()):

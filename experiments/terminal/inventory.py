@@ -11,11 +11,9 @@ Row = dict[str, Any]
 
 
 def strategies() -> list[Row]:
-    """Retrieval and reasoning strategies, with the first line of their documentation."""
-    from strategies.catalogue import REASONING, RETRIEVAL
-    return [{"kind": kind, "name": name, "does": (strategy.__doc__ or "").strip().splitlines()[0]}
-            for kind, known in (("retrieval", RETRIEVAL), ("reasoning", REASONING))
-            for name, strategy in known.items()]
+    """Retrieval and reasoning strategies, ours and those of installed packages."""
+    from experiments.terminal.strategies import strategy_rows
+    return list(strategy_rows())
 
 
 def retrievers() -> list[Row]:
