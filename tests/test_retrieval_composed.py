@@ -7,6 +7,7 @@ import pytest
 from gathering import QUESTION, Scene, decisions
 from growth import grows_linearly
 
+from agents.settings import Limits
 from documents.types import Chunk
 from strategies.catalogue import RETRIEVAL
 from strategies.choosing import chosen
@@ -205,3 +206,50 @@ def test_a_run_compares_retrievals_within_what_its_plan_allows_and_replays_to_th
     hashes, made = town.hashes(), len(server.requests)
     assert ragbed("run", path, "--journal", "replay")[0] == 0
     assert (town.hashes(), len(server.requests)) == (hashes, made)
+
+
+def test_what_no_prompt_showed_is_no_evidence_of_the_answer_and_what_was_shown_stands_in_its_order():
+    scene = Scene({QUESTION: "a b c", "x?": "c d"}, {"queries": "x?"})
+    answer = scene.play({"kind": "multi_query", "keep": 3})
+    assert [passage.chunk.id for passage in answer.in_view] == ["c", "a", "b"]
+    assert [passage.chunk.id for passage in answer.ranked] == ["c", "a", "b", "d"]
+    assert (answer.shown, len(answer.evidence)) == ((3, 1, 2), 4)
+    ranked = Scene({QUESTION: "a b c", "x?": "c d"}, {"queries": "x?"}).play("multi_query", "search_only")
+    assert (ranked.outcome, ranked.in_view) == ("searched", answer.in_view)
+    dropped = Scene({QUESTION: "a b"}, {"grade": "Grade: 0", "rewrite": ""}).play("corrective")
+    assert (dropped.in_view, len(dropped.ranked)) == ((), 2)
+    over = Scene({QUESTION: "a b"}, {}, Limits(calls=1)).play({"kind": "corrective"})
+    assert (over.outcome, over.shown) == ("budget", (1, 2))
+
+
+def drops(body):
+    """Finds nothing to be of help, and has nothing else to search for."""
+    last = body["messages"][-1]["content"]
+    return "Grade: 0" if "Grade: 0, 1, 2 or 3" in last else "" if "</query>" in last else "<Answer>Ada [1]</Answer>"
+
+
+def test_gold_that_was_dropped_is_a_miss_of_the_retrieval(serve, town, ragbed):
+    path = town.config(serve(drops).url, conditions="retrieved", retriever={"kind": "bm25", "k": 2},
+                       retrieval=["once", "corrective"])
+    assert ragbed("run", path)[0] == 0
+    cells = {cell["id"]: cell["retrieval"] for cell in json.loads((town.run / "summary.json").read_text())["cells"]}
+    for record in town.records():
+        result, once = record["result"], cells[record["result"]["cell"]] == "once"
+        assert result["gold_in_view"] == once
+        assert [passage.get("aside", False) for passage in result["evidence"]] == [not once] * 2
+    assert ragbed("report", town.run)[0] == 0
+    assert "gold shown" in ragbed("show", town.run, "1")[1]
+
+
+def test_retrievals_that_ask_a_model_are_ranked_without_answers(serve, town, ragbed):
+    server = serve(lambda body: drops(body).replace("Grade: 0", "Grade: 3"))
+    path = town.config(server.url, conditions="retrieved", retriever={"kind": "bm25", "k": 2}, reasoning="search_only",
+                       retrieval=["once", "corrective", "hyde"])
+    assert ragbed("run", path)[0] == 0
+    assert {record["result"]["outcome"] for record in town.records()} == {"searched"}
+    assert {record["result"]["scores"]["recall@10"] for record in town.records()} == {1.0}
+    assert len(server.requests) == 6 * 2 + 6
+    nobody = town.config("unused", conditions="retrieved", reasoning="search_only", models="none", retrieval="hyde")
+    ragbed.refuses("run", nobody, says=["models:", "retrieval strategy hyde", "name a model"])
+    idle = town.config(server.url, conditions="retrieved", reasoning="search_only")
+    ragbed.refuses("run", idle, says=["models: search_only asks no model; leave models out"])

@@ -235,9 +235,10 @@ class _Work:
 
     async def carry_out(self, job: Job) -> None:
         async with self.allowances.turn(job.cell.id):
-            record = self._timed(await self._record(job))
-            self.allowances.count(record)
-        await self.folder.add(record, job.place)
+            record = await self._record(job)
+            kept = self._timed(record)
+            self.allowances.count(kept)
+        await self.folder.add(kept, job.place)
         self.watch.record(record)
 
     async def _answer(self, player: CellPlayer, job: Job) -> Answer:
