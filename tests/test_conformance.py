@@ -1,6 +1,7 @@
 """Every strategy of the catalogue keeps what every strategy promises, and one that breaks a promise is told so."""
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,15 @@ def test_a_strategy_of_the_catalogue_keeps_every_promise(catalogue, family, name
     verdicts = catalogue[family, name]
     assert [verdict for verdict in verdicts if not verdict.passed] == []
     assert [verdict.name for verdict in verdicts] == list(PROMISES)
+
+
+def test_the_page_on_strategies_says_how_much_each_strategy_asks_for_at_most(catalogue):
+    page = (Path(__file__).parent.parent / "docs" / "strategies.md").read_text(encoding="utf-8")
+    said = {name: f"at most {calls} calls and {searches} searches" for name, calls, searches in re.findall(
+        r"^\| `(\w+)` \|[^|]*\| (\d+) \| (\d+) \|", page.partition("### Retrieval")[0], re.MULTILINE)}
+    made = {name: verdict.detail.partition(" in ")[0] for (family, name), verdicts in catalogue.items()
+            for verdict in verdicts if verdict.name == "ends" and family == "reasoning"}
+    assert made == {**said, "few_shot": "at most 1 calls and 1 searches"}
 
 
 BAD = {
@@ -195,6 +205,6 @@ def test_settings_of_a_strategy_are_checked_with_it():
     verdicts = {verdict.name: verdict for verdict in check({"kind": "self_consistency", "of": "least_to_most",
                                                             "samples": 2})}
     assert all(verdict.passed for verdict in verdicts.values())
-    assert verdicts["ends"].detail.startswith("at most 8 calls and 1 searches in ")
+    assert verdicts["ends"].detail.startswith("at most 16 calls and 1 searches in ")
     with pytest.raises(SettingsError, match="unknown reasoning strategy 'drect'"):
         check("drect")

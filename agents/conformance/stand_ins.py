@@ -20,7 +20,8 @@ _MALFORMED = (
 _UNSATISFIED = (
     "No.", "Yes.", "Insufficient.", "Partially.", "Irrelevant.", "Wrong; it has to be revised.", "0", "Not supported.",
     "Follow up: what is {turn}?", "Search: {turn}", "1. What is {turn}?\n2. What was {turn}?",
-    "Thought {turn}: more is needed.\nAction: search[{turn}]", "Paris {turn}", "Sentence {turn} needs more of it.")
+    "Thought {turn}: more is needed.\nAction: search[{turn}]", "Paris {turn}", "Sentence {turn} needs more of it.",
+    "".join(f"{n}. What is {{turn}} of the {n} parts?\n" for n in range(1, 41)))
 _PARSED: tuple[Any, ...] = (None, [], 5, "text", {}, {"answer": 5, "citations": "x", "refused": "no"},
                             {"answer": ["a"], "citations": [None, True, 1.5, 10**30]}, {"items": [[[]]]})
 

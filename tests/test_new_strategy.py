@@ -1,0 +1,98 @@
+"""`ragbed new strategy` writes a strategy that keeps every promise and runs, and the page on strategies knows all."""
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strategies.catalogue import REASONING, RETRIEVAL
+
+DOCS = (Path(__file__).parent.parent / "docs" / "strategies.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def reply(body):
+    return "NOTHING" if "missing" in body["messages"][-1]["content"] else "<Answer>7 [1]</Answer>"
+
+
+def test_a_new_strategy_keeps_every_promise_and_is_run_by_the_commands_that_are_printed(empty, ragbed, serve):
+    status, out, _ = ragbed("new", "strategy", "look_twice")
+    assert status == 0
+    assert sorted(path.name for path in empty.iterdir()) == ["look_twice.py", "test_look_twice.py"]
+    check, run, report = [line.split()[1:] for line in out.splitlines() if line.startswith("  ragbed ")]
+    status, told, _ = ragbed(*check, "--json")
+    assert (status, json.loads(told)["passed"]) == (0, True)
+    status, out, err = ragbed(*run, "--condition", "closed-book", "--model", f"{serve(reply).url}#m")
+    assert status == 0, err
+    assert ragbed(*report)[0] == 0
+    found = json.loads((empty / "runs" / "look_twice" / "summary.json").read_text())["cells"]
+    assert [row["reasoning"] for row in found] == ["look_twice", "direct"]
+
+
+def test_a_new_retrieval_strategy_is_tested_by_the_test_that_comes_with_it(empty, ragbed):
+    assert ragbed("new", "strategy", "look_wide", "--retrieval")[0] == 0
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_look_wide.py", "-p", "no:cacheprovider"],
+                          capture_output=True, text=True, check=False,
+                          env={"PYTHONPATH": str(Path(__file__).parent.parent), "PYTHONDONTWRITEBYTECODE": "1"})
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("Look", "small letters"), ("look-twice", "small letters"), ("../x", "small letters"), ("test_x", "cannot name"),
+    ("direct", "a strategy of ragbed's own"), ("hyde", "a strategy of ragbed's own"), ("json", "a module of Python's"),
+    ("there", "there.py is there already")])
+def test_a_name_that_will_not_do_is_refused_and_nothing_is_written(empty, ragbed, name, said):
+    (empty / "there.py").write_text("mine")
+    ragbed.refuses("new", "strategy", name, says=[said])
+    assert [path.name for path in empty.iterdir()] == ["there.py"]
+    assert (empty / "there.py").read_text() == "mine"
+
+
+def test_a_strategy_that_breaks_a_promise_is_told_where_with_status_1(empty, ragbed):
+    (empty / "bad.py").write_text("from strategies.types import Task\n\ndef recipe(task: Task):\n    yield task.id\n")
+    status, out, _ = ragbed("check", "strategy", "bad.py:recipe")
+    assert status == 1
+    assert "protocol: the strategy yielded 'goldhush-question': something other than searches or calls" in out
+    ragbed.refuses("check", "strategy", "none.py:recipe", says=["none.py: no such file"])
+    ragbed.refuses("check", "strategy", "[a]", says=["expected a name of `ragbed list strategies`"])
+
+
+def test_the_page_on_strategies_has_every_strategy_and_no_other():
+    reasoning, retrieval = (re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE) for part in (
+        DOCS.partition("### Retrieval")[0], DOCS.partition("### Retrieval")[2].partition("## Settings")[0]))
+    assert sorted(reasoning) == sorted(REASONING)
+    assert sorted(retrieval) == sorted(RETRIEVAL)
+
+
+def test_the_settings_on_the_page_are_settings(tmp_path):
+    import yaml
+
+    from experiments.settings.runs_of_file import read_runs
+    text = re.search(r"```yaml\n# compare.yaml\n(.*?)```", DOCS, re.DOTALL).group(1)
+    path = tmp_path / "compare.yaml"
+    path.write_text(text)
+    run, = read_runs(path)
+    assert len(run.reasoning) == 2 + 3 + 1
+    assert {"kind": "corrective", "over": "hyde"} in run.retrieval
+    assert yaml.safe_load(text)["answer_formats"] == run.answer_formats
+
+
+def test_the_schema_says_what_each_strategy_may_be_given(ragbed):
+    schema = json.loads(ragbed("schema")[1])
+    strategies = schema["$defs"]["reasoning_strategy"]["anyOf"]
+    assert strategies[0]["enum"] == list(REASONING)
+    sampled = next(one for one in strategies if one.get("properties", {}).get("kind", {}).get("const") ==
+                   "self_consistency")
+    assert sampled["properties"]["of"]["anyOf"][0] == {"$ref": "#/$defs/reasoning_strategy"}
+    assert sampled["properties"]["samples"]["anyOf"][0] == {"default": 5, "maximum": 100, "minimum": 1,
+                                                            "type": "integer"}
+    assert {"$ref": "#/$defs/reasoning_strategy"} in schema["properties"]["reasoning"]["anyOf"]
