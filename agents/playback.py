@@ -183,8 +183,9 @@ class Playback:
         if self.node != "finish":
             self.stop_over_budget()  # restored from its results, which do not say that the budget ended it
         seconds = time.monotonic() - self.started
-        common: dict[str, Any] = {"evidence": tuple(self._passages.values()), "trace": tuple(self.trace),
-                                  "usage": self.usage, "cost": replace(self.cost, seconds=seconds)}
+        common: dict[str, Any] = {"evidence": tuple(self._passages.values()), "shown": self._shown(),
+                                  "trace": tuple(self.trace), "usage": self.usage,
+                                  "cost": replace(self.cost, seconds=seconds)}
         if self.failure is not None or self.draft is None:
             failure = self.failure or Failure("stopped", "the question was stopped before its end")
             return Answer(_OUTCOME_OF.get(failure.kind, "error"), "", False, (), (), failure=failure, **common)
@@ -194,12 +195,26 @@ class Playback:
         # Brackets alone may be an answer, such as the list `[3, 7]`, unless documents of these numbers were shown.
         bare = self.task.separators and is_only_citations(draft.text) and shown.issuperset(read_citations(draft.text))
         chosen = not self.task.chooses or read_choice(draft.text, self.task.options) is not None
-        outcome: Outcome = ("searched" if draft.only_gathered else
+        outcome: Outcome = ("searched" if draft.gathered is not None else
                             "malformed" if bare or not draft.well_formed or not chosen else
                             "refused" if draft.refused else "answered")
         return Answer(outcome, draft.text, outcome == "refused", tuple(n for n in cited if n in shown),
                       tuple(n for n in cited if n not in shown), tagged=draft.tagged, notes=draft.notes,
                       figures=draft.figures, **common)
+
+    def _shown(self) -> tuple[int, ...]:
+        """The numbers that prompts showed, in the order of the last prompt of an answer; else what was gathered.
+
+        Where the question ended before any prompt showed evidence, it is all that was found.
+        """
+        calls = [step for step in self.trace if isinstance(step, GenerateStep)]
+        last = next((call.shown for call in reversed(calls) if call.purpose == "answer"), ())
+        order = [*last, *(number for call in calls for number in call.shown)]
+        if self.draft is not None and self.draft.gathered is not None:
+            order = [*self.draft.gathered]
+        known = [passage.number for passage in self._passages.values()]
+        shown = dict.fromkeys(number for number in order if number in known)
+        return tuple(shown if shown or self.draft else known)
 
     def _stop(self, failure: Failure) -> None:
         self.failure = failure

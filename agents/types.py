@@ -87,6 +87,9 @@ class Answer:
         invalid_citations: numbers cited that no prompt of this question showed.
         tagged: whether the answer stood in its tags or fields; None where none were asked for, or no reply to read.
         notes: short tags, such as `no_sub_questions`, `cut`.
+        evidence: all that was found, in the order in which it was found.
+        shown: the evidence numbers that prompts showed, those of the last prompt of an answer first and in its order;
+            of what was only gathered, all of it, best first. What a strategy found and dropped is not among them.
         usage: as recorded, whether or not it was paid this time.
         figures: what the strategy measured on its way, by name.
     """
@@ -104,6 +107,18 @@ class Answer:
     failure: Failure | None = None
     cost: Cost = Cost()
     figures: Mapping[str, float] = field(default_factory=dict)
+    shown: tuple[int, ...] = ()
+
+    @property
+    def in_view(self) -> Evidence:
+        """The evidence that was shown, in its order."""
+        by_number = {passage.number: passage for passage in self.evidence}
+        return tuple(by_number[number] for number in self.shown)
+
+    @property
+    def ranked(self) -> Evidence:
+        """All of it: first what was shown, then what was not."""
+        return (*self.in_view, *(passage for passage in self.evidence if passage.number not in self.shown))
 
 
 def unasked(failure: Failure) -> Answer:

@@ -37,8 +37,8 @@ def on_chunked(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]
     """
     found = []
     for cell, own in results.items():
-        if any(passage.repeats for result in own for passage in result.evidence):
-            counts = [sum(not passage.repeats for passage in result.evidence) for result in own]
+        if any(passage.repeats for result in own for passage in result.in_view):
+            counts = [sum(not passage.repeats for passage in result.in_view) for result in own]
             found.append(f"{names[cell]} {median(counts):g}")
     return [f"Chunks are searched and documents ranked, so that a search finds fewer documents than chunks, and the "
             f"fewer the smaller they are cut: in the median {'; '.join(found)}. Deeper cuts favour large chunks."

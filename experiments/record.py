@@ -53,6 +53,7 @@ class StoredPassage(Stored):
         gold: the level at which it counts as gold evidence; None where it is none.
         holds: places of the gold items that it holds, among the question's distinct ones.
         repeats: whether it is a further chunk of a document that was found before, where gold is whole documents.
+        aside: whether it was found and no prompt showed it, as where the strategy dropped it.
     """
 
     number: int
@@ -67,6 +68,7 @@ class StoredPassage(Stored):
     gold: Literal["chunk", "span", "page", "document"] | None = None
     holds: tuple[int, ...] = ()
     repeats: bool = Field(default=False, exclude_if=operator.not_)
+    aside: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class Verdict(Stored):
@@ -109,6 +111,7 @@ class Result(Stored):
     """The deterministic part of a record, which is hashed.
 
     Attributes:
+        evidence: what prompts showed, in the order of the last prompt of an answer, and then what none showed.
         refused: by ragbed's rule; `refused_as_published` by the published substring rule.
         gold_grades: the relevance of each distinct gold item, where any is not 1; else empty.
         gold_in_view: whether any gold evidence was shown; None where the question has none.
@@ -144,6 +147,11 @@ class Result(Stored):
     trace: tuple[StoredStep, ...]
     failure: Failure | None = None
     figures: dict[str, float] = Field(default_factory=dict, exclude_if=operator.not_)
+
+    @property
+    def in_view(self) -> tuple[StoredPassage, ...]:
+        """The evidence that prompts showed, or that was gathered to be ranked."""
+        return tuple(passage for passage in self.evidence if not passage.aside)
 
 
 class Timing(Stored):

@@ -40,6 +40,8 @@ from strategies.retrieval import (
 from strategies.types import Gathering, Recipe
 
 SEARCH_ONLY = "search_only"
+UNAIDED = ("none", "once")
+"""The retrieval strategies that ask no model."""
 CRESTS = ("direct", "chain_of_thought", "chain_of_draft", "plan_and_solve", "least_to_most")
 """The five that the CReSt paper compares."""
 

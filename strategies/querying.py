@@ -23,7 +23,7 @@ def asking_for(name: str, purpose: str, **fields: str) -> Generate:
 
 
 def said_in(reply: Reply) -> str:
-    """What a reply says besides its thinking, on one line and as long as a query may be; empty where it says nothing."""
+    """What a reply says besides its thinking, on one line and no longer than a query may be."""
     return " ".join(read_answer(reply.text)[0][:_LONGEST_QUERY].split())
 
 

@@ -156,7 +156,7 @@ class Draft:
         tagged: whether the answer stood in its tags or fields, rather than being the whole reply; None where the
             strategy asked for neither.
         notes: short tags for the record, such as `no_sub_questions` or `cut`.
-        only_gathered: whether the recipe gathers evidence and asks for no answer to it.
+        gathered: the numbers of the evidence, best first, where the recipe asks for no answer to it; else None.
         figures: what the strategy measured on its way, by name, such as the share of votes for the answer
             (`agreement`); kept in the record and averaged like scores.
     """
@@ -167,7 +167,7 @@ class Draft:
     well_formed: bool
     tagged: bool | None
     notes: tuple[str, ...] = ()
-    only_gathered: bool = False
+    gathered: tuple[int, ...] | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod

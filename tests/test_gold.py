@@ -47,11 +47,12 @@ def test_repeats_are_one_item_and_each_number_says_what_it_holds():
     assert seen.in_view == {0, 1}
 
 
-def test_gold_in_view_is_none_without_gold():
-    assert view([], FIRST).gold_in_view is None
-    assert view([Gold("d2")], FIRST).gold_in_view is False
-    assert view([Gold("d2")]).gold_in_view is False
-    assert view([Gold("d2")], FIRST, WHOLE).gold_in_view is True
+def test_whether_gold_is_among_what_was_shown_is_unknown_without_gold():
+    assert view([], FIRST).gold_among([1]) is None
+    assert view([Gold("d2")], FIRST).gold_among([1]) is False
+    assert view([Gold("d2")]).gold_among([]) is False
+    assert view([Gold("d2")], FIRST, WHOLE).gold_among([1, 2]) is True
+    assert view([Gold("d2")], FIRST, WHOLE).gold_among([1]) is False
 
 
 def test_gold_documents_that_nothing_knows_are_named():

@@ -52,7 +52,7 @@ def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str],
     """The case by its own record."""
     metric = next((name for name in rights if result.scores.get(name) is not None), rights[0])
     item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
-    holding = [passage for passage in result.evidence if passage.holds]
+    holding = [passage for passage in result.in_view if passage.holds]
     published = scoring == "as-published" and metric == "unified"
     return Case(
         outcome=result.outcome, score=result.scores.get(metric), answerable=result.answerable,

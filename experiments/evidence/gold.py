@@ -38,10 +38,9 @@ class GoldView:
         """Indices of the gold items that at least one passage holds."""
         return frozenset[int]().union(*self.hits.values())
 
-    @property
-    def gold_in_view(self) -> bool | None:
-        """Whether any gold was shown; None where the question has none."""
-        return bool(self.in_view) if self.total else None
+    def gold_among(self, numbers: Iterable[int]) -> bool | None:
+        """Whether any of the evidence of these numbers holds gold; None where the question has none."""
+        return any(self.hits[number] for number in numbers) if self.total else None
 
 
 def distinct(gold: Iterable[Gold]) -> tuple[Gold, ...]:

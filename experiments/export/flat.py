@@ -72,7 +72,7 @@ def _answer(record: Record) -> dict[str, Any]:
     return {"outcome": result.outcome, "answer": result.text, "refused": result.refused,
             "answerable": result.answerable, "cited": _listed(result.cited),
             "invalid_citations": _listed(result.invalid_citations), "gold_in_view": result.gold_in_view,
-            "gold_total": result.gold_total, "passages": len(result.evidence), "notes": _listed(result.notes),
+            "gold_total": result.gold_total, "passages": len(result.in_view), "notes": _listed(result.notes),
             "judge": verdict and verdict.judge, "grade": verdict and verdict.grade,
             "points": verdict and verdict.points, "judge_note": verdict and verdict.note,
             "failure": result.failure and f"{result.failure.kind}: {result.failure.message}"}

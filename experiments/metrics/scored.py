@@ -123,10 +123,10 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
         subs=tuple(Sub(sub.outcome, sub.text, answer)
                    for sub, answer in zip(result.subs, question.sub_answers, strict=bool(result.subs))),
         cited=result.cited, invalid=result.invalid_citations,
-        hits={passage.number: passage.holds for passage in result.evidence}, gold_total=result.gold_total,
+        hits={passage.number: passage.holds for passage in result.in_view}, gold_total=result.gold_total,
         gold_repeats=question.gold_repeats, rules=rules, separators=separators, searched=searched,
-        grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.evidence if passage.repeats),
-        found=_found(result.evidence, marked) if marked else (), marked=marked, attack=question.attack,
+        grades=result.gold_grades, repeats=frozenset(passage.number for passage in result.in_view if passage.repeats),
+        found=_found(result.in_view, marked) if marked else (), marked=marked, attack=question.attack,
         figures=result.figures)
 
 

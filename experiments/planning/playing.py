@@ -104,7 +104,7 @@ class _Play:
                 purposes |= {call.purpose for call in play.calls()}
                 play.take_asked([one for one, _ in asked])
         answer = play.answer()
-        return use, answer.evidence, answer.outcome == "too_long"
+        return use, answer.in_view, answer.outcome == "too_long"
 
     def _asked(self, call: Generate, question: str, before: Collection[str]) -> tuple[Asked, Use]:
         limit = call.max_tokens or self._limits.max_tokens

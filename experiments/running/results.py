@@ -1,8 +1,7 @@
 """From an answer to the record of it: its scores computed, its texts kept apart."""
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -28,15 +27,12 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
         cell=cell.id, question=question.id, answerable=answerable, outcome=answer.outcome,
         text=answer.text, refused=answer.refused, refused_as_published=refused_as_published(answer.text),
         cited=answer.cited, invalid_citations=answer.invalid_citations, tagged=answer.tagged, notes=answer.notes,
-        evidence=tuple(_stored_passage(passage, view, source_of, database) for passage in answer.evidence),
-        gold_total=view.total, gold_grades=view.grades, gold_in_view=view.gold_in_view, verdict=None,
-        scores={}, usage=used(answer), trace=stored_trace(answer.trace, database), failure=answer.failure,
-        figures=finite(answer.figures))
-
-
-def finite(figures: Mapping[str, float]) -> dict[str, float]:
-    """The figures that can be stored: what is infinite or no number was not measured."""
-    return {name: value for name, value in figures.items() if math.isfinite(value)}
+        evidence=tuple(_stored_passage(passage, passage.number not in answer.shown, view, source_of, database)
+                       for passage in answer.ranked),
+        gold_total=view.total, gold_grades=view.grades,
+        gold_in_view=view.gold_among(answer.shown), verdict=None, scores={},
+        usage=used(answer), trace=stored_trace(answer.trace, database), failure=answer.failure,
+        figures=dict(answer.figures))
 
 
 def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
@@ -62,12 +58,14 @@ def stored_trace(trace: Sequence[Step], database: Database) -> tuple[StoredStep,
     return tuple(_stored_step(step, database) for step in trace)
 
 
-def _stored_passage(passage: Passage, view: GoldView, source_of: SourceOf, database: Database) -> StoredPassage:
+def _stored_passage(passage: Passage, aside: bool, view: GoldView, source_of: SourceOf,
+                    database: Database) -> StoredPassage:
     chunk = passage.chunk
     return StoredPassage(number=passage.number, chunk=chunk.id, document=chunk.document,
                          source=source_of(chunk.document), format=chunk.format, start=chunk.start, end=chunk.end,
                          pages=chunk.pages, text=database.put_text(chunk.content), gold=view.levels[passage.number],
-                         holds=tuple(sorted(view.hits[passage.number])), repeats=passage.number in view.repeats)
+                         holds=tuple(sorted(view.hits[passage.number])), repeats=passage.number in view.repeats,
+                         aside=aside)
 
 
 def _stored_step(step: Step, database: Database) -> StoredStep:

@@ -253,7 +253,7 @@ class _Work:
         player = self._player(job.cell)
         answer = await self._answer(player, job)
         subs = await subs_of(player, job.question, answer, self.folder.database)
-        view = match(resources.gold(job.cell, job.question), answer.evidence, resources.source_of,
+        view = match(resources.gold(job.cell, job.question), answer.ranked, resources.source_of,
                      job.question.id if scheme.itself_ignored else None)
         result = make_result(job.cell, job.question, resources.answerable(job.cell, job.question), answer, view,
                              resources.source_of, self.folder.database)

@@ -66,7 +66,7 @@ async def _ask(player: CellPlayer, question: Question, answer: Answer, database:
     usage, cost = Usage(), Cost()
     for place, text in enumerate(question.sub_questions):
         asked = with_references(text, known)
-        came = await player.answer_part(question, place, asked, answer.evidence)
+        came = await player.answer_part(question, place, asked, answer.in_view)
         stored.append(StoredSub(question=asked, outcome=came.outcome, text=came.text,
                                 trace=stored_trace(came.trace, database)))
         known.append(question.sub_answers[place] if player.settings.filled == "gold" else _phrase(asked, came))

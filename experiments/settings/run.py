@@ -190,7 +190,7 @@ class RunSettings(Matrix):
 
     @model_validator(mode="after")
     def _searches_or_asks(self) -> RunSettings:
-        check_searching(self._any("reasoning"), self._any("models"), self._any("conditions"))
+        check_searching(self._any("reasoning"), self._any("retrieval"), self._any("models"), self._any("conditions"))
         return self
 
     def _any(self, key: str) -> set[str]:
@@ -200,7 +200,7 @@ class RunSettings(Matrix):
 
     @property
     def only_searches(self) -> bool:
-        """Whether it asks no model."""
+        """Whether it asks for no answers."""
         return self.reasoning == [SEARCH_ONLY]
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:

@@ -1,4 +1,4 @@
-"""A run that only searches: its strategy asks no model, and what it measures is what was found."""
+"""A run that only searches: it asks for no answers, and what it measures is what was found."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 from agents.models import NO_MODEL
 from experiments.question import Question
 from experiments.scheme import RANKED, SPANS, Scheme
-from strategies.catalogue import SEARCH_ONLY
+from strategies.catalogue import RETRIEVAL, SEARCH_ONLY, UNAIDED
 
 # All of a batch of searches counts against each question of it, so that the deadline is no deadline of one.
 _DEEP = 100  # chunks of a search where nothing else is said: the deepest cut of the columns
@@ -41,14 +41,16 @@ def _only_searches(fields: Mapping[str, Any]) -> bool:
     return fields.get("reasoning") in (SEARCH_ONLY, [SEARCH_ONLY])
 
 
-def check_searching(reasoning: Collection[str], models: Collection[str], conditions: Collection[str]) -> bool:
+def check_searching(reasoning: Collection[str], retrieval: Collection[str], models: Collection[str],
+                    conditions: Collection[str]) -> bool:
     """Whether a run only searches.
 
     Args:
-        reasoning, models, conditions: all that any of its combinations has.
+        reasoning, retrieval, models, conditions: all that any of its combinations has.
 
     Raises:
-        ValueError: it does so in a part of its cells, asks a model at it, or lets nothing be searched.
+        ValueError: it does so in a part of its cells, has a model that nothing asks, or none for a retrieval strategy
+            that asks one, or lets nothing be searched.
     """
     if SEARCH_ONLY not in reasoning:
         if NO_MODEL in models:
@@ -57,8 +59,11 @@ def check_searching(reasoning: Collection[str], models: Collection[str], conditi
     if len(reasoning) > 1:
         raise ValueError(f"reasoning: {SEARCH_ONLY} has other figures than strategies that answer; give it a run of "
                          "its own")
-    if set(models) != {NO_MODEL}:
+    asking = sorted(kind for kind in retrieval if kind not in UNAIDED)
+    if set(models) != {NO_MODEL} and not asking:
         raise ValueError(f"models: {SEARCH_ONLY} asks no model; leave models out")
+    if NO_MODEL in models and any(kind in RETRIEVAL for kind in asking):
+        raise ValueError(f"models: {SEARCH_ONLY} asks none, but the retrieval strategy {asking[0]} does; name a model")
     if set(conditions) != {"retrieved"}:
         raise ValueError(f"conditions: {SEARCH_ONLY} measures what a search finds; leave conditions out")
     return True

@@ -28,7 +28,7 @@ def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> R
     them, by their id or by their source."""
     named = {item.document for question in questions for item in question.gold}
     return {result.question: list(dict.fromkeys(
-        one.source if one.source in named else one.document for one in result.evidence
+        one.source if one.source in named else one.document for one in result.in_view
         if not (one.repeats and one.document == result.question))) for result in results}
 
 

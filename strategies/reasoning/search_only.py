@@ -6,5 +6,6 @@ from strategies.types import Draft, Recipe, Task
 
 def search_only(task: Task) -> Recipe:
     """No call: what the retrieval strategy finds for the question is the whole result."""
-    yield from task.gather(task.question)
-    return Draft("", cited=(), refused=False, well_formed=True, tagged=None, only_gathered=True)
+    evidence = yield from task.gather(task.question)
+    gathered = tuple(passage.number for passage in evidence)
+    return Draft("", cited=(), refused=False, well_formed=True, tagged=None, gathered=gathered)
