@@ -124,7 +124,10 @@ def chosen(family: Family, said: Any) -> Strategy:
     Raises:
         SettingsError: one line: it is unknown, a plug-in or a file cannot be loaded, or a parameter does not fit.
     """
-    return _opened(family, said, _CHOSEN)
+    try:
+        return _opened(family, said, _CHOSEN)
+    except RecursionError:
+        raise SettingsError(f"{family}: strategies within strategies beyond reason") from None
 
 
 def named(family: Family, said: Any) -> Strategy:
@@ -135,9 +138,12 @@ def named(family: Family, said: Any) -> Strategy:
         SettingsError: as `chosen`, of strategies of the project.
     """
     kind, name, given = _taken(family, said)
-    if kind in known(family):
-        return _opened(family, said, _NAMED)
-    return Strategy(family, kind, said, name or _label(kind, given), given)
+    try:
+        if kind in known(family):
+            return _opened(family, said, _NAMED)
+        return Strategy(family, kind, said, name or _label(kind, given), given)
+    except RecursionError:
+        raise SettingsError(f"{family}: strategies within strategies beyond reason") from None
 
 
 def known(family: Family) -> Mapping[str, Callable[..., Any]]:
@@ -221,9 +227,11 @@ def _shown(value: Any, given: Any) -> Any:
 
 
 def _in_brackets(function: Callable[..., Any], shown: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """What differs from the defaults; the strategies that it is made of come first, without their parameter's name."""
+    """What differs from the defaults; the strategies that it is made of come first, without their parameter's name
+    where no other parameter is a strategy."""
     hints = hints_of(function)
-    inner = [values[name].label for name in shown if is_strategy(hints[name])]
+    alone = sum(map(is_strategy, hints.values())) == 1
+    inner = [f"{'' if alone else f'{name}='}{values[name].label}" for name in shown if is_strategy(hints[name])]
     said = [f"{name}={Path(value).name if isinstance(values[name], Exemplars) else value}"
             for name, value in shown.items() if not is_strategy(hints[name])]
     return f"({', '.join([*inner, *said])})" if shown else ""

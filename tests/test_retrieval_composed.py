@@ -43,6 +43,8 @@ def test_settings_put_one_retrieval_into_another():
         {"kind": "corrective", "over": "hyde"}, {"kind": "decompose", "over": {"kind": "corrective", "laps": 1}},
         {"kind": "corrective", "over": {"kind": "hyde", "samples": 1}, "least": 2})}
     assert labels == {"corrective(hyde)", "decompose(corrective(laps=1))"}
+    ways = [chosen("retrieval", {"kind": "adaptive", way: "hyde"}).label for way in ("simple", "complex")]
+    assert ways == ["adaptive(simple=hyde)", "adaptive(complex=hyde)"]
     for said, says in (({"kind": "hyde", "over": "once"}, "no parameter is called over"),
                        ({"kind": "corrective", "laps": 0}, "laps"), ({"kind": "multi_query", "queries": 99}, "queries"),
                        ({"kind": "corrective", "threshold": 4}, "threshold"),
