@@ -20,7 +20,7 @@ from agents.model import Model
 from agents.models import open_model
 from agents.playback import Means, Playback
 from agents.relevance import on_judges, open_aids
-from agents.saved import check_mark, mark_of, strategies_hash
+from agents.saved import check_mark, mark_of
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer
@@ -33,7 +33,6 @@ from retrieval.scoped import How, Whole
 from retrieval.types import Aids
 from strategies.catalogue import SEARCH_ONLY
 from strategies.choosing import reasoning, retrieval
-from strategies.prompting import prompts_hash
 from strategies.types import AnswerFormat, Framing, Rules, Task
 
 Options = tuple[tuple[str, str], ...]
@@ -102,7 +101,7 @@ class Assistant:
             raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
         # Files are read here, once, and in a thread: a server's event loop must not wait for them.
         index = await asyncio.to_thread(Index.open, settings.index)
-        await asyncio.to_thread(lambda: (prompts_hash(), strategies_hash()))
+        await asyncio.to_thread(mark_of, settings, index, "")
         async with (open_model(settings.model, settings.calls) as client,
                     open_aids(settings.retriever, settings.calls, settings.limits) as aids):
             assistant = cls(settings, index, client, checkpointer, aids)

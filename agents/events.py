@@ -16,14 +16,15 @@ Calls that are made together are told of in turns, each piece with the `call` th
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
-
-from langgraph.types import StreamWriter
+from typing import TYPE_CHECKING, Any
 
 from agents.asked import Asked
 from agents.playback import Playback
-from agents.types import DecisionStep, GenerateStep, SearchStep, Step
-from strategies.types import Generate, Reply
+from agents.types import DecisionStep, SearchStep
+from strategies.types import Failure, Generate, Reply
+
+if TYPE_CHECKING:
+    from langgraph.types import StreamWriter
 
 Event = dict[str, Any]
 
@@ -49,12 +50,15 @@ class Teller:
         self._writer({"event": kind, **self._of, "why" if kind == "retry" else "text": text})
 
     async def outcome(self, asked: Awaitable[Asked]) -> Asked:
-        """The call's outcome; a reply that came in one, as from a journal, is told in one piece."""
+        """The call's outcome, told too; a reply that came in one, as from a journal, is told in one piece before."""
         one = await asked
-        if isinstance(one.outcome, Reply):
-            for kind, text in (("reasoning", one.outcome.reasoning), ("token", one.outcome.text)):
-                if text and kind not in self._told:
-                    self(kind, text)
+        reply = one.outcome if isinstance(one.outcome, Reply) else Reply("")
+        for kind, text in (("reasoning", reply.reasoning), ("token", reply.text)):
+            if text and kind not in self._told:
+                self(kind, text)
+        self._writer({"event": "reply", **self._of, "shown": list(self.call.shown), "text": reply.text,
+                      "completion_tokens": reply.usage.completion_tokens,
+                      "failure": one.outcome.message if isinstance(one.outcome, Failure) else None})
         return one
 
 
@@ -65,21 +69,11 @@ def begin_searches(play: Playback, writer: StreamWriter) -> None:
 
 
 def tell_steps(play: Playback, writer: StreamWriter) -> None:
-    """Tell of the steps that ended since those who watch were told last."""
-    if not play.watched:
-        return
-    calls = play.made - sum(isinstance(step, GenerateStep) for step in play.trace[play.told:])
-    for step in play.trace[play.told:]:
-        calls += isinstance(step, GenerateStep)
-        writer(_event_of(step, calls))
+    """Tell of the searches that ended and the decisions that were made since those who watch were told last."""
+    for step in play.trace[play.told:] if play.watched else ():
+        if isinstance(step, DecisionStep):
+            writer({"event": "decision", "what": step.what, "why": step.why})
+        elif isinstance(step, SearchStep):
+            writer({"event": "search", "query": step.query, "found": list(step.found),
+                    "failure": step.failure.message if step.failure else None})
     play.told = len(play.trace)
-
-
-def _event_of(step: Step, call: int) -> Event:
-    if isinstance(step, DecisionStep):
-        return {"event": "decision", "what": step.what, "why": step.why}
-    failure = step.failure.message if step.failure else None
-    if isinstance(step, SearchStep):
-        return {"event": "search", "query": step.query, "found": list(step.found), "failure": failure}
-    return {"event": "reply", "call": call, "purpose": step.purpose, "shown": list(step.shown), "text": step.text,
-            "completion_tokens": step.usage.completion_tokens, "failure": failure}

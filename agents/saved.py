@@ -7,10 +7,12 @@ extension along; a server that has many questions at once gives `Assistant.open`
 """
 from __future__ import annotations
 
+import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import resources
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,14 +20,14 @@ from pydantic import ValidationError
 
 from documents.errors import RecipeMismatch, SettingsError
 from documents.types import digest
-from retrieval.index import Index
 from retrieval.storage.files import why_unwritten, write_atomically
-from strategies.choosing import chosen
+from strategies.choosing import Strategy, chosen, known
 from strategies.prompting import prompts_hash
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
     from agents.graph import State
+    from retrieval.index import Index
 
 _FORMAT = "ragbed question 1"
 _ELSEWHERE = {"index", "model", "calls"}  # where things are and how they are reached may change; what they are may not
@@ -37,11 +39,10 @@ def mark_of(settings: AssistantSettings, index: Index, identity: str) -> dict[st
     Args:
         identity: of the model.
     """
-    strategies = [chosen("reasoning", settings.reasoning), chosen("retrieval", settings.retrieval)]
-    sources = {name: content for one in strategies for name, content in one.sources.items()}
-    said = {"reasoning": strategies[0].said, "retrieval": strategies[1].said}
+    reasoning, retrieval = chosen("reasoning", settings.reasoning), chosen("retrieval", settings.retrieval)
+    said = {"reasoning": reasoning.said, "retrieval": retrieval.said, "index": str(settings.index.resolve())}
     return {"settings": {**settings.model_dump(mode="json"), **said}, "model": identity, "index": index.content,
-            "strategies": digest(strategies_hash(), prompts_hash(), *(part for one in sources.items() for part in one))}
+            "strategies": digest(prompts_hash(), *_code(reasoning), *_code(retrieval))}
 
 
 def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -58,12 +59,41 @@ def check_mark(made: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 @cache
-def strategies_hash() -> str:
-    """A hash of the code of ragbed's strategies."""
-    package = Path(str(resources.files("strategies")))
-    files = sorted(package.rglob("*.py"))
-    return digest(*(text for file in files
-                    for text in (file.relative_to(package).as_posix(), file.read_text(encoding="utf-8"))))
+def _code_of(module: str) -> dict[str, str]:
+    """The source of a module of ragbed's strategies, and of those that it imports, by name. The code of strategies that
+    have no part in a question makes no difference to it."""
+    found: dict[str, str] = {}
+    left = [module]
+    while left:
+        name = left.pop()
+        loader = _loader(name) if name.startswith("strategies.") and name not in found else None
+        if loader is None:
+            continue
+        found[name] = loader.get_data(loader.path).decode()
+        for node in ast.walk(ast.parse(found[name])):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                left += [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
+    return found
+
+
+def _loader(name: str) -> SourceFileLoader | None:
+    """What loads a module; None where the name is that of something in a module."""
+    try:
+        spec = find_spec(name)
+    except ModuleNotFoundError:
+        return None
+    return spec.loader if spec and isinstance(spec.loader, SourceFileLoader) else None
+
+
+def _code(strategy: Strategy) -> Iterator[str]:
+    """What decides what a strategy asks for, as texts: its own code and that of its parts, and hashes of the rest."""
+    if not strategy.is_plugin:
+        for name, text in sorted(_code_of(known(strategy.family)[strategy.kind].__module__).items()):
+            yield from (name, text)
+    for name, content in sorted(strategy.sources.items()):
+        yield from (name, content)
+    for part in strategy.parts:
+        yield from _code(part)
 
 
 def write_state(path: Path, state: State) -> None:

@@ -10,6 +10,8 @@ import typer
 from typer.exceptions import TyperException
 
 from experiments.commands import cassette as cassettes
+from experiments.commands import check as check_commands
+from experiments.commands import new as new_commands
 from experiments.commands.ask import ask
 from experiments.commands.attribute import attribute
 from experiments.commands.budgets import budgets
@@ -28,6 +30,7 @@ from experiments.commands.negatives import negatives
 from experiments.commands.options import Command
 from experiments.commands.report import report
 from experiments.commands.rescore import rescore
+from experiments.commands.resume import resume
 from experiments.commands.run import run
 from experiments.commands.schema import schema
 from experiments.commands.search import search
@@ -36,6 +39,8 @@ from experiments.commands.verify import verify
 
 app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 models = typer.Typer(no_args_is_help=True, help="Local models.")
+new = typer.Typer(no_args_is_help=True, help="Something of your own, to begin with.")
+check = typer.Typer(no_args_is_help=True, help="Whether something of your own keeps what it has to.")
 cassette = typer.Typer(no_args_is_help=True, help="A run in one file, to be made again anywhere.")
 
 @app.callback(invoke_without_command=True)
@@ -46,9 +51,8 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, run, evaluate_retrieval, judge, rescore, compare, effects, dose, budgets,
-                attribute,
-                convert, negatives, report, show, verify, export, schema):
+for command in (demo, index, search, ask, resume, run, evaluate_retrieval, judge, rescore, compare, effects, dose,
+                budgets, attribute, convert, negatives, report, show, verify, export, schema):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_)
 models.command("pull", cls=Command)(pull)
@@ -57,6 +61,10 @@ app.add_typer(models, name="models")
 cassette.command("export", cls=Command)(cassettes.export)
 cassette.command("show", cls=Command)(cassettes.show)
 app.add_typer(cassette, name="cassette")
+new.command("strategy", cls=Command)(new_commands.strategy)
+app.add_typer(new, name="new")
+check.command("strategy", cls=Command)(check_commands.strategy)
+app.add_typer(check, name="check")
 
 _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
 

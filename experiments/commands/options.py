@@ -37,6 +37,10 @@ RetrieverText = Annotated[str, typer.Option("--retriever", help="A kind of `ragb
 Conditions = Annotated[list[str] | None, typer.Option("--where", help="Which chunks may be found, as in 'page >= 3' or "
                                                       "'source = reports/*'; several are all to be met.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Streamed = Annotated[bool, typer.Option("--stream", help="Show what the model says as it comes, and each step; with "
+                                        "--json, one event on each line.")]
+StepsTaken = Annotated[int | None, typer.Option("--stop-after", min=1, help="Stop after so many steps, saved.")]
+Traced = Annotated[bool, typer.Option("--trace", help="Show every step with its prompt.")]
 DEFAULT_MODEL = "smollm2-135m"  # the catalogue's; no other package is imported before its name is known to be ours
 ModelName = Annotated[str, typer.Option("--model", help="openai:NAME, http://host/v1#NAME, gguf:PATH, "
                                                         "hf:OWNER/REPO/FILE.gguf, or a local model's name.")]

@@ -42,11 +42,24 @@ def note(text: str) -> None:
     console(stderr=True).print(printable(text), markup=False, soft_wrap=True)
 
 
-def print_json(value: Any) -> None:
-    """The value as JSON on stdout, for programs; what could steer a terminal is escaped."""
+def write(text: str, stderr: bool = False) -> None:
+    """A piece of plain text, shown at once."""
+    stream = sys.stderr if stderr else sys.stdout
+    stream.write(printable(text))
+    stream.flush()
+
+
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """The value as JSON on stdout, for programs; what could steer a terminal is escaped.
+
+    Args:
+        indent: None for one line, shown at once.
+    """
     ascii = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    text = json.dumps(value, indent=2, ensure_ascii=ascii)
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii)
     sys.stdout.write(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    if indent is None:
+        sys.stdout.flush()
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None,
