@@ -281,3 +281,17 @@ def test_options_of_the_command_line_take_files_and_settings(mine, serve, ragbed
     assert status == 0, err
     assert [row["reasoning"] for row in json.loads(out)["cells"]] == ["mine(times=2)", "direct"]
     ragbed.refuses("run", "demo", "--reasoning", "[direct]", says=["--reasoning '[direct]'", "expected a name"])
+
+
+def test_a_saved_question_goes_on_with_a_file_that_the_user_names_alone(mine, serve, ragbed, tmp_path):
+    (tmp_path / "page.txt").write_text("Town 2 has 222 people.")
+    assert ragbed("index", tmp_path / "page.txt", "--out", tmp_path / "i")[0] == 0
+    kept = tmp_path / "kept.json"
+    status, _, err = ragbed("ask", "How many people live in town 2?", "--index", tmp_path / "i", "--retriever", "bm25",
+                            "--model", f"{serve(reply).url}#m", "--reasoning", "{kind: mine.py:recipe, times: 2}",
+                            "--save", kept, "--stop-after", "1")
+    assert "Traceback" not in err
+    ragbed.refuses("resume", kept, says=["goes on with mine.py:recipe, which is code", "--plugin mine.py:recipe"])
+    status, out, err = ragbed("resume", kept, "--plugin", "mine.py:recipe", "--json")
+    assert status == 0, err
+    assert json.loads(out)["answer"] == "222 people [1]"

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,14 +19,12 @@ from experiments.commands.options import (
     Traced,
 )
 
-if TYPE_CHECKING:
-    from strategies.choosing import Family
-
 
 def ask(question: Asked, index: IndexFolder,
         model: ModelName = DEFAULT_MODEL,
-        reasoning: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "chain_of_thought",
-        retrieval: Annotated[str, typer.Option(help="See `ragbed list strategies`.")] = "once",
+        reasoning: Annotated[str, typer.Option(help="A name of `ragbed list strategies`, FILE.py:FUNCTION, or settings "
+                                                    "in YAML.")] = "chain_of_thought",
+        retrieval: Annotated[str, typer.Option(help="Likewise.")] = "once",
         k: Annotated[int, typer.Option("-k", min=1, help="Chunks per search.")] = 5,
         retriever: RetrieverText = "dense", where: Conditions = None,
         max_tokens: Annotated[int, typer.Option(min=1, help="Limit on one reply.")] = 1024,
@@ -39,6 +37,7 @@ def ask(question: Asked, index: IndexFolder,
     from agents.settings import Limits, ModelSettings
     from documents.errors import SettingsError
     from experiments.settings.how import finding
+    from experiments.settings.said import strategy_of
     from experiments.terminal.sitting import How, sit
 
     if stop_after is not None and save is None:
@@ -47,21 +46,13 @@ def ask(question: Asked, index: IndexFolder,
         raise SettingsError(f"{save} is there already; go on with what it keeps by `ragbed resume {save}`, or name "
                             "another file")
     kind, conditions = finding(retriever, where or [])
-    settings = AssistantSettings(index=index, model=model, reasoning=_strategy("reasoning", reasoning),
-                                 retrieval=_strategy("retrieval", retrieval), k=k,
+    settings = AssistantSettings(index=index, model=model, reasoning=strategy_of("reasoning", reasoning),
+                                 retrieval=strategy_of("retrieval", retrieval), k=k,
                                  retriever=kind, where=conditions,
                                  limits=Limits(max_tokens=max_tokens),
                                  calls=ModelSettings(temperature=_temperature(temperature)))
     if not sit(settings, question, How(stream, trace, json, save, stop_after)):
         raise typer.Exit(1)
-
-
-def _strategy(family: Family, text: str) -> Any:
-    """A strategy by its name, or by settings in YAML such as `{kind: self_consistency, of: direct}`."""
-    from experiments.settings.file import read_value
-    from strategies.choosing import chosen
-
-    return chosen(family, read_value(text, f"--{family}")).said
 
 
 def _temperature(text: str) -> float | None:
