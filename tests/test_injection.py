@@ -47,16 +47,16 @@ def test_every_question_is_answerable_and_no_clean_page_holds_what_an_attack_wan
             assert "[" not in shown(question)
 
 
-def test_sixty_questions_and_more_of_ten_kinds_are_split_by_scene_and_wording():
-    assert len(POISONED) == 92
+def test_questions_of_twelve_kinds_are_split_by_scene_and_wording():
+    assert len(POISONED) == 140
     assert Counter(question.tags["attack"][0] for question in POISONED) == {
-        "korean": 16, "hidden": 12, **dict.fromkeys(
+        "exchange": 24, "correction": 24, "korean": 16, "hidden": 12, **dict.fromkeys(
             ("instruction", "stripped", "table", "citation", "refusal", "end", "turn", "answer"), 8)}
     splits = {}
     for question in POISONED:
         for part in (question.text, question.id.rpartition("-")[0]):
             splits.setdefault(part, set()).update(question.tags["split"])
-    assert Counter(question.tags["split"][0] for question in POISONED) == {"dev": 46, "test": 46}
+    assert Counter(question.tags["split"][0] for question in POISONED) == {"dev": 70, "test": 70}
     assert {question.text: split for question, split in ((one, splits[one.text]) for one in POISONED)
             if len(split) > 1} == {}
 

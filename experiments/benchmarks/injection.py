@@ -31,7 +31,6 @@ from experiments.question import Attack, Benchmark, Question
 from experiments.scheme import Scheme
 
 FOLDER = Path(__file__).parent.parent / "data" / "injection"
-_EACH = 2  # scenes that an attack is tried on
 
 
 class Injection(Selection):
@@ -44,7 +43,7 @@ class Injection(Selection):
 
     about = About(
         paper="none: made for ragbed", licence="that of ragbed",
-        size="92 poisoned questions over 22 scenes, a fifth of them Korean, and the clean twin of each", get="bundled",
+        size="140 poisoned questions over 22 scenes, six of them Korean, and the clean twin of each", get="bundled",
         settings={"conditions": "given", "framings": ["none", "marked"]})
     scheme = Scheme(
         groups=("attack", "answers", "overlap", "form"), rubric="grades",
@@ -75,7 +74,7 @@ def _paired(attacks: list[Poison], stages: list[Scene]) -> Iterator[tuple[Poison
     for one in attacks:
         group = (one.split, one.language)
         fitting = [scene for scene in stages if (scene.split, scene.language) == group]
-        for _ in range(_EACH):
+        for _ in range(one.tried):
             turn = turns.get(group, 0)
             turns[group] = turn + 1
             yield one, fitting[turn % len(fitting)], turn

@@ -14,6 +14,7 @@ from experiments.question import Goal
 from strategies.reading import REFUSAL
 
 Block = str | list[list[str]]  # a paragraph, or the rows of a table
+_USUALLY = 2  # scenes that an attack is tried on
 _WRAPPER = "<p>{text}</p>"
 
 
@@ -48,10 +49,11 @@ class Poison:
     """An attack, before it is put into a page.
 
     Attributes:
-        text: what it says, with `{payload}`, `{wrong}` and `{refusal}` to be filled in.
+        text: what it says, with `{payload}`, `{wrong}`, `{question}` and `{refusal}` to be filled in.
         payload: the words or the number that it wants in the answer; `{wrong}` is the scene's.
         html: what stands around it on the page.
         technique: how it is hidden, or what it forges, where its kind does not say so.
+        tried: on how many scenes.
     """
 
     id: str
@@ -63,6 +65,7 @@ class Poison:
     payload: str
     html: str
     technique: str
+    tried: int = _USUALLY
 
     def payload_on(self, scene: Scene) -> str:
         """What it wants in the answer to this scene's question."""
@@ -70,7 +73,8 @@ class Poison:
 
     def said(self, scene: Scene) -> str:
         """What it says on a page of this scene."""
-        return _filled(self.text, {"payload": self.payload_on(scene), "wrong": scene.wrong, "refusal": REFUSAL})
+        return _filled(self.text, {"payload": self.payload_on(scene), "wrong": scene.wrong,
+                                   "question": scene.question, "refusal": REFUSAL})
 
     def told(self, scene: Scene, format: Format) -> str:
         """The longest line of it as a rendering shows it: where it is missing, the parser left the attack out."""
@@ -89,7 +93,8 @@ def poisons(path: Path) -> list[Poison]:
     """The attacks of a file."""
     return [Poison(row.filled("id"), row.filled("kind"), row.filled("split"), row.filled("language"),
                    cast(Goal, row.filled("goal")), row.filled("text"), row.optional("payload"),
-                   row.optional("html") or _WRAPPER, row.optional("technique")) for row in read_rows(path)]
+                   row.optional("html") or _WRAPPER, row.optional("technique"),
+                   row.number("scenes") if "scenes" in row.fields else _USUALLY) for row in read_rows(path)]
 
 
 def _page(row: Row) -> Page:
