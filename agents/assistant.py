@@ -32,7 +32,7 @@ from retrieval.retrievers import RetrieverSettings
 from retrieval.scoped import How, Whole
 from retrieval.types import Aids
 from strategies.catalogue import SEARCH_ONLY
-from strategies.choosing import reasoning, retrieval
+from strategies.settings.choosing import reasoning, retrieval
 from strategies.types import AnswerFormat, Framing, Rules, Task
 
 Options = tuple[tuple[str, str], ...]

@@ -21,7 +21,7 @@ from agents.window import in_window
 from documents.errors import CallError
 from retrieval.rerankers.judge import Judge, judges_of, template
 from retrieval.types import Aids
-from strategies.grades import LOWEST, Grade, read_grade
+from strategies.parts.grades import LOWEST, Grade, read_grade
 from strategies.prompting import fill_framed
 from strategies.reading import outside_think
 from strategies.types import Failure, Generate, Message, Reply, Usage

@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from documents.errors import RecipeMismatch, SettingsError
 from documents.types import digest
 from retrieval.storage.files import why_unwritten, write_atomically
-from strategies.choosing import Strategy, chosen, known
 from strategies.prompting import prompts_hash
+from strategies.settings.choosing import Strategy, chosen, known
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings

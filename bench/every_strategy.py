@@ -1,6 +1,6 @@
 """What every strategy takes, and reaches, over MuSiQue and HotpotQA: a table in Markdown.
 
-    python bench/every_strategy.py --data FOLDER [--questions 20] [--model NAME] [--strategies NAME,...] [--max-tokens 128]
+    python bench/every_strategy.py --data FOLDER [--questions 20] [--model NAME] [--strategies NAME,...]
 
 FOLDER holds `hotpotqa/hotpot_distractor_100.jsonl` and `musique/musique.jsonl`. Every reasoning strategy is played over
 one search, and every retrieval strategy before a direct answer, each question over its own paragraphs, four to a

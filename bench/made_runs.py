@@ -30,8 +30,8 @@ from experiments.running.tasks import Tasks
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from strategies.catalogue import CRESTS
-from strategies.choosing import reasoning
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import reasoning
 from strategies.types import Failure, Generate, Reply, Usage
 
 CONDITIONS = ["given", "evidence", "closed-book"]

@@ -20,7 +20,7 @@ from experiments.settings.strategies import strategies_of
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.catalogue import SEARCH_ONLY
-from strategies.choosing import Strategy
+from strategies.settings.choosing import Strategy
 from strategies.types import AnswerFormat, Framing, Rules
 
 # In the order in which tables show them.

@@ -8,7 +8,7 @@ from experiments.settings.factors import Show
 from experiments.settings.run import SubAnswers
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
-from strategies.choosing import Strategy
+from strategies.settings.choosing import Strategy
 
 
 def with_effect(change: Perturbation, condition: Condition, gathering: str, benchmark: Benchmark) -> Perturbation:

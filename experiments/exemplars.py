@@ -8,13 +8,13 @@ from documents.errors import SettingsError
 from documents.types import Chunk
 from experiments.benchmarks.chained import with_references
 from experiments.question import Benchmark, Question
-from strategies.exemplars import read_exemplars as read_file
 from strategies.reading import fold
+from strategies.settings.exemplars import read_exemplars as read_file
 from strategies.types import Exemplar
 
 
 def read_exemplars(path: Path | None) -> tuple[Exemplar, ...]:
-    """The examples of a run's file; none where it names none. Errors as `strategies.exemplars.read_exemplars` has
+    """The examples of a run's file; none where it names none. Errors as `strategies.settings.exemplars.read_exemplars` has
     them."""
     return () if path is None else read_file(path)
 

@@ -6,7 +6,7 @@ from agents.asked import Asked
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk
-from strategies.choosing import reasoning, retrieval
+from strategies.settings.choosing import reasoning, retrieval
 from strategies.types import Generate, Reply, Task
 
 QUESTION = "Where was the director of Jaws born?"

@@ -4,8 +4,8 @@ from __future__ import annotations
 from disciplined import Told, decided
 from gathering import QUESTION
 
-from strategies.choosing import reasoning
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import reasoning
 
 FOUND = {QUESTION: "jaws", "Who directed Jaws?": "jaws", "Where was Spielberg born?": "spielberg", "": "shark"}
 REPLIES = {"plan": "1. Who directed Jaws?\n2. Where was Spielberg born?",

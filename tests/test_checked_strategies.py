@@ -9,8 +9,8 @@ from disciplined import Told
 from gathering import QUESTION
 
 from agents.settings import Limits
-from strategies.choosing import reasoning
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import reasoning
 from strategies.types import Exemplar, Reply
 
 STRATEGIES = ["chain_of_verification", "reflect", "quote_first", "table_first", "program_aided"]

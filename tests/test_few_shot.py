@@ -7,8 +7,8 @@ import pytest
 from gathering import Scene, decisions
 
 from documents.errors import SettingsError
-from strategies.choosing import chosen, named, reasoning
-from strategies.exemplars import Exemplars
+from strategies.settings.choosing import chosen, named, reasoning
+from strategies.settings.exemplars import Exemplars
 from strategies.types import Exemplar
 
 MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],

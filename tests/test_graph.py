@@ -20,9 +20,9 @@ from agents.settings import CallLimits, Limits, ModelSettings
 from agents.types import Answer, GenerateStep, SearchStep
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
 from documents.types import Chunk, Document
-from strategies.choosing import reasoning, retrieval
 from strategies.prompting import numbers, prompt
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import reasoning, retrieval
 from strategies.types import Draft, Failure, Generate, Recipe, Reply, Search, Task
 
 PAGES = [Document(name, f"{name}.txt", name, "", text) for name, text in

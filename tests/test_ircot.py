@@ -5,8 +5,8 @@ import pytest
 from gathering import QUESTION, Scene, decisions
 from growth import grows_linearly
 
-from strategies.choosing import reasoning as chosen
 from strategies.reasoning.ircot import thought
+from strategies.settings.choosing import reasoning as chosen
 
 LIBRARY = {QUESTION: "jaws", "Jaws was directed by Steven Spielberg.": "spielberg jaws",
            "Steven Spielberg was born in Ohio.": "ohio spielberg"}

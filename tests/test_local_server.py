@@ -18,7 +18,7 @@ from agents.local_server import LocalServer
 from agents.models import open_model
 from agents.settings import LocalSettings, ModelSettings
 from documents.errors import ModelError
-from strategies.tool_calls import search_tools
+from strategies.parts.tool_calls import search_tools
 from strategies.types import Generate, Message
 
 DOCUMENT = "Paris is the capital of France. " * 40

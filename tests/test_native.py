@@ -5,7 +5,7 @@ import pytest
 from gathering import Scene
 
 from documents.errors import SettingsError
-from strategies.choosing import chosen, reasoning
+from strategies.settings.choosing import chosen, reasoning
 from strategies.types import Reply
 
 

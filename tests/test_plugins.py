@@ -10,7 +10,7 @@ import pytest
 from documents.errors import SettingsError
 from experiments.settings.file import read_settings
 from experiments.settings.runs_of_file import read_runs
-from strategies.choosing import chosen, named
+from strategies.settings.choosing import chosen, named
 from strategies.types import Task
 
 MINE = '''

@@ -7,9 +7,9 @@ from gathering import QUESTION
 from growth import grows_linearly
 
 from documents.types import Chunk
-from strategies.choosing import reasoning
-from strategies.quotes import Offered, Quote, found_quotes, quoted, read_quotes
+from strategies.parts.quotes import Offered, Quote, found_quotes, quoted, read_quotes
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import reasoning
 from strategies.types import Passage
 
 TEXTS = {"jaws": "Jaws is a film. It was directed by “Steven Spielberg” in 1975. It made money.",

@@ -11,8 +11,8 @@ from agents.model import Model
 from agents.models import open_model
 from agents.playback import Means, Playback
 from agents.settings import CallLimits, Limits, ModelSettings
-from strategies.choosing import reasoning as chosen
-from strategies.choosing import retrieval
+from strategies.settings.choosing import reasoning as chosen
+from strategies.settings.choosing import retrieval
 from strategies.types import Reply, Task
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}

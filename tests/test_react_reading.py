@@ -12,10 +12,10 @@ from agents.asked import Asked
 from agents.journal import call_key
 from agents.playback import Means, Playback
 from agents.settings import Limits
-from strategies.choosing import reasoning as chosen
-from strategies.choosing import retrieval
+from strategies.parts.tool_calls import calls_of, refuses_tools
 from strategies.reasoning.react import action
-from strategies.tool_calls import calls_of, refuses_tools
+from strategies.settings.choosing import reasoning as chosen
+from strategies.settings.choosing import retrieval
 from strategies.types import Failure, Reply, Task
 
 LIBRARY = {QUESTION: "jaws", "director of Jaws": "spielberg jaws", "Spielberg born": "ohio spielberg", "sharks": "fish"}

@@ -7,10 +7,10 @@ from growth import grows_linearly
 
 from documents.types import Chunk
 from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
-from strategies.choosing import reasoning, retrieval
-from strategies.lines import listed
+from strategies.parts.lines import listed
 from strategies.prompting import fill, show_documents, template
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import reasoning, retrieval
 from strategies.types import Draft, Exemplar, Generate, Passage, Reply, Search, Task
 
 EVIDENCE = tuple(Passage(n, Chunk(f"c{n}", "d", "plain", 0, 9, text)) for n, text in

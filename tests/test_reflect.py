@@ -6,9 +6,9 @@ from disciplined import Told, decided
 from gathering import QUESTION
 from growth import grows_linearly
 
-from strategies.choosing import reasoning
-from strategies.critiques import Critique, read_critique
+from strategies.parts.critiques import Critique, read_critique
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import reasoning
 
 FOUND = {QUESTION: "jaws", "Steven Spielberg birthplace": "spielberg jaws", "Cincinnati state": "ohio", "": "shark"}
 TEXTS = {"jaws": "Jaws is a film that Steven Spielberg directed.", "spielberg": "Spielberg was born in Cincinnati.",

@@ -16,7 +16,7 @@ from agents.settings import CallLimits, Limits, ModelSettings
 from documents.errors import CallError, CallTimeout, CallTooLong, ModelError, ReplayMiss
 from retrieval.rerankers import Judge
 from retrieval.retrievers.reranked import Reranked
-from strategies.grades import read_grade
+from strategies.parts.grades import read_grade
 
 QUERY = "Who founded the company?"
 OURS = Judge(model="m")

@@ -10,9 +10,9 @@ from growth import grows_linearly
 from agents.settings import Limits
 from documents.types import Chunk
 from strategies.catalogue import RETRIEVAL
-from strategies.choosing import chosen
-from strategies.merging import beyond, bound, fused, in_order, in_turn, named
+from strategies.parts.merging import beyond, bound, fused, in_order, in_turn, named
 from strategies.prompting import fill_quoting
+from strategies.settings.choosing import chosen
 from strategies.types import Passage
 
 ASKING = tuple(name for name in RETRIEVAL if name not in ("none", "once"))

@@ -4,7 +4,7 @@ from gathering import QUESTION, Scene, decisions
 
 from agents.settings import Limits
 from strategies.answering import answer
-from strategies.merging import in_order
+from strategies.parts.merging import in_order
 from strategies.types import Failure
 
 

@@ -5,8 +5,8 @@ import pytest
 from gathering import QUESTION, Scene, decisions
 from growth import grows_linearly
 
-from strategies.choosing import reasoning as chosen
 from strategies.reasoning.self_ask import follow_up
+from strategies.settings.choosing import reasoning as chosen
 from strategies.types import Exemplar
 
 LIBRARY = {QUESTION: "jaws", "Who directed Jaws?": "spielberg jaws", "Where was Steven Spielberg born?": "ohio"}

@@ -11,10 +11,10 @@ from gathering import Scene, decisions
 
 from agents.settings import Limits
 from documents.errors import SettingsError
-from strategies.choosing import chosen, reasoning
+from strategies.parts.voting import answer_of, tally
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import chosen, reasoning
 from strategies.types import Draft, Reply, Task, Usage
-from strategies.voting import answer_of, tally
 
 ROOT = Path(__file__).parent.parent
 LIBRARY = {"": "jaws spielberg"}
@@ -229,7 +229,7 @@ def test_agreement_is_a_column_with_an_interval_where_it_was_measured(serve, tow
 
 def test_the_result_does_not_hang_on_the_seed_of_hashes():
     script = """
-from strategies.choosing import reasoning, retrieval
+from strategies.settings.choosing import reasoning, retrieval
 from strategies.types import Decision, Reply, Search, Task
 recipe = reasoning({"kind": "self_consistency", "of": "least_to_most"})(Task("q", "Why?", retrieval("once")))
 asked, said = recipe.send(None), []

@@ -5,8 +5,8 @@ import pytest
 from gathering import Scene
 from growth import grows_linearly
 
-from strategies.choosing import reasoning
 from strategies.reasoning.semi_structured import labels
+from strategies.settings.choosing import reasoning
 from strategies.types import Reply
 
 SAID = ("<Thinking>Found: Jaws is by Spielberg [1]\nFound: nothing more\nStep: so Spielberg\n</Thinking>"

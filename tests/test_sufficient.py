@@ -4,8 +4,8 @@ from disciplined import Told, decided
 from gathering import QUESTION
 from growth import grows_linearly
 
-from strategies.choosing import chosen
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import chosen
 from strategies.support.scale import read_share
 from strategies.support.sufficiency import Sufficiency, read_sufficiency
 

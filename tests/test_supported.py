@@ -4,8 +4,8 @@ from disciplined import TEXTS, Told, decided
 from gathering import QUESTION
 from growth import grows_linearly
 
-from strategies.choosing import chosen, sweep
 from strategies.reading import REFUSAL
+from strategies.settings.choosing import chosen, sweep
 from strategies.support.judge import read_grades
 
 LIBRARY = {QUESTION: "jaws spielberg shark"}

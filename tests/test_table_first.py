@@ -6,8 +6,8 @@ from disciplined import Told, decided
 from growth import grows_linearly
 
 from documents.types import Chunk
-from strategies.choosing import reasoning
-from strategies.tables import Row, checked, read_rows, shown_rows
+from strategies.parts.tables import Row, checked, read_rows, shown_rows
+from strategies.settings.choosing import reasoning
 from strategies.types import Passage
 
 TEXTS = {"jaws": "Jaws made $476 million in 1975.", "et": "E.T. made $793 million in 1982.", "shark": "Sharks swim."}

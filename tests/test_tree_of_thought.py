@@ -6,8 +6,8 @@ from gathering import Scene, decisions
 from growth import grows_linearly
 
 from agents.settings import Limits
-from strategies.choosing import reasoning
 from strategies.reasoning.tree_of_thought import voted
+from strategies.settings.choosing import reasoning
 from strategies.types import Reply
 
 LIBRARY = {"": "jaws spielberg"}

@@ -15,8 +15,8 @@ from agents.conformance.examining import difference
 from agents.conformance.promises import PROMISES, Verdict
 from agents.settings import Limits
 from documents.errors import SettingsError
-from strategies.choosing import Family, Said, known
-from strategies.plugins import family_of
+from strategies.settings.choosing import Family, Said, known
+from strategies.settings.plugins import family_of
 
 _SECONDS = 600.0  # of a process
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)')

@@ -21,7 +21,7 @@ from typing import Any
 from agents.conformance.examining import examine
 from agents.conformance.source_rules import broken_rules
 from documents.errors import SettingsError
-from strategies.choosing import Strategy, chosen
+from strategies.settings.choosing import Strategy, chosen
 
 _SEEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill",
          "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate",

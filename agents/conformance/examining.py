@@ -13,8 +13,8 @@ from agents.conformance.stand_ins import StandIn, good, refusing, stand_ins
 from agents.settings import Limits
 from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
-from strategies.choosing import Strategy
-from strategies.source import raised_by_code
+from strategies.settings.choosing import Strategy
+from strategies.settings.source import raised_by_code
 from strategies.types import Evidence, Recipe, Retrieval, Task
 
 _HARD = ("grounded", "as JSON", "new evidence for every search")

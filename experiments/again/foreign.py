@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from documents.errors import SettingsError
-from strategies.choosing import Strategy
-from strategies.plugins import file_of
-from strategies.source import hash_of
+from strategies.settings.choosing import Strategy
+from strategies.settings.plugins import file_of
+from strategies.settings.source import hash_of
 
 
 def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:

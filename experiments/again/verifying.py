@@ -19,8 +19,8 @@ from experiments.runs.finished import Finished
 from experiments.runs.manifest import Made, manifest_of, questions_hash
 from experiments.runs.store import FORMAT, RunFolder, format_of
 from experiments.settings import RunSettings
-from strategies.exemplars import exemplars_hash
 from strategies.prompting import prompts_hash
+from strategies.settings.exemplars import exemplars_hash
 
 _SHOWN = ("columns", "published")  # of a summary: which figures a table shows, and which published ones beside them
 _ADDED = ("dose",)  # to summaries of this form, which those from before have not

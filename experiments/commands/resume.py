@@ -34,7 +34,7 @@ def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save
 def _check_named(settings: AssistantSettings, plugins: list[str], file: Path) -> None:
     """Make sure that the user names each file that is executed: what was saved may be a stranger's."""
     from documents.errors import SettingsError
-    from strategies.choosing import named
+    from strategies.settings.choosing import named
 
     files = (*named("reasoning", settings.reasoning).files, *named("retrieval", settings.retrieval).files)
     unnamed = next((one for one in files if one not in plugins), None)

@@ -12,7 +12,7 @@ from experiments.settings.matrix import FAMILIES
 from experiments.settings.run import RunSettings, SubAnswers
 from experiments.settings.strategies import strategies_of
 from strategies.catalogue import RETRIEVAL
-from strategies.choosing import Strategy
+from strategies.settings.choosing import Strategy
 from strategies.types import Evidence, Exemplar, Reasoning, Retrieval, Task
 
 

@@ -20,8 +20,8 @@ from experiments.settings.difference import difference
 from experiments.settings.file import completed
 from experiments.settings.matrix import models_of
 from experiments.settings.strategies import sources_of
-from strategies.exemplars import exemplars_hash
 from strategies.prompting import prompts_hash
+from strategies.settings.exemplars import exemplars_hash
 from strategies.types import Exemplar
 
 _PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",

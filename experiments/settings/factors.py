@@ -26,7 +26,7 @@ from experiments.settings.retrievers import AnyRetriever
 from retrieval.conditions import Condition
 from retrieval.embedders import EmbedderSettings
 from retrieval.perturbations import Perturbation
-from strategies.choosing import Family, chosen, named, sweep
+from strategies.settings.choosing import Family, chosen, named, sweep
 from strategies.types import AnswerFormat, Framing, Rules
 
 # Keys that may also be called as their column in the tables is.

@@ -16,7 +16,7 @@ from experiments.settings.naming import label
 from experiments.settings.retrievers import RetrieverFactor, Searched
 from experiments.settings.run import RunSettings
 from retrieval.conditions import Condition
-from strategies.choosing import Family, named
+from strategies.settings.choosing import Family, named
 from strategies.types import AnswerFormat, Framing, Rules
 
 _SHOWN = 80  # characters of an entry

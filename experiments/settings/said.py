@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from documents.errors import SettingsError
 from experiments.settings.file import read_value
-from strategies.choosing import Family, Said, chosen
+from strategies.settings.choosing import Family, Said, chosen
 
 
 def said(text: str, option: str) -> Said:

@@ -5,8 +5,8 @@ from typing import Any
 
 from experiments.settings.matrix import FAMILIES
 from experiments.settings.run import RunSettings
-from strategies.choosing import Family, known
-from strategies.parameters import fields_schema, takes_several
+from strategies.settings.choosing import Family, known
+from strategies.settings.parameters import fields_schema, takes_several
 
 _FILE = r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"
 _NAMED = {"anyOf": [{"type": "string"}, {"additionalProperties": True, "type": "object"}]}

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from experiments.settings.run import RunSettings
-from strategies.choosing import Family, Strategy, named
+from strategies.settings.choosing import Family, Strategy, named
 from strategies.types import Exemplar
 
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from experiments.settings.run import RunSettings
 from experiments.settings.strategies import strategies_of
-from strategies.choosing import Strategy, known
-from strategies.parameters import default_of, hints_of
+from strategies.settings.choosing import Strategy, known
+from strategies.settings.parameters import default_of, hints_of
 
 _NAME = "threshold"
 

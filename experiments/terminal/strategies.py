@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from strategies.choosing import known
-from strategies.parameters import fields_schema
-from strategies.plugins import GROUPS, Family, installed
+from strategies.settings.choosing import known
+from strategies.settings.parameters import fields_schema
+from strategies.settings.plugins import GROUPS, Family, installed
 
 _LEAST = (("minimum", "at least"), ("exclusiveMinimum", "above"))
 _MOST = (("maximum", "at most"), ("exclusiveMaximum", "below"))

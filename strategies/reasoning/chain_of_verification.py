@@ -10,15 +10,15 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import draft, inquiry, opening
-from strategies.lines import listed
-from strategies.merging import in_order
+from strategies.parts.lines import listed
+from strategies.parts.merging import in_order
+from strategies.parts.querying import gather_each
+from strategies.parts.revising import NO_ANSWER, revised
+from strategies.parts.watching import Seen, watched
 from strategies.prompting import fill_quoting, template
-from strategies.querying import gather_each
 from strategies.reading import read_answer
 from strategies.reasoning.direct import direct
-from strategies.revising import NO_ANSWER, revised
 from strategies.types import Decision, Evidence, Generate, Reasoning, Recipe, Reply, Task
-from strategies.watching import Seen, watched
 
 _LONGEST = 1_000  # characters of an answer to a check
 

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.exemplars import Exemplars
 from strategies.reasoning.chain_of_thought import chain_of_thought
+from strategies.settings.exemplars import Exemplars
 from strategies.types import Reasoning, Recipe, Task
 
 

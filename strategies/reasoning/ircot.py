@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import answer
-from strategies.laps import Turn, as_query, begun, converse
+from strategies.parts.laps import Turn, as_query, begun, converse
 from strategies.reading import outside_think
 from strategies.types import Recipe, Task
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from strategies.answering import answer, asking, draft, form_of
-from strategies.lines import listed
+from strategies.parts.lines import listed
 from strategies.prompting import fill, first_message, numbers, prompt, system_message, template
 from strategies.reading import read_answer
 from strategies.types import Generate, Message, Recipe, Reply, Task

@@ -11,8 +11,8 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import answer, inquiry
+from strategies.parts.quotes import found_quotes, quoted, read_quotes
 from strategies.prompting import fill, numbers
-from strategies.quotes import found_quotes, quoted, read_quotes
 from strategies.reading import REFUSAL
 from strategies.types import Decision, Draft, Recipe, Reply, Task
 

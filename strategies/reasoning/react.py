@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from strategies.answering import answer
-from strategies.laps import (
+from strategies.parts.laps import (
     Found,
     Turn,
     as_query,
@@ -28,9 +28,9 @@ from strategies.laps import (
     shown,
     went_on,
 )
+from strategies.parts.tool_calls import MOST_CALLS, Call, calls_of, refuses_tools, said_with, search_tools
 from strategies.prompting import fill, numbers, template
 from strategies.reading import outside_think
-from strategies.tool_calls import MOST_CALLS, Call, calls_of, refuses_tools, said_with, search_tools
 from strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Recipe, Task
 
 Tools = Literal["auto", "native", "text"]

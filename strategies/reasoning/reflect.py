@@ -10,15 +10,15 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import draft, inquiry, opening
-from strategies.critiques import read_critique
-from strategies.merging import in_order
+from strategies.parts.critiques import read_critique
+from strategies.parts.merging import in_order
+from strategies.parts.querying import gather_each
+from strategies.parts.revising import NO_ANSWER, revised
+from strategies.parts.watching import Seen, watched
 from strategies.prompting import fill_quoting, template
-from strategies.querying import gather_each
 from strategies.reading import fold
 from strategies.reasoning.direct import direct
-from strategies.revising import NO_ANSWER, revised
 from strategies.types import Decision, Draft, Evidence, Generate, Reasoning, Recipe, Reply, Task
-from strategies.watching import Seen, watched
 
 
 def reflect(task: Task, *, of: Reasoning = direct, laps: Annotated[int, Field(ge=1, le=5)] = 2,

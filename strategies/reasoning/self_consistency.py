@@ -12,11 +12,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from strategies.parts.voting import tally
+from strategies.parts.weaving import Loom
 from strategies.reading import REFUSAL
 from strategies.reasoning.chain_of_thought import chain_of_thought
 from strategies.types import Decision, Draft, Gathering, Generate, Reasoning, Recipe, Task
-from strategies.voting import tally
-from strategies.weaving import Loom
 
 
 def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,

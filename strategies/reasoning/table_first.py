@@ -11,8 +11,8 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import answer, draft, inquiry, opening
+from strategies.parts.tables import checked, read_rows, shown_rows
 from strategies.prompting import fill, fill_quoting, numbers
-from strategies.tables import checked, read_rows, shown_rows
 from strategies.types import Decision, Draft, Recipe, Reply, Task
 
 

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import answer, draft, opening
-from strategies.lines import listed
+from strategies.parts.lines import listed
 from strategies.prompting import fill_quoting, first_message, numbers, system_message
 from strategies.reading import fold, read_answer
 from strategies.types import Decision, Evidence, Generate, Recipe, Reply, Task

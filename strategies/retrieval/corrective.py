@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from strategies.grades import read_grade
-from strategies.lines import listed
-from strategies.merging import beyond, named
-from strategies.querying import asking_for
+from strategies.parts.grades import read_grade
+from strategies.parts.lines import listed
+from strategies.parts.merging import beyond, named
+from strategies.parts.querying import asking_for
 from strategies.reading import fold, outside_think
 from strategies.retrieval.once import once
 from strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrieval, Task

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.merging import beyond, bound, in_order
+from strategies.parts.merging import beyond, bound, in_order
+from strategies.parts.querying import said_in
 from strategies.prompting import numbers, prompt
-from strategies.querying import said_in
 from strategies.reading import strip_citations
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Generate, Reply, Retrieval, Task

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.lines import listed
-from strategies.merging import in_turn
-from strategies.querying import asking_for, gather_each
+from strategies.parts.lines import listed
+from strategies.parts.merging import in_turn
+from strategies.parts.querying import asking_for, gather_each
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 

@@ -5,12 +5,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from strategies.parts.watching import Seen
 from strategies.sub_answers import without_sub_answers
 from strategies.support.judge import graded
 from strategies.support.lexical import score
 from strategies.support.sentences import Statement, statements_of
 from strategies.types import Asked, Draft, Evidence, Task
-from strategies.watching import Seen
 
 By = Literal["lexical", "model"]
 _LONGEST_QUOTE = 300  # characters

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from strategies.answering import draft, opening
+from strategies.parts.watching import Seen
 from strategies.prompting import fill_quoting
 from strategies.support.check import By, Checked, alone, checked
 from strategies.types import Asked, Draft, Task
-from strategies.watching import Seen
 
 
 def repaired(first: Draft, found: Checked, task: Task, seen: Seen, by: By) \

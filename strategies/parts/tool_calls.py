@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from strategies.laps import as_query, said
+from strategies.parts.laps import as_query, said
 from strategies.prompting import template
 from strategies.reading import outside_think
 from strategies.types import Failure, Message, Reply

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from documents.errors import RagbedError, RecipeFailed
-from strategies.source import failing_line, raised_by_code
+from strategies.settings.source import failing_line, raised_by_code
 from strategies.types import Passage
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from strategies.quotes import Offered, found_quotes
+from strategies.parts.quotes import Offered, found_quotes
 from strategies.reading import fold, is_only_citations, read_answer, read_citations
 from strategies.types import Evidence
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from strategies.answering import asking, draft, form_named, form_of
-from strategies.merging import in_order
+from strategies.parts.merging import in_order
+from strategies.parts.querying import gather_each
 from strategies.prompting import fill, first_message, numbers, show_documents, system_message, template
-from strategies.querying import gather_each
 from strategies.reading import fold, strip_citations
 from strategies.types import Asked, Decision, Evidence, Generate, Message, Recipe, Reply, Task
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from strategies.parts.weaving import Loom
 from strategies.prompting import fill_quoting, system_message
 from strategies.reading import read_answer
 from strategies.types import Asked, Evidence, Generate, Message, Reply, Retrieval, Task
-from strategies.weaving import Loom
 
 _LONGEST_QUERY = 2_000  # characters; what is longer is no question, and embedders read less
 

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from documents.errors import SettingsError
-from strategies.parameters import hints_of
+from strategies.settings.parameters import hints_of
 
 _GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query")}
 

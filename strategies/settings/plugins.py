@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from documents.errors import SettingsError
 from documents.types import digest
-from strategies.signature import check_function, fitting_functions
-from strategies.source import executed, failing_line, raised_by_code
+from strategies.settings.signature import check_function, fitting_functions
+from strategies.settings.source import executed, failing_line, raised_by_code
 
 Family = Literal["reasoning", "retrieval"]
 GROUPS: dict[Family, str] = {"reasoning": "ragbed.reasoning", "retrieval": "ragbed.retrieval"}

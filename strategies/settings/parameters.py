@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, TypeAdapter, Validat
 from pydantic.errors import PydanticUserError
 
 from documents.errors import SettingsError
-from strategies.exemplars import Exemplars
+from strategies.settings.exemplars import Exemplars
 from strategies.types import Reasoning, Retrieval
 
 _TAKEN = ("kind", "name")  # which settings of every strategy have

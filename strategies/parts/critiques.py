@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from strategies.laps import as_query
+from strategies.parts.laps import as_query
 from strategies.reading import fold, read_answer
 
 _LONGEST_REPLY, _LONGEST_FAULT, _MOST_FAULTS, _MOST_QUERIES = 50_000, 500, 6, 3  # characters; of a reply
