@@ -1,0 +1,125 @@
+"""A question that is stopped after any step goes on in another process as if it had never been stopped."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from looping import reply
+
+from agents.assistant import Assistant, AssistantSettings
+from agents.saved import write_state
+from agents.settings import ModelSettings
+from agents.types import Answer, GenerateStep
+from retrieval.build import build_index
+from strategies.catalogue import ANSWERING, RETRIEVAL
+
+QUESTION = "Which country is Oslo the capital of?"
+PLAN = ["1. Which country?\n2. Which continent?", "Norway [1].", "Europe [2].", "<Answer>Norway [1] [8]</Answer>"]
+# Each line of input names saved questions, which a process of its own goes on with; each line of output is their ends.
+RESUMING = """
+import asyncio, json, os, sys
+from dataclasses import asdict
+from pathlib import Path
+from agents.assistant import Assistant, AssistantSettings
+from agents.saved import read_state, settings_of
+
+async def ended(paths):
+    for path in paths:
+        state = read_state(Path(path))
+        async with Assistant.open(settings_of(state)) as assistant:
+            yield asdict(await assistant.resume(state))
+
+async def all_ended(paths):
+    return [one async for one in ended(paths)]
+
+async def load():  # once, what each process needs
+    calls = {"calls": {"attempts": 1}}
+    settings = AssistantSettings(index=Path(sys.argv[1]), retriever="bm25", model="http://127.0.0.1:9/v1#m", calls=calls)
+    async with Assistant.open(settings) as assistant:
+        assert (await assistant.ask("Where?")).outcome == "error"
+        assert not assistant.model.client.priced
+
+asyncio.run(load())
+for line in sys.stdin:
+    if not os.fork():
+        print(json.dumps(asyncio.run(all_ended(json.loads(line)))), flush=True)
+        os._exit(0)
+    if os.wait()[1]:
+        print("null", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "oslo.txt").write_text("Oslo is the capital of Norway. It has 700,000 people.")
+    (folder / "rome.txt").write_text("Rome is the capital of Italy, a country in Europe.")
+    (folder / "example.jsonl").write_text(json.dumps({"question": "Where is Bonn?", "answer": "Germany [1]",
+                                                      "documents": ["Bonn is in Germany."]}) + "\n")
+    build_index([folder / "oslo.txt", folder / "rome.txt"], folder / "index")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def other_process(folder):
+    """Goes on with questions in a process of its own; their ends as plain JSON."""
+    child = subprocess.Popen([sys.executable, "-c", RESUMING, folder / "index"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+
+    def resumed(paths):
+        child.stdin.write(f"{json.dumps([str(path) for path in paths])}\n")
+        child.stdin.flush()
+        return json.loads(child.stdout.readline())
+
+    yield resumed
+    child.stdin.close()
+    child.stdout.close()
+    assert child.wait(20) == 0
+
+
+def settings(folder: Path, server, **changes) -> AssistantSettings:
+    return AssistantSettings(**{"index": folder / "index", "model": f"{server.url}#m", "retriever": "bm25", "k": 2,
+                                "reasoning": "least_to_most", "calls": ModelSettings(), **changes})
+
+
+def plain(answer: Answer):
+    """What has to be equal: all but the seconds."""
+    return json.loads(json.dumps(asdict(replace(answer, cost=replace(answer.cost, seconds=0.0)))))
+
+
+async def stopped(assistant: Assistant, steps: int, path: Path) -> None:
+    """A question that was stopped after so many steps, in a file."""
+    async with contextlib.aclosing(assistant.play(assistant.begin(QUESTION), keep=partial(write_state, path))) as events:
+        async for event in events:
+            if event["steps"] == steps:
+                break
+
+
+@pytest.mark.parametrize(("reasoning", "retrieval"), [*((name, "once") for name in ANSWERING),
+                                                      *(("direct", name) for name in RETRIEVAL)])
+async def test_a_question_stopped_after_any_step_ends_in_a_new_process_as_one_never_stopped(
+        serve, folder, tmp_path, other_process, reasoning, retrieval):
+    server, kept = serve(reply), []
+    said = {"kind": "few_shot", "exemplars": str(folder / "example.jsonl")} if reasoning == "few_shot" else reasoning
+    rules = "open" if retrieval == "none" else "grounded"
+    async with Assistant.open(settings(folder, server, reasoning=said, retrieval=retrieval, rules=rules)) as assistant:
+        keep = lambda state: kept.append(json.loads(json.dumps(state)))  # noqa: E731
+        *_, whole = [event async for event in assistant.play(assistant.begin(QUESTION), keep=keep)]
+    asked = len(server.requests)
+    assert asked == sum(isinstance(step, GenerateStep) for step in whole.trace) > 0
+    states = {len(state["results"]): state for state in reversed(kept)}
+    for steps, state in states.items():
+        write_state(tmp_path / f"{steps}.json", state)
+    ends = await asyncio.to_thread(other_process, [tmp_path / f"{steps}.json" for steps in states])
+    for ended in ends:
+        ended["cost"]["seconds"] = 0.0
+    assert ends == [plain(whole)] * len(states)
+    left = sum(asked - sum(len(one.get("asked", ())) for one in state["results"]) for state in states.values())
+    assert len(server.requests) == asked + left
