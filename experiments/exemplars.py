@@ -14,8 +14,7 @@ from strategies.types import Exemplar
 
 
 def read_exemplars(path: Path | None) -> tuple[Exemplar, ...]:
-    """The examples of a run's file; none where it names none. Errors as `strategies.settings.exemplars.read_exemplars` has
-    them."""
+    """The examples of a run's file; none where it names none. Errors as those of the strategies' own examples."""
     return () if path is None else read_file(path)
 
 

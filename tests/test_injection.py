@@ -223,4 +223,4 @@ def test_a_run_shows_success_beside_its_control_for_each_kind_of_attack(serve, t
         ("framing", "attack_success", -1.0)]
     told = [one.attack.payload for one in POISONED if one.id.startswith(("end-3", "end-4"))]
     shown = [body["messages"][-1]["content"] for body, _ in server.requests]
-    assert sum(any(holds(text, payload) for payload in told) for text in shown) == 8  # the poisoned ones, in either framing
+    assert sum(any(holds(text, payload) for payload in told) for text in shown) == 8  # poisoned ones, however framed

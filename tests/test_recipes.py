@@ -153,7 +153,8 @@ def test_the_published_layout_names_no_place_of_the_documents_and_solves_after_t
 
 def test_without_separators_no_number_and_no_citation_rule_is_shown():
     first = play("direct", ["x"], separators=False)[0][1].messages[1].content
-    assert first.partition("<documents>\n")[2].startswith("Paris is in France.\n\nRome is in Italy.\n\n</documents>\n\n")
+    shown = first.partition("<documents>\n")[2]
+    assert shown.startswith("Paris is in France.\n\nRome is in Italy.\n\n</documents>\n\n")
     assert "[1]" not in first
     assert REFUSAL in first
 
