@@ -3,9 +3,12 @@ import hashlib
 import json
 
 SAYS = (
-    "1. Which country is Oslo in?\n2. Which continent is Norway on?", "Search: capital of Italy", "Follow-up: Where is Rome?",
-    "Thought: Rome comes next.\nAction: search[capital of Italy]", "Missing: Italy\nSufficiency: 3", "Fault: it cites nothing.",
-    "Question: Where is Rome?\nGrade: 1", "| city | country |\n| Oslo | Norway |", "[1] \"Oslo is the capital of Norway.\"",
+    "1. Which country is Oslo in?\n2. Which continent is Norway on?", "Search: capital of Italy",
+    "Follow-up: Where is Rome?",
+    "Thought: Rome comes next.\nAction: search[capital of Italy]", "Missing: Italy\nSufficiency: 3",
+    "Fault: it cites nothing.",
+    "Question: Where is Rome?\nGrade: 1", "| city | country |\n| Oslo | Norway |",
+    "[1] \"Oslo is the capital of Norway.\"",
     "first = 1900 + 26\nlast = first + 10", "<Answer>Norway [1]</Answer>", "1: no\n2: yes\nBest: 2",
     "<Answer>Rome is the capital of Italy [2], and Oslo has 700,000 people [1].</Answer>")
 

@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import subprocess
 import sys
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,13 +13,11 @@ from looping import reply
 
 from agents.assistant import Assistant, AssistantSettings
 from agents.saved import write_state
-from agents.settings import ModelSettings
 from agents.types import Answer, GenerateStep
 from retrieval.build import build_index
 from strategies.catalogue import ANSWERING, RETRIEVAL
 
 QUESTION = "Which country is Oslo the capital of?"
-PLAN = ["1. Which country?\n2. Which continent?", "Norway [1].", "Europe [2].", "<Answer>Norway [1] [8]</Answer>"]
 # Each line of input names saved questions, which a process of its own goes on with; each line of output is their ends.
 RESUMING = """
 import asyncio, json, os, sys
@@ -40,8 +36,8 @@ async def all_ended(paths):
     return [one async for one in ended(paths)]
 
 async def load():  # once, what each process needs
-    calls = {"calls": {"attempts": 1}}
-    settings = AssistantSettings(index=Path(sys.argv[1]), retriever="bm25", model="http://127.0.0.1:9/v1#m", calls=calls)
+    settings = AssistantSettings(index=Path(sys.argv[1]), retriever="bm25", model="http://127.0.0.1:9/v1#m",
+                                 calls={"calls": {"attempts": 1}})
     async with Assistant.open(settings) as assistant:
         assert (await assistant.ask("Where?")).outcome == "error"
         assert not assistant.model.client.priced
@@ -84,22 +80,9 @@ def other_process(folder):
     assert child.wait(20) == 0
 
 
-def settings(folder: Path, server, **changes) -> AssistantSettings:
-    return AssistantSettings(**{"index": folder / "index", "model": f"{server.url}#m", "retriever": "bm25", "k": 2,
-                                "reasoning": "least_to_most", "calls": ModelSettings(), **changes})
-
-
 def plain(answer: Answer):
     """What has to be equal: all but the seconds."""
     return json.loads(json.dumps(asdict(replace(answer, cost=replace(answer.cost, seconds=0.0)))))
-
-
-async def stopped(assistant: Assistant, steps: int, path: Path) -> None:
-    """A question that was stopped after so many steps, in a file."""
-    async with contextlib.aclosing(assistant.play(assistant.begin(QUESTION), keep=partial(write_state, path))) as events:
-        async for event in events:
-            if event["steps"] == steps:
-                break
 
 
 @pytest.mark.parametrize(("reasoning", "retrieval"), [*((name, "once") for name in ANSWERING),
@@ -109,7 +92,9 @@ async def test_a_question_stopped_after_any_step_ends_in_a_new_process_as_one_ne
     server, kept = serve(reply), []
     said = {"kind": "few_shot", "exemplars": str(folder / "example.jsonl")} if reasoning == "few_shot" else reasoning
     rules = "open" if retrieval == "none" else "grounded"
-    async with Assistant.open(settings(folder, server, reasoning=said, retrieval=retrieval, rules=rules)) as assistant:
+    settings = AssistantSettings(index=folder / "index", model=f"{server.url}#m", retriever="bm25", k=2, rules=rules,
+                                 reasoning=said, retrieval=retrieval)
+    async with Assistant.open(settings) as assistant:
         keep = lambda state: kept.append(json.loads(json.dumps(state)))  # noqa: E731
         *_, whole = [event async for event in assistant.play(assistant.begin(QUESTION), keep=keep)]
     asked = len(server.requests)
