@@ -19,12 +19,13 @@ import asyncio
 import operator
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Annotated, Any, Protocol, TypedDict, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
+from typing_extensions import TypedDict  # LangGraph's server makes schemas of it, for which pydantic wants this one
 
 from agents.asked import Asked, failure_of
 from agents.events import Teller, begin_searches, tell_steps

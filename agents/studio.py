@@ -1,17 +1,32 @@
 """The graph as LangGraph's own server and Studio open it, through `langgraph.json`.
 
-Environment: `RAGBED_INDEX` (an index folder, needed), `RAGBED_MODEL`, `RAGBED_REASONING`, `RAGBED_RETRIEVAL`.
+    pip install "langgraph-cli[inmem]"
+    RAGBED_INDEX=idx RAGBED_MODEL=openai:gpt-4o-mini langgraph dev
+
+A question is given as `{"question": "..."}`. The server keeps its state after each step: it can be looked at, stopped
+before or after any, and gone on with from there. Events of `agents.events`, tokens included, come with the stream
+mode `custom`.
+
+Environment: `RAGBED_INDEX` (an index folder, needed), and by their names in `AssistantSettings` `RAGBED_MODEL`,
+`RAGBED_REASONING`, `RAGBED_RETRIEVAL`, `RAGBED_RULES`, `RAGBED_ANSWER_FORMAT`, `RAGBED_FRAMING`, `RAGBED_K`,
+`RAGBED_RETRIEVER`, `RAGBED_WHERE`, `RAGBED_LIMITS`, `RAGBED_CALLS`; what is more than a name is YAML, as in
+`RAGBED_RETRIEVER='{kind: reranked, of: bm25}'`.
 """
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import AsyncIterator
-from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
 
 from agents.assistant import Assistant, AssistantSettings
 from agents.graph import Graph
 from documents.errors import SettingsError
+
+_AS_THEY_ARE = ("index", "model")
 
 
 @contextlib.asynccontextmanager
@@ -19,13 +34,34 @@ async def open_graph() -> AsyncIterator[Graph]:
     """The assistant's graph over the index and model that the environment names.
 
     Raises:
-        SettingsError: `RAGBED_INDEX` is not set.
+        SettingsError: `RAGBED_INDEX` is not set, or a variable does not fit.
         UserError: as `Assistant.open`.
     """
-    if not os.environ.get("RAGBED_INDEX"):
-        raise SettingsError("set RAGBED_INDEX to an index folder made by `ragbed index`")
-    given = {name: os.environ[f"RAGBED_{name.upper()}"] for name in ("model", "reasoning", "retrieval")
-             if os.environ.get(f"RAGBED_{name.upper()}")}
-    settings = AssistantSettings(index=Path(os.environ["RAGBED_INDEX"]), **given)
-    async with Assistant.open(settings) as assistant:
+    async with Assistant.open(settings_of_environment()) as assistant:
         yield assistant.graph
+
+
+def settings_of_environment() -> AssistantSettings:
+    """The settings that the environment names; SettingsError names the variable that does not fit."""
+    given = {name: _value(name, os.environ[_variable(name)]) for name in AssistantSettings.model_fields
+             if os.environ.get(_variable(name))}
+    if "index" not in given:
+        raise SettingsError("set RAGBED_INDEX to an index folder made by `ragbed index`")
+    try:
+        return AssistantSettings(**given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise SettingsError(f"{_variable(str(first['loc'][0]))}: {first['msg']}") from None
+
+
+def _variable(name: str) -> str:
+    return f"RAGBED_{name.upper()}"
+
+
+def _value(name: str, text: str) -> Any:
+    if name in _AS_THEY_ARE:
+        return text
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise SettingsError(f"{_variable(name)}: is no YAML") from None

@@ -107,12 +107,3 @@ async def test_an_unknown_strategy_is_named_before_anything_is_opened(index):
     with pytest.raises(SettingsError, match="there are: direct"):
         async with Assistant.open(AssistantSettings(index=index.folder, reasoning="guess")):
             pass
-
-
-async def test_the_studio_says_which_variable_is_missing(monkeypatch):
-    from agents.studio import open_graph
-
-    monkeypatch.delenv("RAGBED_INDEX", raising=False)
-    with pytest.raises(SettingsError, match="set RAGBED_INDEX"):
-        async with open_graph():
-            pass

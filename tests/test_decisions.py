@@ -1,0 +1,58 @@
+"""What a recipe decides: short lines in the trace, and no end of them is an end of the question."""
+from __future__ import annotations
+
+import pytest
+
+from agents.playback import Means, Playback
+from agents.settings import Limits
+from agents.types import DecisionStep
+from strategies.settings.choosing import retrieval
+from strategies.types import Decision, Draft, Recipe, Search, Task
+
+
+def played(recipe):
+    """The playback of a recipe at what it asks for first."""
+    return Playback(Task("q", "Where is Oslo?", retrieval("none")), recipe, Means(None, None, None, None, Limits()))
+
+
+@pytest.mark.parametrize("idle", [Decision("thinks", "still"), []])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_recipe_that_only_decides_ends_its_question_instead_of_never_ending(idle, first):
+    def never_asks(task: Task) -> Recipe:
+        if not first:
+            yield Search("first")
+        while True:
+            yield idle
+
+    play = played(never_asks)
+    if not first:
+        assert play.node == "search"
+        play.take_found([[]])
+    answer = play.answer()
+    assert (play.node, answer.outcome, answer.failure.kind) == ("finish", "error", "strategy")
+    assert "200 decisions in a row" in answer.failure.message
+
+
+def test_as_many_decisions_as_one_likes_may_stand_between_steps_up_to_that():
+    def decides(task: Task) -> Recipe:
+        for _ in range(3):
+            for number in range(199):
+                yield Decision(f"number {number}")
+            yield Search("next")
+        return Draft("Norway", (), False, True, None)
+
+    play = played(decides)
+    for _ in range(3):
+        play.take_found([[]])
+    assert play.answer().outcome == "answered"
+    assert sum(isinstance(step, DecisionStep) for step in play.trace) == 597
+
+
+def test_a_decision_is_one_short_line():
+    def talks(task: Task) -> Recipe:
+        yield Decision("searches\nagain " * 50, "why " * 10_000)
+        return Draft("Norway", (), False, True, None)
+
+    (step,) = played(talks).answer().trace
+    assert (len(step.what), len(step.why), step.what[:16]) == (80, 300, "searches again s")
+    assert (step.what[-1], step.why[-1], "\n" in step.what) == ("…", "…", False)
