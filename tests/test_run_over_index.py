@@ -6,9 +6,13 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
+from test_server_embedder import serving, usual
 
 from experiments.running.runner import Watch, run
 from experiments.settings.file import read_settings
@@ -53,22 +57,33 @@ def test_a_gold_document_that_is_nowhere_is_pointed_out(ragbed, serve, town, ind
     assert "left-out" not in err
 
 
-def test_an_interrupt_ends_the_building_of_an_index_at_once(town):
-    stages: list[str] = []
+def test_an_interrupt_ends_the_building_of_an_index_at_once(town, tmp_path):
+    asked, go = threading.Event(), threading.Event()
 
-    def stage(name: str, done: int, total: int | None) -> None:
-        if not stages:
-            os.kill(os.getpid(), signal.SIGINT)
-        stages.append(name)
+    def script(body):
+        asked.set()
+        return usual(body) if go.wait(60) else (500, {}, {})
 
     pages = town.folder / "pages"
     pages.mkdir()
-    (pages / "oslo.txt").write_text("Oslo")
-    own = town.own({"question": "Where?"}) | {"corpus": str(pages)}
-    settings = read_settings(town.config("http://127.0.0.1:9/v1", benchmark=own, conditions="retrieved"))
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(run(settings, Watch(stage, lambda begun: None, lambda record: None)))
-    assert "write" not in stages
+    for number in range(40):
+        (pages / f"{number}.txt").write_text(f"Town {number}")
+    with serving(script) as (url, seen):
+        build = {"embedder": {"kind": "server", "model": f"{url}#bge", "batch": 1, "concurrency": 1, "dimensions": 3}}
+        path = town.config(url, benchmark=town.own({"question": "Where?"}) | {"corpus": str(pages)},
+                           conditions="retrieved", retriever={"build": build})
+        child = subprocess.Popen([sys.executable, "-m", "experiments.cli", "run", str(path)], stderr=subprocess.PIPE,
+                                 stdout=subprocess.DEVNULL, text=True,
+                                 env=os.environ | {"RAGBED_CACHE": str(tmp_path / "cache")})
+        while not asked.wait(0.01):
+            assert child.poll() is None
+        child.send_signal(signal.SIGINT)
+        go.set()  # what is under way is waited for, and nothing more is asked
+        _, err = child.communicate(timeout=120)
+        assert (child.returncode, "Traceback" in err) == (130, False)
+        assert err.splitlines()[-1].startswith("interrupted; ")
+        assert len(seen) < 20
+    assert '"stage": "write"' not in err
 
 
 def test_retrievers_over_one_corpus_share_one_index(serve, town):
