@@ -1,4 +1,4 @@
-"""Asked: the outcome of one model call, and its form as plain JSON."""
+"""The outcome of one model call, and its form as plain JSON."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from strategies.types import Failure, Message, Reply, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallOutcome:
     """The outcome of one model call.
 
     Attributes:
@@ -38,7 +38,7 @@ class Asked:
                 "replayed": self.replayed}
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Asked:
+    def from_json(cls, fields: Mapping[str, Any]) -> CallOutcome:
         """The inverse of `to_json`."""
         outcome = Failure(**fields["failure"]) if "failure" in fields else reply_from_json(fields["reply"])
         return cls(fields["key"], outcome, fields["attempts"], fields["replayed"])

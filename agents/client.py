@@ -24,7 +24,7 @@ from retrieval.serving.servers import Address, clean
 from strategies.types import Generate, Reply
 
 if TYPE_CHECKING:
-    from agents.openai_chat import Answer, Chat
+    from agents.openai_chat import Chat, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class ModelClient:
                 failure = CallError(f"{self.name}: the reply is not JSON", "bad_json", progress.attempts)
             await self._pause(failure, wait, clock, progress)
 
-    async def _sent(self, chat: Chat, body: Mapping[str, Any], at: Address, tell: Tell | None) -> Answer:
+    async def _sent(self, chat: Chat, body: Mapping[str, Any], at: Address, tell: Tell | None) -> Response:
         """What comes back for one request; in pieces where somebody listens."""
         if tell is None or not self._way.pieces:
             return await chat.post(body)
@@ -226,7 +226,7 @@ class ModelClient:
         hiding.flush()
         return answer
 
-    def _read(self, answer: Answer, at: Address, action: Generate, attempts: int, started: float,
+    def _read(self, answer: Response, at: Address, action: Generate, attempts: int, started: float,
               heard: bool) -> Completion:
         data = hide_in(parse_body(answer.body), at.key)
         reply = read_reply(data, action.schema is not None, self._price)

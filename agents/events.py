@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.playback import Playback
 from agents.types import DecisionStep, SearchStep
 from strategies.types import Failure, Generate, Reply
@@ -49,7 +49,7 @@ class Teller:
         self._told.add(kind)
         self._writer({"event": kind, **self._of, "why" if kind == "retry" else "text": text})
 
-    async def outcome(self, asked: Awaitable[Asked]) -> Asked:
+    async def outcome(self, asked: Awaitable[CallOutcome]) -> CallOutcome:
         """The call's outcome, told too; a reply that came in one, as from a journal, is told in one piece before."""
         one = await asked
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("")

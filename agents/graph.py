@@ -27,7 +27,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
 from typing_extensions import TypedDict  # LangGraph's server makes schemas of it, for which pydantic wants this one
 
-from agents.asked import Asked, failure_of
+from agents.asked import CallOutcome, failure_of
 from agents.events import Teller, begin_searches, tell_steps
 from agents.playback import Node, Playback, evidence_of
 from agents.settings import Limits
@@ -123,7 +123,7 @@ async def _searched(play: Playback) -> dict[str, Any]:
     return play.take_found(found)
 
 
-async def _asked(play: Playback, writer: StreamWriter) -> list[Asked]:
+async def _asked(play: Playback, writer: StreamWriter) -> list[CallOutcome]:
     """The outcomes of the pending calls, each told as it comes where somebody watches."""
     if not play.watched:
         return await _together([play.means.ask(call, play.deadline, None) for call in play.calls()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from agents.asked import Asked, failure_of
+from agents.asked import CallOutcome, failure_of
 from agents.journal import Journal, call_key
 from agents.streamed import Tell
 from documents.errors import CallError
@@ -41,7 +41,7 @@ class Model:
         """The journal key of a call."""
         return call_key(self.client.identity, action.messages, self._parameters(action), self.repeat, action.sample)
 
-    async def ask(self, action: Generate, deadline: float, tell: Tell | None = None) -> Asked:
+    async def ask(self, action: Generate, deadline: float, tell: Tell | None = None) -> CallOutcome:
         """The outcome of a call, durable in the journal before it is handed on.
 
         Args:
@@ -52,12 +52,12 @@ class Model:
         key = call_key(self.client.identity, action.messages, parameters, self.repeat, action.sample)
         async with self.journal.turn(key):
             if (known := self.journal.find(key)) is not None:
-                return Asked(key, known, replayed=True)
+                return CallOutcome(key, known, replayed=True)
             asked = await self._made(key, action, deadline, tell)
             await self.journal.keep(key, action.messages, parameters, asked.outcome)
         return asked
 
-    async def _made(self, key: str, action: Generate, deadline: float, tell: Tell | None) -> Asked:
+    async def _made(self, key: str, action: Generate, deadline: float, tell: Tell | None) -> CallOutcome:
         """The outcome of a call that the journal does not hold."""
         try:
             if self.journal.mode == "replay":
@@ -65,8 +65,8 @@ class Model:
             done = await self.client.complete(action, max_tokens=self._limit(action), repeat=self.repeat,
                                               deadline=deadline, tell=tell)
         except CallError as error:
-            return Asked(key, failure_of(error), error.attempts)
-        return Asked(key, done.reply, done.attempts)
+            return CallOutcome(key, failure_of(error), error.attempts)
+        return CallOutcome(key, done.reply, done.attempts)
 
     def _limit(self, action: Generate) -> int:
         return action.max_tokens or self.max_tokens

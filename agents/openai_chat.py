@@ -25,7 +25,7 @@ from retrieval.serving.servers import OPENAI_HOST, Address, is_loopback
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What a server sent back, whatever its status."""
 
     status: int
@@ -51,7 +51,7 @@ class Chat(ChatOpenAI):
             payload.pop("temperature", None)  # the stock class has one of its own for some names
         return payload
 
-    async def post(self, body: Mapping[str, Any]) -> Answer:
+    async def post(self, body: Mapping[str, Any]) -> Response:
         """Send one body once.
 
         Raises:
@@ -63,9 +63,9 @@ class Chat(ChatOpenAI):
                 got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body)
             except openai.APIStatusError as error:
                 got = error.response
-            return Answer(got.status_code, got.headers, got.content)
+            return Response(got.status_code, got.headers, got.content)
 
-    async def post_streamed(self, body: Mapping[str, Any], tell: Tell) -> Answer:
+    async def post_streamed(self, body: Mapping[str, Any], tell: Tell) -> Response:
         """As `post`, for a body that asks for the reply in pieces: `tell` is told each, and they come back as one.
 
         An error that is sent in the middle comes back as the status that it names, else 500.
@@ -78,15 +78,15 @@ class Chat(ChatOpenAI):
                 got = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=body,
                                                         stream=True, stream_cls=openai.AsyncStream[object])
             except openai.APIStatusError as error:
-                return Answer(error.response.status_code, error.response.headers, error.response.content)
+                return Response(error.response.status_code, error.response.headers, error.response.content)
             try:
                 if got.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream":
-                    return Answer(got.status_code, got.headers, await got.aread())
+                    return Response(got.status_code, got.headers, await got.aread())
                 return await self._pieces(got, tell)
             finally:
                 await got.aclose()
 
-    async def _pieces(self, got: httpx2.Response, tell: Tell) -> Answer:
+    async def _pieces(self, got: httpx2.Response, tell: Tell) -> Response:
         if isinstance(got.stream, _Bounded):
             got.stream.most = MOST_STREAMED
         whole = Assembly(tell)
@@ -99,12 +99,12 @@ class Chat(ChatOpenAI):
         except openai.APIError as error:
             code = error.body.get("code") if isinstance(error.body, dict) else None
             status = code if type(code) is int and 400 <= code < 600 else 500
-            return Answer(status, got.headers, json.dumps({"error": error.body}).encode())
+            return Response(status, got.headers, json.dumps({"error": error.body}).encode())
         except (ValueError, RecursionError):
             raise BadJson from None
         if not whole.whole:
             raise ConnectionError("the stream ended before the reply did")
-        return Answer(got.status_code, got.headers, whole.body())
+        return Response(got.status_code, got.headers, whole.body())
 
     async def aclose(self) -> None:
         """Close the connections."""

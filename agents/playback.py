@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.protocol import MOST_DECISIONS, actions_of, draft_of, step_of
 from agents.settings import Limits
 from agents.streamed import Tell
@@ -48,7 +48,7 @@ class Means:
     """
 
     search: Callable[[Search], Awaitable[Sequence[Chunk]]]
-    ask: Callable[[Generate, float, Tell | None], Awaitable[Asked]]
+    ask: Callable[[Generate, float, Tell | None], Awaitable[CallOutcome]]
     key: Callable[[Generate], str]
     chunk: Callable[[str], Chunk]
     limits: Limits
@@ -141,7 +141,7 @@ class Playback:
         return {"actions": [search_hash(search) for search in searches],
                 "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._lap()}
 
-    def take_asked(self, asked: Sequence[Asked]) -> dict[str, Any]:
+    def take_asked(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
         """Take the outcomes of the pending calls, go on, and return the entry for the state."""
         entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked],
                  "seconds": self._lap()}
@@ -174,7 +174,7 @@ class Playback:
             elif "lost" in entry:
                 self.take_lost(Failure(**entry["lost"]))
             else:
-                self.take_asked([Asked.from_json(one) for one in entry["asked"]])
+                self.take_asked([CallOutcome.from_json(one) for one in entry["asked"]])
             self.started -= entry.get("seconds", 0.0)
             self.told = len(self.trace)
 
@@ -263,7 +263,7 @@ class Playback:
     def _number(self, chunk: Chunk) -> Passage:
         return self._passages.setdefault(chunk.id, Passage(len(self._passages) + 1, chunk))
 
-    def _account(self, action: Generate, one: Asked) -> None:
+    def _account(self, action: Generate, one: CallOutcome) -> None:
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("", finish_reason="")
         failure = one.outcome if isinstance(one.outcome, Failure) else None
         self.trace.append(GenerateStep(action.purpose, one.key, action.messages, action.shown, reply.text,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from agents.types import Answer
@@ -104,8 +104,9 @@ def _play(cell: Cell, tasks: Tasks, question: Question, rng: random.Random) -> A
         if play.node == "search":
             play.take_found([chunks] * len(play.searches()))
         else:
-            play.take_asked([Asked(digest(call.purpose, question.id), _reply(call, cell, question, chunks, rng), 1)
-                             for call in play.calls()])
+            play.take_asked([
+                CallOutcome(digest(call.purpose, question.id), _reply(call, cell, question, chunks, rng), 1)
+                for call in play.calls()])
     return play.answer()
 
 

@@ -2,7 +2,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk
@@ -58,7 +58,7 @@ class Scene:
         self.calls.append(call)
         replies = {"answer": "<Answer>Cincinnati [1]</Answer>", **self.replies}[call.purpose]
         said = replies if isinstance(replies, str) else replies.pop(0)
-        return Asked("", said if not isinstance(said, str) else Reply(said))
+        return CallOutcome("", said if not isinstance(said, str) else Reply(said))
 
     def _key(self, call):
         return ""

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk
@@ -27,7 +27,7 @@ def played(name, replies, **changes):
             play.take_found([[CHUNK] for _ in play.searches()])
             continue
         calls += play.calls()
-        play.take_asked([Asked("", next(replies)) for _ in play.calls()])
+        play.take_asked([CallOutcome("", next(replies)) for _ in play.calls()])
     return calls, play.answer()
 
 

@@ -5,7 +5,7 @@ from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk
@@ -185,5 +185,5 @@ def answered(rules, reply, options):
     task = Task("q", "Where is Rome?", RETRIEVAL["once"], rules=rules, options=options)
     play = Playback(task, REASONING["direct"], Means(None, None, None, None, Limits()))
     play.take_found([[Chunk("c", "d", "plain", 0, 1, "Rome.")]])
-    play.take_asked([Asked("k", Reply(reply))])
+    play.take_asked([CallOutcome("k", Reply(reply))])
     return play.answer()

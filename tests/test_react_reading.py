@@ -8,7 +8,7 @@ from calling import FINISH, reply_of, searching
 from gathering import QUESTION, chunk
 from growth import grows_linearly
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.journal import call_key
 from agents.playback import Means, Playback
 from agents.settings import Limits
@@ -37,7 +37,7 @@ def resumed(replies, steps):
                                          for one in play.searches()])
             else:
                 made = sum("asked" in one for one in saved)
-                entry = play.take_asked([Asked(means.key(play.calls()[0]), replies[made])])
+                entry = play.take_asked([CallOutcome(means.key(play.calls()[0]), replies[made])])
             saved.append(entry)
             if len(saved) == steps:
                 break

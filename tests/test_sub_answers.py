@@ -3,7 +3,7 @@
 import pytest
 from growth import grows_linearly
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk
@@ -19,7 +19,7 @@ def answered(*replies, name="direct"):
     play = Playback(task, REASONING[name], Means(None, None, None, None, Limits()))
     play.take_found([[Chunk("c", "d", "plain", 0, 1, "Rome.")]])
     for reply in replies:
-        play.take_asked([Asked("k", Reply(reply))])
+        play.take_asked([CallOutcome("k", Reply(reply))])
     return play.answer()
 
 

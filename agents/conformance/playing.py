@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, NoReturn
 
-from agents.asked import Asked, wire_message
+from agents.asked import CallOutcome, wire_message
 from agents.conformance.situations import TELLING, Situation, mark, number_of
 from agents.conformance.stand_ins import StandIn
 from agents.playback import Means, Playback
@@ -68,7 +68,7 @@ def _carry_on(play: Playback, played: Played, situation: Situation, stand_in: St
             replies = []
             for call in play.calls():
                 _look_at_call(call, numbers, played)
-                replies.append(Asked("", stand_in(task, call, played.calls)))
+                replies.append(CallOutcome("", stand_in(task, call, played.calls)))
                 played.calls += 1
             play.take_asked(replies)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NoReturn
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.database import text_hash
 from agents.playback import Means, Playback
 from agents.replies import parse_object
@@ -112,10 +112,10 @@ def _same(call: Generate, step: StoredStep) -> bool:
         (message.role, message.parts, message.call_id, *message.tool_calls) for message in step.messages]
 
 
-def _asked(step: StoredStep, call: Generate) -> Asked:
+def _asked(step: StoredStep, call: Generate) -> CallOutcome:
     parsed = parse_object(step.text) if call.schema is not None else None
     reply = Reply(step.text, step.reasoning, step.tool_calls, parsed, step.usage, step.finish_reason)
-    return Asked(step.key or "", step.failure or reply, replayed=True)
+    return CallOutcome(step.key or "", step.failure or reply, replayed=True)
 
 
 def _unused(*given: object) -> NoReturn:

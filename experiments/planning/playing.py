@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from agents.asked import Asked
+from agents.asked import CallOutcome
 from agents.context import Context
 from agents.playback import Means, Playback
 from documents.errors import CallTooLong, RunError
@@ -106,14 +106,15 @@ class _Play:
         answer = play.answer()
         return use, answer.in_view, answer.outcome == "too_long"
 
-    def _asked(self, call: Generate, question: str, before: Collection[str]) -> tuple[Asked, Use]:
+    def _asked(self, call: Generate, question: str, before: Collection[str]) -> tuple[CallOutcome, Use]:
         limit = call.max_tokens or self._limits.max_tokens
         try:
             if self._context is not None:
                 self._context.check(call.messages, limit)
         except CallTooLong as error:
-            return Asked("", Failure("too_long", str(error))), Use()
-        return Asked("", reply_to(call, question, self._manner, limit, before)), Use(1, prompt_tokens(call), limit)
+            return CallOutcome("", Failure("too_long", str(error))), Use()
+        reply = reply_to(call, question, self._manner, limit, before)
+        return CallOutcome("", reply), Use(1, prompt_tokens(call), limit)
 
 
 def _unused(*given: object) -> NoReturn:
