@@ -78,7 +78,8 @@ class Limits(BaseModel):
     """What one question may use. A recipe that asks for more ends with the outcome `budget` or `timeout`.
 
     Attributes:
-        tokens: of prompts and replies together; a question that has used them makes no further call.
+        tokens: of prompts and replies together; a question that has used them makes no further call, and one whose
+            calls have used more ends without an answer, even if the last of them brought one.
         seconds: from the question's start to its end.
         max_tokens: of one reply, where the strategy names no number.
     """

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from strategies.types import Evidence, Failure, Message, Usage
+from strategies.types import Decision, Evidence, Failure, Message, Usage
 
 Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]
 OUTCOMES: tuple[Outcome, ...] = ("answered", "refused", "malformed", "too_long", "budget", "timeout", "error")
 """Of questions that a model is asked; `searched` is the end of one for which evidence was only gathered."""
+
+_LONGEST_WHAT, _LONGEST_WHY = 80, 300  # characters of a decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,11 @@ class DecisionStep:
     what: str
     why: str = ""
 
+    @classmethod
+    def of(cls, decision: Decision) -> DecisionStep:
+        """A decision as the trace has it: one short line."""
+        return cls(_line(decision.what, _LONGEST_WHAT), _line(decision.why, _LONGEST_WHY))
+
 
 @dataclass(frozen=True, slots=True)
 class GenerateStep:
@@ -36,6 +43,7 @@ class GenerateStep:
     Attributes:
         key: the call's journal key.
         shown: the evidence numbers that the messages showed.
+        gathering: whether the retrieval strategy made it.
         tool_calls: that the reply asks for, as the server sent them.
     """
 
@@ -49,6 +57,7 @@ class GenerateStep:
     usage: Usage
     failure: Failure | None = None
     tool_calls: tuple[Mapping[str, Any], ...] = ()
+    gathering: bool = False
 
 
 Step = SearchStep | GenerateStep | DecisionStep
@@ -84,12 +93,13 @@ class Answer:
     Attributes:
         text: the final answer with its citations; empty where there is none.
         cited: evidence numbers cited and shown, in order of first mention.
-        invalid_citations: numbers cited that no prompt of this question showed.
+        invalid_citations: numbers cited that no prompt of the reasoning strategy showed.
         tagged: whether the answer stood in its tags or fields; None where none were asked for, or no reply to read.
         notes: short tags, such as `no_sub_questions`, `cut`.
         evidence: all that was found, in the order in which it was found.
-        shown: the evidence numbers that prompts showed, those of the last prompt of an answer first and in its order;
-            of what was only gathered, all of it, best first. What a strategy found and dropped is not among them.
+        shown: the evidence numbers that the reasoning strategy's prompts showed, those of the last prompt of an answer
+            first and in its order; of what was only gathered, all of it, best first. What was found and dropped, or
+            stood in a prompt of the retrieval strategy alone, is not among them.
         usage: as recorded, whether or not it was paid this time.
         figures: what the strategy measured on its way, by name.
     """
@@ -125,3 +135,8 @@ def unasked(failure: Failure) -> Answer:
     """The end of a question that was never begun."""
     return Answer("budget" if failure.kind == "budget" else "error", "", False, (), (), (), (), Usage(),
                   failure=failure)
+
+
+def _line(text: str, longest: int) -> str:
+    said = " ".join(str(text)[:4 * longest].split())
+    return said if len(said) <= longest else said[:longest - 1] + "…"

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from documents.types import Chunk
+from strategies.driving import driven
 from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations
 
 Rules = Literal["grounded", "open", "reading", "choice", "closed-book"]
@@ -70,6 +71,8 @@ class Generate:
         temperature, max_tokens, effort: None means what the settings say. The effort is that of reasoning models.
         sample: which of several draws with equal parameters this is.
         see_failure: True where the recipe wants to be sent the failure of the call instead of ending.
+        gathering: whether the retrieval strategy makes it, as `Task.gather` says: the answer does not rest on what it
+            shows.
     """
 
     messages: tuple[Message, ...]
@@ -84,6 +87,7 @@ class Generate:
     stop: tuple[str, ...] = ()
     see_failure: bool = False
     effort: str | None = None
+    gathering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,11 @@ class Usage:
     cached_tokens: int = 0
     calls: int = 0
     price: float | None = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Of prompts and replies together."""
+        return self.prompt_tokens + self.completion_tokens
 
     def __add__(self, other: Usage) -> Usage:
         price = None if self.price is None or other.price is None else self.price + other.price
@@ -279,9 +288,13 @@ class Task:
         return self.separators and self.rules in ("grounded", "open")
 
     def gather(self, query: str) -> Gathering:
-        """The evidence that the retrieval strategy finds for the query."""
-        return self.retrieval(self, query)
+        """The evidence that the retrieval strategy finds for the query; its calls are marked as `gathering`."""
+        return driven(self.retrieval(self, query), _gathering)
 
     def rng(self) -> random.Random:
         """A fresh generator, seeded by question and cell."""
         return random.Random(f"{self.seed}:{self.id}")
+
+
+def _gathering(asked: Any) -> Any:
+    return replace(asked, gathering=True) if isinstance(asked, Generate) else asked

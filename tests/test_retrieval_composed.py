@@ -224,6 +224,27 @@ def test_what_no_prompt_showed_is_no_evidence_of_the_answer_and_what_was_shown_s
     assert (over.outcome, over.shown) == ("budget", (1, 2))
 
 
+def test_what_a_draft_of_the_retrieval_strategy_alone_showed_is_no_evidence_and_cannot_be_cited():
+    library = {QUESTION: "a b", f"{QUESTION} Ohio": "c d"}
+    for name in ("direct", {"kind": "supported", "otherwise": "keep"}, {"kind": "self_consistency", "samples": 1},
+                 {"kind": "react", "laps": 1}):
+        scene = Scene(library, {"draft": "Ohio", "answer": "<Answer>Ada [1] [3]</Answer>", "react": "Finish"})
+        answer = scene.play({"kind": "iterative", "keep": 2}, name)
+        assert [call.shown for call in scene.calls][0] == (1, 2)
+        assert ([passage.chunk.id for passage in answer.in_view], len(answer.ranked)) == (["c", "d"], 4)
+        assert (answer.cited, answer.invalid_citations) == ((3,), (1,))
+
+
+def test_every_later_search_of_a_reasoning_strategy_is_gathering_too():
+    scene = Scene({QUESTION: "a", f"{QUESTION} Ohio": "b", "more": "c", "more Ohio": "d"},
+                  {"draft": "Ohio", "answer": "<Answer>Ada [1] [2] [3] [4]</Answer>", "self_ask": "Follow up: more",
+                   "critique": "Search: more"})
+    for name in ({"kind": "self_ask", "laps": 1}, {"kind": "reflect", "laps": 1}):
+        answer = scene.play({"kind": "iterative", "keep": 1}, name)
+        assert [passage.chunk.id for passage in answer.in_view] == ["b", "d"]
+        assert [n in (2, 4) for n in answer.cited] == [True, True]
+
+
 def drops(body):
     """Finds nothing to be of help, and has nothing else to search for."""
     last = body["messages"][-1]["content"]

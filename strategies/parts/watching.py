@@ -44,7 +44,9 @@ class Seen:
             self.passages.setdefault(passage.number, passage)
 
     def asked(self, call: Generate) -> None:
-        """Keep what a call shows."""
+        """Keep what a call of the strategy's own shows, evidence that it gathers apart."""
+        if call.gathering:
+            return
         self.shown.update(dict.fromkeys(call.shown))
         answers = call.purpose == "answer"
         if answers or (call.shown and not self._answered):

@@ -41,7 +41,7 @@ def chain_of_verification(task: Task, *, of: Reasoning = direct, questions: Anno
     if not checks:
         yield Decision("keeps the draft", "no question that checks it could be read")
         return replace(first, notes=(*first.notes, "no_checks"))
-    more: list[Evidence] = (yield from gather_each(task, checks, task.retrieval)) if searches else [()] * len(checks)
+    more: list[Evidence] = (yield from gather_each(task, checks, Task.gather)) if searches else [()] * len(checks)
     replies: list[Reply] = yield [_check(task, one, in_order((evidence, found)))
                                   for one, found in zip(checks, more, strict=True)]
     answered = "\n".join(f"{one}\n{_said(reply)}" for one, reply in zip(checks, replies, strict=True))

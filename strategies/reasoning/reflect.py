@@ -44,7 +44,7 @@ def reflect(task: Task, *, of: Reasoning = direct, laps: Annotated[int, Field(ge
         known = evidence
         if queries:
             yield Decision("searches again", f"check {lap} asks for {len(queries)} search{'es' * (len(queries) > 1)}")
-            evidence = in_order((evidence, *(yield from gather_each(task, queries, task.retrieval))))
+            evidence = in_order((evidence, *(yield from gather_each(task, queries, Task.gather))))
         faults += [*found.faults, *(f"Missing: {query}" for query in queries)]
         before, said = latest, fill_quoting("reflect_revise", draft=_text(latest), faults="\n".join(faults))
         latest = yield from draft(opening(task, said, evidence), task)

@@ -6,7 +6,6 @@ reasoning alone and their prompts share the documents.
 """
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from strategies.parts.voting import tally
 from strategies.parts.weaving import Loom
 from strategies.reading import REFUSAL
 from strategies.reasoning.chain_of_thought import chain_of_thought
-from strategies.types import Decision, Draft, Gathering, Generate, Reasoning, Recipe, Task
+from strategies.types import Decision, Draft, Generate, Reasoning, Recipe, Task
 
 
 def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
@@ -30,11 +29,11 @@ def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
     below the threshold becomes one. With a budget of tokens there are as many samples as it is expected to hold, by
     the mean of those so far: `samples` at most, and one at least.
     """
-    draws = _Draws(task, samples, temperature)
+    draws = _Draws(samples, temperature)
     loom = Loom(draws.rewrite)
     drafts: list[Draft] = []
     while more := _further(samples, len(drafts), tokens, loom.tokens):
-        drafts += yield from loom.weave([of(draws.task_of(len(drafts) + place)) for place in range(more)])
+        drafts += yield from loom.weave([of(task) for _ in range(more)])
     votes = tally(task, drafts, draws.shown)
     yield Decision("votes", votes.said)
     figures = {"agreement": votes.agreement, **({"samples": float(len(drafts))} if tokens else {})}
@@ -59,34 +58,23 @@ def _further(samples: int, taken: int, tokens: int | None, used: int) -> int:
 
 @dataclass(slots=True)
 class _Draws:
-    """The samples' tasks and calls.
+    """The samples' calls.
 
     Attributes:
-        shown: evidence numbers that any prompt showed.
+        shown: evidence numbers that any prompt of theirs showed.
     """
 
-    task: Task
     samples: int
     temperature: float
     shown: set[int] = field(default_factory=set)
-    _gathering: Counter[int] = field(default_factory=Counter)
-
-    def task_of(self, place: int) -> Task:
-        """The task of a sample, which notes while its evidence is gathered."""
-        def gathered(task: Task, query: str) -> Gathering:
-            self._gathering[place] += 1
-            try:
-                return (yield from self.task.retrieval(task, query))
-            finally:
-                self._gathering[place] -= 1
-
-        return replace(self.task, retrieval=gathered)
 
     def rewrite(self, place: int, call: Generate) -> Generate:
         """The call with the sample's number; as it is where evidence is gathered, or the strategy itself wants no
         chance in it. A number that the strategy gave, as another self-consistency does, stays told apart."""
+        if call.gathering:
+            return call
         self.shown.update(call.shown)
-        if self._gathering[place] or call.temperature == 0:
+        if call.temperature == 0:
             return call
         temperature = self.temperature if call.temperature is None else call.temperature
         return replace(call, sample=call.sample * self.samples + place, temperature=temperature)
