@@ -35,8 +35,11 @@ def test_the_tokens_of_earlier_questions_are_gone_for_later_ones(ragbed, serve, 
     server = serve(lambda _: {"text": "<Answer>Norway [1]</Answer>", "usage": usage})
     path = town.config(server.url, reasoning="direct", conditions="given", cell_limits={"tokens": 250})
     assert ragbed("run", path)[0] == 0
-    # The third question begins with 50 of them left; the call that uses them up ends.
-    assert [outcome for outcome, _ in outcomes(town)[0]] == ["answered"] * 3 + ["budget"] * 3
+    # The third question begins with 50 of them left, and its call uses 100.
+    assert outcomes(town) == [[("answered", 1)] * 2 + [("budget", 1)] + [("budget", 0)] * 3]
+    before = town.records()
+    assert ragbed("rescore", town.run)[0] == 0
+    assert [record["result"] for record in town.records()] == [record["result"] for record in before]
 
 
 def test_a_stopped_run_goes_on_with_what_its_cells_have_left(ragbed, serve, town):

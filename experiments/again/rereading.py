@@ -49,6 +49,8 @@ class Rereader:
         Args:
             result: with its trace.
         """
+        if result.outcome == "budget" and result.cell not in self.hindered:
+            return result  # whatever the replies say; and what was left of its cell's limits is not recorded
         answer = None if result.cell in self.hindered else self._answer(result, question)
         if answer is None:
             return None

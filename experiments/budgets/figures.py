@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from experiments.budgets.within import Kept, Unit, answers_within, kept_of, share_within, usual_budgets
+from experiments.budgets.within import Kept, answers_within, kept_of, share_within, usual_budgets
 from experiments.comparing.every import tested_pairs
 from experiments.comparing.variants import Variant, replicates, variants_of
 from experiments.metrics.aggregate import aggregate
 from experiments.metrics.scored import may_refuse
 from experiments.runs.finished import Finished
 from experiments.statistics import compare, pairs_of
+from experiments.usage import Unit
 
 _MOST_TESTS = 2_000  # each takes tens of milliseconds
 
@@ -20,9 +21,10 @@ _MOST_TESTS = 2_000  # each takes tens of milliseconds
 def budgets_of_run(run: Finished, unit: Unit, budgets: Sequence[float], metric: str) -> dict[str, Any]:
     """What each way of answering reaches where no question may use more than a budget.
 
-    A record whose answer took more counts as ended by the budget, as `limits` would have ended it; every other record
-    counts as it is. Cells that differ in exactly one factor are tested at each budget, question by question; p is
-    corrected by Holm over all of these tests.
+    A record whose answer took more counts as ended by the budget, as `limits` would have ended it: tokens, calls and
+    searches exactly, seconds as far as they are the same twice. Every other record counts as it is. Cells that differ in exactly one factor are tested at each budget, question by question; p is
+    corrected by Holm over all of these tests. Where they would be too many, fewer pairs are tested, each of them at
+    every budget.
 
     Args:
         budgets: none stands for `usual_budgets`.
@@ -37,7 +39,16 @@ def budgets_of_run(run: Finished, unit: Unit, budgets: Sequence[float], metric: 
     rows = [_row(run, [kept[row["id"]] for row in cells], [variants[place] for variants in sides], chosen, metric)
             for place, cells in enumerate(replicates(run.rows))]
     tests, notes = _tests(run, sides, chosen, metric)
-    return {"unit": unit, "metric": metric, "budgets": list(chosen), "rows": rows, "tests": tests, "notes": notes}
+    return {"unit": unit, "metric": metric, "budgets": list(chosen), "rows": rows, "tests": tests,
+            "notes": [*_on_replayed(kept, unit), *notes]}
+
+
+def _on_replayed(kept: Mapping[str, Mapping[str, Kept]], unit: Unit) -> list[str]:
+    """That seconds are not those of a model where a journal answered."""
+    every = [one for own in kept.values() for one in own.values()]
+    again = sum(one.again for one in every)
+    return [f"A journal answered calls of {again} of {len(every)} records: their seconds are not what a model would "
+            "take, and count all the same."] if unit == "seconds" and again else []
 
 
 def _kept(run: Finished, unit: Unit) -> dict[str, dict[str, Kept]]:
@@ -68,8 +79,10 @@ def _figure(run: Finished, variant: Variant, metric: str) -> dict[str, Any]:
 
 def _tests(run: Finished, sides: Sequence[Sequence[Variant]], budgets: Sequence[float],
            metric: str) -> tuple[list[dict[str, Any]], list[str]]:
-    wanted = [(budget, *pair) for budget, variants in zip(budgets, sides, strict=True)
-              for pair in tested_pairs(variants)[0]][:_MOST_TESTS]
+    each = [tested_pairs(variants)[0] for variants in sides]
+    pairs = max(map(len, each), default=0)
+    most = min(pairs, _MOST_TESTS // max(len(budgets), 1))
+    wanted = [(budget, *pair) for budget, own in zip(budgets, each, strict=True) for pair in own[:most]]
     made = [(budget, first, second, pairs_of(
         metric, first.answers, second.answers, run.grouped.of, run.settings.scoring,
         may_refuse(first.row["rules"]) and may_refuse(second.row["rules"])))
@@ -79,6 +92,8 @@ def _tests(run: Finished, sides: Sequence[Sequence[Variant]], budgets: Sequence[
     rows = [{"budget": budget, "first": run.labels[first.row["id"]], "second": run.labels[second.row["id"]],
              **one.plain()} for (budget, first, second, _), one in zip(shown, found, strict=True)]
     notes = tested_pairs(sides[0])[1] if sides else []
-    return rows, [*notes, *([run.grouped.note] if run.grouped.note else []),
+    left = [f"Tested are {most} of {pairs} pairs, each at every budget: more than {_MOST_TESTS} tests are not made; "
+            "give fewer budgets by --at for more pairs."] if most < pairs else []
+    return rows, [*notes, *left, *([run.grouped.note] if run.grouped.note else []),
                   f"p (Holm) is corrected for {len(rows)} comparisons: at each budget, all cells that differ in "
                   "exactly one factor."]

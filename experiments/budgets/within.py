@@ -4,7 +4,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from experiments.cells import Cell
 from experiments.metrics.scored import Scoring
@@ -12,10 +11,9 @@ from experiments.question import Question
 from experiments.record import Record, Result
 from experiments.running.results import scored_result
 from experiments.scheme import Scheme
+from experiments.usage import Unit, used
 from strategies.types import Failure
 
-Unit = Literal["tokens", "calls", "searches", "seconds"]
-UNITS: tuple[Unit, ...] = get_args(Unit)
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 _NOTHING = {"text": "", "refused": False, "refused_as_published": False, "cited": (), "invalid_citations": (),
             "tagged": None, "verdict": None, "figures": {}}
@@ -23,11 +21,16 @@ _NOTHING = {"text": "", "refused": False, "refused_as_published": False, "cited"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A record with what its answer took, and what it would have been if the budget had ended it."""
+    """A record with what its answer took, and what it would have been if the budget had ended it.
+
+    Attributes:
+        again: whether a journal answered some of its calls, so that its seconds say nothing of a model's speed.
+    """
 
     used: float
     result: Result
     ended: Result
+    again: bool
 
     def within(self, budget: float) -> Result:
         """What the record is with this budget."""
@@ -40,19 +43,8 @@ def kept_of(record: Record, unit: Unit, cell: Cell, question: Question, scheme: 
     result = record.result
     ended = result.model_copy(update={**_NOTHING, "outcome": "budget",
                                       "failure": Failure("budget", f"the question may use fewer {unit}")})
-    return Kept(used(record, unit), result, scored_result(ended, cell, question, scheme, scoring))
-
-
-def used(record: Record, unit: Unit) -> float:
-    """What the answer took, judges and sub-questions apart; seconds as they were measured."""
-    usage = record.result.usage
-    if unit == "tokens":
-        return usage.prompt_tokens + usage.completion_tokens
-    if unit == "calls":
-        return usage.calls
-    if unit == "searches":
-        return sum(step.kind == "search" for step in record.result.trace)
-    return record.timing.seconds
+    return Kept(used(record, unit), result, scored_result(ended, cell, question, scheme, scoring),
+                record.timing.replayed > 0)
 
 
 def usual_budgets(kept: Iterable[Kept]) -> tuple[float, ...]:

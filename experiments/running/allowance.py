@@ -10,8 +10,7 @@ from agents.settings import Limits
 from experiments.record import Record
 from experiments.runs.store import RunFolder
 from experiments.settings.cell_limits import CellLimits
-
-LEAST = {"calls": 1, "tokens": 1, "searches": 0}  # that the limits of a question may be
+from experiments.usage import UNITS, used
 
 
 class Allowances:
@@ -19,7 +18,7 @@ class Allowances:
 
     def __init__(self, limits: CellLimits, each: Limits) -> None:
         self._limits, self._each = limits, each
-        self._used: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(CellLimits.model_fields, 0.0))
+        self._used: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
         self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def recall(self, folder: RunFolder, done: Collection[tuple[str, str]]) -> None:
@@ -43,12 +42,12 @@ class Allowances:
 
     def spent(self, cell: str) -> str | None:
         """What of the cell's allowance is used up, in words; None where something of each part is left."""
-        used = self._used[cell]
-        return next((f"the cell may use {limit:g} {name}, and its questions have used {used[name]:g}"
-                     for name, limit in self._limits.given.items() if used[name] >= limit), None)
+        so_far = self._used[cell]
+        return next((f"the cell may use {limit:g} {name}, and its questions have used {so_far[name]:g}"
+                     for name, limit in self._limits.given.items() if so_far[name] >= limit), None)
 
     def limits(self, cell: str) -> Limits:
-        """What the cell's next question may use."""
+        """What the cell's next question may use, where something of each part is left."""
         left = {name: limit - self._used[cell][name] for name, limit in self._limits.given.items()}
         return self._each.model_copy(update={name: min(getattr(self._each, name), _whole(name, amount))
                                              for name, amount in left.items()})
@@ -59,12 +58,9 @@ class Allowances:
             self._take(record)
 
     def _take(self, record: Record) -> None:
-        result, used = record.result, self._used[record.result.cell]
-        used["calls"] += result.usage.calls
-        used["tokens"] += result.usage.prompt_tokens + result.usage.completion_tokens
-        used["searches"] += sum(step.kind == "search" for step in result.trace)
-        used["seconds"] += record.timing.seconds
+        for unit in UNITS:
+            self._used[record.result.cell][unit] += used(record, unit)
 
 
 def _whole(name: str, left: float) -> float:
-    return left if name == "seconds" else max(int(left), LEAST[name])
+    return left if name == "seconds" else int(left)

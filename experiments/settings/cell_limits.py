@@ -10,7 +10,7 @@ class CellLimits(BaseModel):
     with the outcome `budget`. What judges and sub-questions use does not count.
 
     Attributes:
-        tokens: of prompts and replies together; the call that uses the last of them ends.
+        tokens: of prompts and replies together; a question whose calls use more than is left ends without an answer.
         seconds: of the questions' own time, as it was measured: a part that is not the same twice.
     """
 
