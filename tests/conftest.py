@@ -32,8 +32,8 @@ class ScriptedServer:
     A line is the reply's text, or a dict of: `text`, `message` and `usage` (replace those parts), `extra` (more
     fields of the body), `status`, `headers`, `body` (bytes sent as they are), `error` (an OpenAI error object), `delay`
     (seconds), `hold` (a `threading.Event` to wait for), `drop` (the connection ends without a word), `cut` (it ends in
-    the middle of the body). A script is a list of lines, used up in order, or a function from the request's body to a
-    line.
+    the middle of the body), `pieces` (of a stream of events: bytes, or a `threading.Event` to wait for). A script is a
+    list of lines, used up in order, or a function from the request's body to a line.
 
     Attributes:
         url: base URL, ending in `/v1`.
@@ -97,6 +97,8 @@ class ScriptedServer:
                 await asyncio.sleep(0.005)
         finally:
             self._open -= 1
+        if "pieces" in line:
+            return await _stream(request, line)
         return await _answer(request, line, line.get("body") or _body(line, body))
 
 
@@ -109,6 +111,20 @@ def _body(line: dict[str, Any], asked: dict[str, Any]) -> bytes:
                      "message": line.get("message", {"role": "assistant", "content": line.get("text", "")})}],
         "usage": line.get("usage", {"prompt_tokens": 700, "completion_tokens": 12, "total_tokens": 712}),
         **line.get("extra", {})}).encode()
+
+
+async def _stream(request: web.Request, line: dict[str, Any]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **line.get("headers", {})})
+    await response.prepare(request)
+    for piece in line["pieces"]:
+        while isinstance(piece, threading.Event) and not piece.is_set():
+            await asyncio.sleep(0.005)
+        if isinstance(piece, bytes):
+            await response.write(piece)
+    if line.get("cut"):
+        assert request.transport is not None
+        request.transport.close()
+    return response
 
 
 async def _answer(request: web.Request, line: dict[str, Any], body: bytes) -> web.StreamResponse:

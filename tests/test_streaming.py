@@ -1,0 +1,223 @@
+"""Replies in pieces: what comes of them is what one reply would be, whatever the server does on the way."""
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import threading
+
+import pytest
+from streamed import DONE, USAGE, Told, delta, ending, event, streamed
+
+from agents.models import open_model
+from agents.settings import CallLimits, ModelSettings
+from documents.errors import CallError, CallTimeout, CallTooLong
+from strategies.types import Generate, Message
+
+KEY = "canary-7f3e9d21c0ffee"
+ASK = Generate((Message("user", ("Where?",)),), "answer")
+TOOLS = ({"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}},)
+
+
+@pytest.fixture(autouse=True)
+def _quick_and_keyed(monkeypatch):
+    monkeypatch.setattr("retrieval.serving.retries._FIRST", 0.01)
+    monkeypatch.setenv("RAGBED_API_KEY", KEY)
+
+
+async def heard(server, action=ASK, tell=None, **limits):
+    """A call somebody listens to, and what was told."""
+    told = tell or Told()
+    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(**limits))) as model:
+        return await model.complete(action, max_tokens=64, tell=told), told
+
+
+async def unheard(server, action=ASK):
+    async with open_model(f"{server.url}#m", ModelSettings()) as model:
+        return await model.complete(action, max_tokens=64)
+
+
+async def test_pieces_are_told_as_they_come_and_make_the_reply_that_one_would_be(serve):
+    gate, told = threading.Event(), Told()
+    server = serve([{"pieces": [delta(content="Pa"), gate, delta(content="ris [1]"), *ending()]}])
+    call = asyncio.create_task(heard(server, tell=told))
+    assert await asyncio.to_thread(told.first.wait, 10)
+    assert (told.all, call.done()) == ([("token", "Pa")], False)
+    gate.set()
+    done, _ = await call
+    assert told.all == [("token", "Pa"), ("token", "ris [1]")]
+    one = await unheard(serve(["Paris [1]"]))
+    assert (done.reply, done.attempts) == (one.reply, one.attempts)
+
+
+async def test_only_who_listens_is_streamed_to(serve):
+    server = serve([streamed("Paris"), "Paris"])
+    await heard(server)
+    await unheard(server)
+    bodies = [body for body, _ in server.requests]
+    assert bodies[0].pop("stream") is True
+    assert bodies[0].pop("stream_options") == {"include_usage": True}
+    assert bodies[0] == bodies[1]
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+async def test_reasoning_timings_and_cached_tokens_are_kept(serve, name):
+    usage = USAGE | {"prompt_tokens_details": {"cached_tokens": 600}}
+    server = serve([{"pieces": [delta(**{name: "Let me "}), delta(**{name: "see."}), delta(content="Paris"),
+                                delta("length"), event(choices=[], usage=usage, timings={"prompt_ms": 1.5}), DONE]}])
+    done, told = await heard(server)
+    assert (done.reply.reasoning, done.reply.text, done.reply.finish_reason) == ("Let me see.", "Paris", "length")
+    assert (done.reply.usage.cached_tokens, done.timings) == (600, {"prompt_ms": 1.5})
+    assert told.text("reasoning") == "Let me see."
+
+
+async def test_reasoning_under_both_names_is_told_once(serve):
+    done, told = await heard(serve([{"pieces": [delta(reasoning="Hm", reasoning_content="Hm"), *ending()]}]))
+    assert (done.reply.reasoning, told.text("reasoning")) == ("Hm", "Hm")
+
+
+def call_piece(index, id=None, name=None, arguments=None):
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    place = {} if index is None else {"index": index}
+    return {**place, **({"id": id, "type": "function"} if id else {}), "function": function}
+
+
+@pytest.mark.parametrize("pieces", [
+    [call_piece(0, "a", "search", ""), call_piece(0, arguments='{"query": '), call_piece(0, arguments='"x"}'),
+     call_piece(1, "b", "search", '{"query"'), call_piece(1, arguments=': "y"}')],
+    [call_piece(0, "a", "search", '{"query": "x"}'), call_piece(0, "b", "search", '{"query": "y"}')],
+    [call_piece(None, "a", "search", '{"query": "x"}'), call_piece(None, "b", "search", '{"query": "y"}')]])
+async def test_tool_calls_come_together_as_one_reply_has_them(serve, pieces):
+    action = Generate(ASK.messages, "answer", tools=TOOLS)
+    calls = [{"id": id, "type": "function", "function": {"name": "search", "arguments": json.dumps({"query": query})}}
+             for id, query in (("a", "x"), ("b", "y"))]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    one = await unheard(serve([{"message": message, "finish_reason": "tool_calls"}]), action)
+    done, _ = await heard(serve([{"pieces": [delta(tool_calls=[piece]) for piece in pieces] + ending("tool_calls")}]),
+                          action)
+    assert done.reply == one.reply
+    assert [call["id"] for call in done.reply.tool_calls] == ["a", "b"]
+
+
+async def test_a_schema_is_read_from_the_whole_reply(serve):
+    action = Generate(ASK.messages, "answer", schema={"type": "object"})
+    done, told = await heard(serve([streamed('{"answer": "Paris"}')]), action)
+    assert (done.reply.parsed, told.text()) == ({"answer": "Paris"}, '{"answer": "Paris"}')
+
+
+@pytest.mark.parametrize("broken", [
+    {"pieces": [delta(content="Par")], "cut": True}, {"pieces": [delta(content="Par"), DONE]}, {"pieces": []},
+    {"pieces": [delta(content="Par"), b"data: {oops\n\n"]}, {"pieces": [delta(content="Par"), b"data: \xff\n\n"]},
+    {"pieces": [delta(content="Par"), event(error={"message": "overloaded", "code": 503})]},
+    {"pieces": [delta(content="Par"), event(error="gone")]}, {"status": 500}, {"drop": True}])
+async def test_a_stream_that_breaks_off_is_a_failed_attempt_and_the_listener_is_told_that_it_begins_anew(serve, broken):
+    server = serve([broken, streamed("Paris")])
+    done, told = await heard(server)
+    assert (done.reply.text, done.attempts, done.reply.usage.calls) == ("Paris", 2, 1)
+    kinds = [kind for kind, _ in told.all]
+    assert kinds.count("retry") == 1
+    assert "".join(text for _, text in told.all[kinds.index("retry") + 1:]) == "Paris"
+
+
+@pytest.mark.parametrize(("error", "kind", "of"), [
+    ({"message": "no", "code": 400}, "http_400", CallError), ({"message": "busy", "code": 503}, "http_503", CallError),
+    ({"message": "odd", "code": "x"}, "http_500", CallError),
+    ({"message": "big", "code": 400, "type": "exceed_context_size_error"}, "too_long", CallTooLong)])
+async def test_an_error_inside_the_stream_means_what_its_status_would(serve, error, kind, of):
+    with pytest.raises(of) as caught:
+        await heard(serve(lambda _: {"pieces": [delta(content="P"), event(error=error)]}), attempts=2)
+    assert caught.value.kind == kind
+
+
+async def test_lasting_trouble_is_named_without_the_key(serve):
+    server = serve(lambda _: {"pieces": [event(error={"message": f"bad \x1b[31m {KEY}"})]})
+    with pytest.raises(CallError) as caught:
+        await heard(server, attempts=2)
+    assert (caught.value.kind, caught.value.attempts, KEY in str(caught.value)) == ("http_500", 2, False)
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("line", "says"), [
+    ({"pieces": [b"data: " + b"x" * (65 << 20)]}, "larger than 64 MB"),
+    ({"pieces": [delta(content="x" * (1 << 20))] * 17}, "larger than 16 MB"),
+    ({"pieces": [gzip.compress(DONE)], "headers": {"Content-Encoding": "gzip"}}, "compressed"),
+    ({"pieces": [event(choices=[]), b"data: []\n\n"]}, "something other than chunks"),
+    ({"text": "x" * (17 << 20)}, "larger than 16 MB")])
+async def test_a_stream_beyond_any_size_or_form_is_final(serve, line, says):
+    server = serve([line])
+    with pytest.raises(CallError, match=says) as caught:
+        await heard(server)
+    assert (caught.value.kind, len(server.requests)) == ("bad_response", 1)
+
+
+async def test_what_is_no_choice_of_ours_makes_no_difference(serve):
+    odd = [b": keep-alive\n\n", event(choices=None), event(choices=[None, {"index": 1, "delta": {"content": "no"}}]),
+           event(choices=[{"index": 0, "delta": None}]), delta(content=["x", {"text": "Par"}]), delta(tool_calls=5),
+           b"event: message\r\ndata: " + delta(content="is\u2028")[6:].replace(b"\n", b"\r\n")]
+    done, _ = await heard(serve([{"pieces": [*odd, *ending()]}]))
+    assert done.reply.text == "Paris\u2028"
+
+
+async def test_a_server_that_sends_one_reply_anyway_is_taken_as_it_is(serve):
+    done, told = await heard(serve(["Paris"]))
+    assert (done.reply.text, done.reply.usage.prompt_tokens, done.attempts, told.all) == ("Paris", 700, 1, [])
+
+
+async def test_a_server_that_refuses_to_count_or_to_stream_is_asked_in_another_way_and_remembered(serve):
+    def script(body):
+        if "stream_options" in body:
+            return {"status": 422, "body": b'{"detail": [{"loc": ["body", "stream_options"], "msg": "Extra inputs"}]}'}
+        if "stream" in body:
+            return {"status": 400, "error": {"message": "Your organization must be verified to stream this model."}}
+        return "Paris"
+
+    server = serve(script)
+    async with open_model(f"{server.url}#m", ModelSettings()) as model:
+        done = await model.complete(ASK, max_tokens=9, tell=Told())
+        assert (done.reply.text, done.reply.usage.prompt_tokens, done.attempts) == ("Paris", 700, 3)
+        assert (await model.complete(ASK, max_tokens=9, tell=Told())).attempts == 1
+
+
+async def test_tokens_that_a_stream_leaves_out_are_counted_from_the_next_reply_on_where_they_can_be(serve):
+    def script(body):
+        return {"pieces": [delta(content="Paris"), *ending(usage=None)]} if body.get("stream") else "Paris"
+
+    server = serve(script)
+    async with open_model(f"{server.url}#m", ModelSettings()) as model:
+        used = [(await model.complete(ASK, max_tokens=9, tell=Told())).reply.usage.prompt_tokens for _ in range(3)]
+    assert used == [0, 700, 700]
+    never = serve(lambda body: script(body) if body.get("stream") else {"text": "Paris", "usage": None})
+    async with open_model(f"{never.url}#m", ModelSettings()) as model:
+        for _ in range(4):
+            await model.complete(ASK, max_tokens=9, tell=Told())
+    assert [body.get("stream") for body, _ in never.requests] == [True, None, True, True]
+
+
+async def test_the_key_is_hidden_from_the_listener_even_where_it_comes_in_pieces(serve):
+    said = f"It is {KEY}, and canary-7 is none."
+    done, told = await heard(serve([streamed(said)]))
+    hidden = "It is [key], and canary-7 is none."
+    assert (told.text(), done.reply.text) == (hidden, hidden)
+
+
+async def test_a_stream_that_dawdles_ends_at_the_calls_deadline(serve):
+    hold = threading.Event()
+    with pytest.raises(CallTimeout) as caught:
+        await heard(serve([{"pieces": [delta(content="Par"), hold]}]), seconds=0.3)
+    hold.set()
+    assert caught.value.kind == "timeout_call"
+
+
+async def test_who_stops_listening_ends_the_connection(serve):
+    told, hold = Told(), threading.Event()
+    server = serve([{"pieces": [delta(content="Par"), hold]}, streamed("Paris")])
+    async with open_model(f"{server.url}#m", ModelSettings(calls=CallLimits(concurrency=1))) as model:
+        call = asyncio.create_task(model.complete(ASK, max_tokens=9, tell=told))
+        assert await asyncio.to_thread(told.first.wait, 10)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        pool = model._chat.root_async_client._client._transport._pool
+        assert pool.connections == []
+        assert (await model.complete(ASK, max_tokens=9, tell=Told())).reply.text == "Paris"
+    hold.set()
