@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 from strategies.parts.laps import as_query
+from strategies.parts.nothing import begins_with_nothing, says_nothing
 from strategies.reading import fold, read_answer
 
 _LONGEST_REPLY, _LONGEST_FAULT, _MOST_FAULTS, _MOST_QUERIES = 50_000, 500, 6, 3  # characters; of a reply
@@ -12,10 +13,6 @@ _MARK = r"[\s>#*_•-]{0,8}(?:\(?\d{1,2}[.)]\s?)?[*_]{0,3}"
 _COLON = r"\s?\d{0,2}[*_]{0,3}\s?[:：]"
 _FAULT = re.compile(rf"{_MARK}(?:faults?|errors?|problems?|issues?|missing){_COLON}", re.IGNORECASE)
 _QUERY = re.compile(rf"{_MARK}(?:search(?: for)?|query|look (?:for|up)){_COLON}", re.IGNORECASE)
-_NONE = re.compile(r"|none|no|nothing|n a|(?:none|nothing|no (?:\w+ )?(?:faults?|errors?|problems?|issues?)) ?"
-                   r"(?:found|here|needed|to (?:mend|correct|change|fix|search|add))?")
-_ACCEPTS = re.compile(r"(?:there (?:is|are) |i (?:find|found|see) )?(?:none\b|nothing to \w+|"
-                      r"no (?:\w+ ){0,2}(?:faults?|errors?|problems?|issues?|mistakes?)\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +38,13 @@ def read_critique(text: str, question: str) -> Critique:
     faults, queries = _after(_FAULT, lines), [as_query(one) for one in _after(_QUERY, lines)]
     if not any(map(_FAULT.match, lines)) and not any(queries):
         said = "\n".join(line for line in lines if not _QUERY.match(line))
-        faults = [] if _ACCEPTS.match(fold(said)) else [said]
+        faults = [] if begins_with_nothing(said) else [said]
     asked = {fold(query): query for query in reversed(queries) if fold(query) not in ("", fold(question))}
     return Critique(tuple(" ".join(one.split())[:_LONGEST_FAULT] for one in faults if fold(one))[:_MOST_FAULTS],
                     tuple(reversed(asked.values()))[:_MOST_QUERIES])
 
 
 def _after(mark: re.Pattern[str], lines: list[str]) -> list[str]:
-    """What lines say behind a mark, those that say `none` left out."""
+    """What lines say behind a mark, those that say that there is nothing left out."""
     said = [line[found.end():].strip(" *_") for line in lines if (found := mark.match(line))]
-    return [one for one in said if not _NONE.fullmatch(fold(one))]
+    return [one for one in said if not says_nothing(one)]

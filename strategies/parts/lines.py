@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import re
 
+from strategies.framing import without_turns
+from strategies.parts.nothing import says_nothing
 from strategies.reading import fold, read_answer
 
 MOST_LINES = 6
@@ -16,8 +18,8 @@ _NUMBERING = re.compile(
 def listed(text: str, asked: str, most: int = MOST_LINES) -> list[str]:
     """The lines of a reply, `most` of them, without its thinking, numbering, repeats and what was asked itself.
 
-    Headings, which end in a colon, are dropped, and so are lines of more than 1,000 characters: the model
-    does not ask in them, and each would be repeated in every later prompt.
+    Headings, which end in a colon, are dropped, and what says that there is none; and so are lines of more than 1,000
+    characters: the model does not ask in them, and each would be repeated in every later prompt.
     """
     found: dict[str, str] = {}
     for line in read_answer(text)[0][:_LONGEST_LIST].splitlines():
@@ -25,7 +27,7 @@ def listed(text: str, asked: str, most: int = MOST_LINES) -> list[str]:
             continue
         bare = _bare(line)
         key = fold(bare)
-        if key and key != fold(asked) and not bare.endswith((":", "：")):
+        if not says_nothing(bare) and key != fold(asked) and not bare.endswith((":", "：")):
             found.setdefault(key, bare)
     return list(found.values())[:most]
 
@@ -33,4 +35,4 @@ def listed(text: str, asked: str, most: int = MOST_LINES) -> list[str]:
 def _bare(line: str) -> str:
     """The line without its list mark, number and emphasis, however they are nested."""
     mark = _NUMBERING.match(line)
-    return line[mark.end() if mark else 0:].strip().rstrip("*").rstrip()
+    return without_turns(line[mark.end() if mark else 0:]).strip().rstrip("*").rstrip()

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from strategies.parts.nothing import begins_with_nothing
 from strategies.reading import fold, read_answer
 from strategies.types import Evidence, Passage
 
@@ -29,8 +30,8 @@ _OMISSION = re.compile(r"\[?(?:\.{3}|…)\]?")
 _LIST_MARK = re.compile(r"(?:[-*•>]|\(?\d{1,2}[.)])\s+")
 _NUMBER = re.compile(r"\W{0,4}(?:documents?\s?)?\[(\d{1,6})\][\s:.*–-]{0,6}", re.IGNORECASE)
 _LAST_NUMBER = re.compile(r"[\s(]{0,4}\[(\d{1,6})\][\s).]{0,4}\Z")
-_NONE = re.compile(r"(?:none|nothing|no (?:\w+ ){0,3}(?:quotes?|passages?|documents?|sentences?)|there (?:is|are) no)\b"
-                   r"|없음|없습니다|无|無|没有")
+_NONE = re.compile(r"(?:nothing|no (?:\w+ ){0,3}(?:quotes?|passages?|documents?|sentences?)|there (?:is|are) no)\b"
+                   r"|[没沒]有")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,15 @@ def read_quotes(text: str, most: int) -> list[Offered]:
     lines = [line.strip() for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines()[:_MOST_LINES]]
     read = [(one, marked) for line in lines if line for one, marked in [_offered(line)]]
     formed = [one for one, marked in read if marked] or [
-        one for one, _ in read if not _NONE.match(fold(one.text)) and not one.text.endswith((":", "："))]
+        one for one, _ in read if not _is_none(one.text) and not one.text.endswith((":", "："))]
     known: dict[str, Offered] = {}
     for one in formed:
         known.setdefault(fold(one.text), one)
     return [one for key, one in known.items() if len(key) >= SHORTEST and key != "none"][:most]
+
+
+def _is_none(text: str) -> bool:
+    return begins_with_nothing(text) or _NONE.match(fold(text)) is not None
 
 
 def _offered(line: str) -> tuple[Offered, bool]:
