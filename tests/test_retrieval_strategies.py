@@ -5,6 +5,7 @@ from gathering import QUESTION, Scene, decisions
 from agents.settings import Limits
 from strategies.answering import answer
 from strategies.parts.merging import in_order
+from strategies.parts.querying import gather_each
 from strategies.types import Failure
 
 
@@ -240,3 +241,18 @@ def test_a_sub_question_is_gathered_for_by_itself():
     assert "Who directed Jaws?" in first
     assert "Where was Spielberg born?" in second
     assert QUESTION not in first + second
+
+
+def test_gathering_for_several_queries_gives_a_list_for_each_though_equal_ones_are_searched_once():
+    asked = []
+
+    def over(task, query):
+        asked.append(query)
+        return (query,)
+        yield
+
+    each = gather_each(None, ["1", "2", "1"], over)
+    with pytest.raises(StopIteration) as end:
+        next(each)
+    assert end.value.value == [("1",), ("2",), ("1",)]
+    assert asked == ["1", "2"]
