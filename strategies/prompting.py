@@ -179,16 +179,6 @@ def system_message() -> Message:
     return Message("system", (template("system"),))
 
 
-def prompt(name: str, task: Task, evidence: Evidence, rules: bool = True, form: Form = "tags") -> tuple[Message, ...]:
-    """The opening messages of a strategy whose instruction is `prompts/<name>.md`.
-
-    Args:
-        rules: False where the reply is no answer yet.
-    """
-    instruction = template(name) + (closing(task) if rules else "")
-    return system_message(), first_message(task, evidence, instruction, rules, form=form)
-
-
 def numbers(task: Task, evidence: Evidence) -> tuple[int, ...]:
     """The evidence numbers that a prompt of this task over this evidence shows; under `closed-book` none."""
     return () if task.rules == "closed-book" else tuple(passage.number for passage in evidence)

@@ -20,7 +20,8 @@ from agents.settings import CallLimits, Limits, ModelSettings
 from agents.types import Answer, GenerateStep, SearchStep
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
 from documents.types import Chunk, Document
-from strategies.prompting import numbers, prompt
+from strategies.answering import inquiry
+from strategies.prompting import template
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning, retrieval
 from strategies.types import Draft, Failure, Generate, Recipe, Reply, Search, Task
@@ -32,12 +33,16 @@ FOUND = {"first": ["oslo", "bergen"], "second": ["rome", "oslo"], "Where is Oslo
 BY_ID = {chunk.id: chunk for chunk in CHUNKS.values()}
 
 
+def asked(task, evidence, purpose):
+    return inquiry(task, template("direct"), evidence, purpose, rules=True)
+
+
 def two_searches(task: Task) -> Recipe:
     """Searches, asks, searches again, and asks over both findings."""
     first = yield Search("first")
-    yield Generate(prompt("direct", task, first), "look", numbers(task, first))
+    yield asked(task, first, "look")
     second = yield Search("second")
-    reply: Reply = yield Generate(prompt("direct", task, second), "answer", numbers(task, second))
+    reply: Reply = yield asked(task, second, "answer")
     return Draft.from_reply(reply)
 
 
@@ -45,15 +50,14 @@ def many_at_once(task: Task) -> Recipe:
     """Two searches at once, three calls at once, none at all, and an answer made of what came back, in order."""
     left, right = yield [Search("first"), Search("second")]
     evidence = left + right
-    replies = yield [Generate(prompt("direct", replace(task, question=f"slow {n}"), evidence), "solve",
-                              numbers(task, evidence)) for n in (3, 2, 1)]
+    replies = yield [asked(replace(task, question=f"slow {n}"), evidence, "solve") for n in (3, 2, 1)]
     none = yield []
     return Draft.from_reply(Reply(" ".join(reply.text for reply in replies) + f" {none} [1] [3]"))
 
 
 def sees_failure(task: Task) -> Recipe:
     """Answers with the kind of the failure that it asked to see."""
-    seen = yield Generate(prompt("direct", task, ()), "answer", see_failure=True)
+    seen = yield replace(asked(task, (), "answer"), see_failure=True)
     return Draft.from_reply(Reply(f"saw {seen.kind}" if isinstance(seen, Failure) else seen.text))
 
 

@@ -33,6 +33,11 @@ def test_errors_go_back_to_the_model_and_the_mended_results_reach_the_answer():
                                ("calculates", "lap 2: 3 of 3 lines worked out")]
 
 
+def test_a_long_calculation_is_carried_on_up_to_a_bound():
+    scene, _ = played(["x = y\n" + "#" * 50_000, SECOND])
+    assert len(scene.calls[1].messages[2].content) == 20_000
+
+
 def test_a_calculation_without_errors_is_written_once():
     scene, _ = played([SECOND])
     assert scene.purposes == ["calculate", "answer"]

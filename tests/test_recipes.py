@@ -67,6 +67,23 @@ def test_least_to_most_in_the_published_layout_asks_for_no_tags_and_takes_the_wh
     assert "<Answer>" in actions[-1].messages[-1].content
 
 
+@pytest.mark.parametrize(("changes", "solution"), [
+    ({}, "<Thinking>It says so.</Thinking>\n<Answer>In the sea [1]</Answer>"),
+    ({"answer_format": "json"}, '{"reasoning": "It says so.", "answer": "In the sea [1]", "citations": [1]'),
+    ({"layout": "as_published"}, "\n\nIn the sea [1]\n\n")])
+def test_least_to_most_shows_exemplars_in_the_form_that_its_last_turn_asks_for(changes, solution):
+    example = Exemplar("Where does the Rhone end?", "In the sea [1]", reasoning="It says so.")
+    actions, _ = play("least_to_most", ["What is Paris?", "A city.", "x"], exemplars=(example,), **changes)
+    shown = actions[-1].messages[1].content
+    assert solution in shown
+    assert ("<Answer>" in shown) is (not changes)
+
+
+def test_least_to_most_sends_no_empty_message_where_a_part_has_no_answer():
+    actions, _ = play("least_to_most", ["What is Paris?", "<think>Hm.</think>", "x"])
+    assert [m.content for m in actions[-1].messages if m.role == "assistant"] == ["(nothing)"]
+
+
 def test_least_to_most_without_sub_questions_answers_the_question_alone_and_says_so():
     actions, draft = play("least_to_most", ["Where is Paris?", "<Answer>France</Answer>"])
     assert [action.purpose for action in actions[1:]] == ["decompose", "answer"]

@@ -134,3 +134,12 @@ def test_a_json_object_is_asked_for_of_the_answer_alone():
 def test_limits_hold():
     _, answer = played({}, "a\nb", "Best: 1", limits=Limits(calls=3))
     assert answer.outcome == "budget"
+
+
+def test_a_finished_chain_stays_among_the_candidates_and_wins_where_the_votes_say_so():
+    scene, answer = played({"depth": 2, "breadth": 2, "votes": 1}, ["finished\nbad", "nothing", "worse\nworst"],
+                           ["Best: 1", "Best: 1"])
+    assert steps_in(scene.prompts("vote")[1], "candidates") == [
+        "Candidate 1:", "- finished", "Candidate 2:", "- bad", "- worse", "Candidate 3:", "- bad", "- worst"]
+    assert steps_in(scene.prompts("answer")[0]) == ["- finished"]
+    assert answer.notes == ()

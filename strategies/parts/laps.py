@@ -9,12 +9,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from strategies.answering import asking, draft, form_named, form_of
+from strategies.answering import answer, asking, draft, form_of, inquiry
+from strategies.framing import without_turns
 from strategies.parts.merging import in_order
 from strategies.parts.querying import gather_each
-from strategies.prompting import fill, first_message, numbers, show_documents, system_message, template
+from strategies.prompting import fill, numbers, show_documents, template
 from strategies.reading import fold, strip_citations
-from strategies.types import Asked, Decision, Evidence, Generate, Message, Recipe, Reply, Task
+from strategies.types import Asked, Decision, Draft, Evidence, Generate, Message, Recipe, Reply, Task
 
 LONGEST_QUERY = 400
 """Characters of a query that are searched for."""
@@ -53,6 +54,7 @@ class Found:
 
 
 Finding = Generator[Asked, Any, Found]
+Otherwise = Callable[[Found], Generator[Asked, Any, Draft | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +72,9 @@ class Turn:
     why: str = ""
 
 
-def begun(task: Task) -> Finding:
-    """The first search, for the question."""
-    evidence: Evidence = yield from task.gather(task.question)
-    return Found(evidence, queries=(fold(task.question),))
-
-
 def opened(task: Task, found: Found, name: str) -> tuple[Message, ...]:
     """The messages that a conversation begins with; its instruction is `prompts/<name>.md`."""
-    first = first_message(task, found.evidence, template(name), form=form_named(task))
-    return system_message(), first
+    return inquiry(task, template(name), found.evidence, name, rules=True).messages
 
 
 def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
@@ -91,7 +86,7 @@ def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
     asked = dict.fromkeys(query for query in queries if fold(query) not in found.queries)
     if not asked:
         return replace(found, news=((),) * len(queries), over=True)
-    lists: list[Evidence] = yield from gather_each(task, list(asked), task.retrieval)
+    lists: list[Evidence] = yield from gather_each(task, list(asked), Task.gather)
     after = found.after(list(asked), lists)
     news = dict(zip(asked, after.news, strict=True))
     return replace(after, news=tuple(news.pop(query, ()) for query in queries))
@@ -102,15 +97,26 @@ def shown(task: Task, fresh: Evidence) -> str:
     return show_documents(task, fresh) if fresh else f"{template('nothing_new')}\n\n"
 
 
-def converse(task: Task, found: Found, laps: int, name: str, read: Callable[[str], Turn],
-             stop: tuple[str, ...] = ()) -> Recipe:
-    """Ask, search for what the reply says, show what that brought, and ask again; then ask for the answer.
+def converse(task: Task, laps: int, name: str, read: Callable[[str], Turn], stop: tuple[str, ...] = (),
+             otherwise: Otherwise | None = None) -> Recipe:
+    """Search for the question; ask, search for what the reply says, show what that brought, and ask again; then ask
+    for the answer. Under `closed-book`, where nothing can be searched, the answer is all that is asked for.
 
     Args:
         name: of the prompts `<name>_first` and `<name>_next`, and of what the calls are for.
         read: what a reply comes to.
         stop: what ends a reply.
+        otherwise: another way to go on from the first search, tried before; its None means that it cannot be gone.
     """
+    if task.rules == "closed-book":
+        return (yield from answer(task, "chain_of_thought", (), "no_search"))
+    found = Found((yield from task.gather(task.question)), queries=(fold(task.question),))
+    drafted = (yield from otherwise(found)) if otherwise else None
+    return drafted or (yield from _in_text(task, found, laps, name, read, stop))
+
+
+def _in_text(task: Task, found: Found, laps: int, name: str, read: Callable[[str], Turn],
+             stop: tuple[str, ...]) -> Recipe:
     talk, brought = opened(task, found, f"{name}_first"), ""
     for lap in range(laps):
         if lap:
@@ -157,11 +163,13 @@ def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought
     return (yield from draft(replace(call, tools=tools, tool_choice="none" if tools else "auto"), task))
 
 
-def said(text: str) -> Message:
-    """A reply as it stays in the conversation: bounded, and never empty, which some servers refuse."""
-    return Message("assistant", (text.strip()[:_LONGEST_TURN] or "(nothing)",))
+def said(text: str, longest: int = _LONGEST_TURN) -> Message:
+    """A reply as it stays in the conversation: bounded, without what would end its turn, and never empty, which some
+    servers refuse."""
+    return Message("assistant", (without_turns(text.strip()[:longest]) or "(nothing)",))
 
 
 def as_query(text: str) -> str:
     """One line without citations and quotes around it, as long as a query may be."""
-    return " ".join(strip_citations(text[:4 * LONGEST_QUERY]).split()).strip("\"'`*<>[]() ")[:LONGEST_QUERY]
+    line = " ".join(strip_citations(without_turns(text[:4 * LONGEST_QUERY])).split())
+    return line.strip("\"'`*<>[]() ")[:LONGEST_QUERY]

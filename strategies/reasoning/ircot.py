@@ -11,8 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.answering import answer
-from strategies.parts.laps import Turn, as_query, begun, converse
+from strategies.parts.laps import Turn, as_query, converse
 from strategies.reading import outside_think
 from strategies.types import Recipe, Task
 
@@ -25,10 +24,7 @@ _MARK = re.compile(rf"\s*(?:[-*>#]+ )?[*_]{{0,2}}(?:{_NAME}|\d{{1,2}}[.)])?[*_]{
 
 def ircot(task: Task, *, laps: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
     """Thinks one step, searches with it, and thinks the next, until a step holds the answer."""
-    if task.rules == "closed-book":
-        return (yield from answer(task, "chain_of_thought", (), "no_search"))
-    found = yield from begun(task)
-    return (yield from converse(task, found, laps, "ircot", thought))
+    return (yield from converse(task, laps, "ircot", thought))
 
 
 def thought(text: str) -> Turn:

@@ -1,11 +1,14 @@
 """Least-to-most: split the question, solve the parts in turn, then the whole (Zhou et al. 2023; CReSt, Figure 8)."""
 from __future__ import annotations
 
-from strategies.answering import answer, asking, draft, form_of
+from strategies.answering import answer, asking, draft, form_named, form_of, inquiry
+from strategies.parts.laps import said
 from strategies.parts.lines import listed
-from strategies.prompting import fill, first_message, numbers, prompt, system_message, template
+from strategies.prompting import fill, first_message, numbers, system_message, template
 from strategies.reading import read_answer
 from strategies.types import Generate, Message, Recipe, Reply, Task
+
+_LONGEST = 50_000  # characters of an answer to a part that stay in the conversation
 
 
 def least_to_most(task: Task) -> Recipe:
@@ -15,17 +18,17 @@ def least_to_most(task: Task) -> Recipe:
     """
     thinks = task.layout != "as_published"
     evidence = yield from task.gather(task.question)
-    shown = numbers(task, evidence)
-    plan: Reply = yield Generate(prompt("least_to_most_decompose", task, evidence, rules=False), "decompose", shown)
+    plan: Reply = yield inquiry(task, template("least_to_most_decompose"), evidence, "decompose")
     parts = listed(plan.text, task.question)
     if not parts:
         return (yield from answer(task, "least_to_most_alone", evidence, "no_sub_questions"))
-    opening = first_message(task, evidence, fill("least_to_most_solve", sub_question=parts[0]), instruction_last=True)
+    first = fill("least_to_most_solve", sub_question=parts[0])
+    opening = first_message(task, evidence, first, instruction_last=True, form=form_named(task, thinks))
     talk: tuple[Message, ...] = (system_message(), opening)
     for following in [*parts[1:], None]:
-        solved: Reply = yield Generate(talk, "solve", shown)
+        solved: Reply = yield Generate(talk, "solve", numbers(task, evidence))
         step = _last(task, thinks) if following is None else fill("least_to_most_next", sub_question=following)
-        talk = (*talk, Message("assistant", (read_answer(solved.text)[0],)), Message("user", (step,)))
+        talk = (*talk, said(read_answer(solved.text)[0], _LONGEST), Message("user", (step,)))
     return (yield from draft(asking(task, talk, evidence, thinks), task, thinks=thinks))
 
 

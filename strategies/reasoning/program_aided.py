@@ -12,8 +12,11 @@ from pydantic import Field
 
 from strategies.answering import answer, draft, inquiry, opening
 from strategies.arithmetic import FUNCTIONS, Line, run
+from strategies.parts.laps import said
 from strategies.prompting import fill, fill_quoting
 from strategies.types import Decision, Draft, Generate, Message, Recipe, Reply, Task
+
+_LONGEST = 20_000  # characters of a calculation that stay in the conversation
 
 
 def program_aided(task: Task, *, laps: Annotated[int, Field(ge=1, le=5)] = 2) -> Recipe:
@@ -46,4 +49,4 @@ def program_aided(task: Task, *, laps: Annotated[int, Field(ge=1, le=5)] = 2) ->
 def _again(asked: Generate, reply: Reply, failed: list[Line]) -> Generate:
     """The call that goes on from a calculation with the errors of its lines."""
     told = fill_quoting("program_aided_again", lines="\n".join(map(str, failed)))
-    return replace(asked, messages=(*asked.messages, Message("assistant", (reply.text,)), Message("user", (told,))))
+    return replace(asked, messages=(*asked.messages, said(reply.text, _LONGEST), Message("user", (told,))))

@@ -3,35 +3,21 @@ and acting in language models").
 
 Actions are calls of the tools `search` and `finish` where server and model know tools, and lines of text where not.
 Unlike there, the question itself is searched first, no exemplars are needed, several searches of one turn are made at
-once, and the answer is asked for after the last action, as every strategy asks for it.
+once, and the answer is asked for after the last action, as every strategy asks for it. The paper's third action, to
+look a word up in the page last found, is missing: what is found is shown whole.
 """
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from strategies.answering import answer
-from strategies.parts.laps import (
-    Found,
-    Turn,
-    as_query,
-    begun,
-    concluded,
-    converse,
-    nothing_more,
-    opened,
-    searched,
-    shown,
-    went_on,
-)
-from strategies.parts.tool_calls import MOST_CALLS, Call, calls_of, refuses_tools, said_with, search_tools
-from strategies.prompting import fill, numbers, template
+from strategies.parts.calling import calling
+from strategies.parts.laps import Turn, as_query, converse
 from strategies.reading import outside_think
-from strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Recipe, Task
+from strategies.types import Recipe, Task
 
 Tools = Literal["auto", "native", "text"]
 
@@ -47,11 +33,8 @@ def react(task: Task, *, laps: Annotated[int, Field(ge=1, le=10)] = 4, tools: To
     With `tools: auto` calls are tried first. It goes on in text where the server says that it takes no tools, and
     where the first reply calls none, as models do that were never shown them; a model that knows them calls `finish`.
     """
-    if task.rules == "closed-book":
-        return (yield from answer(task, "chain_of_thought", (), "no_search"))
-    found = yield from begun(task)
-    draft = None if tools == "text" else (yield from _calling(task, found, laps, tools == "auto"))
-    return draft or (yield from converse(task, found, laps, "react", action, _STOP))
+    calls = None if tools == "text" else partial(calling, task, laps=laps, auto=tools == "auto")
+    return (yield from converse(task, laps, "react", action, _STOP, calls))
 
 
 def action(text: str) -> Turn:
@@ -62,44 +45,3 @@ def action(text: str) -> Turn:
         return Turn(text, why="the reply holds no action")
     query = as_query(act[2] or "")
     return Turn(text[:act.end()], query, "" if query else "finish" if act[3] else "the search has no words")
-
-
-def _calling(task: Task, found: Found, laps: int, auto: bool) -> Generator[Asked, Any, Draft | None]:
-    """The draft; None where tools are not understood, which `auto` asks to be told."""
-    talk = opened(task, found, "react_tools")
-    for lap in range(laps):
-        reply = yield (call := Generate(talk, "react", numbers(task, found.evidence), tools=search_tools(),
-                                        see_failure=auto and not lap))
-        if isinstance(reply, Failure) and refuses_tools(reply):
-            yield Decision("goes on in text", "the server takes no tools")
-            return None
-        if isinstance(reply, Failure):  # of another sort: asked again, it ends the question, as any other call's would
-            reply = yield replace(call, see_failure=False)
-        calls = calls_of(reply, lap)
-        if not calls and auto and not lap:
-            yield Decision("goes on in text", "the first reply calls no tool")
-            return None
-        made = calls[:MOST_CALLS]
-        queries = [one.query for one in made if one.query]
-        if queries:
-            found = yield from searched(task, found, queries)
-        talk = (*talk, said_with(reply, made), *_results(task, made, found, len(calls) - len(made)))
-        if not calls or any(one.ends for one in made):
-            yield Decision("stops", "finish is called" if calls else "the reply calls no tool")
-            break
-        if found.over:
-            yield nothing_more(lap)
-            break
-        yield went_on(lap, laps, found) if queries else Decision("goes on", f"lap {lap + 1}: no call could be read")
-    return (yield from concluded(task, talk, found.evidence, tools=search_tools()))
-
-
-def _results(task: Task, calls: Sequence[Call], found: Found, left_out: int) -> Iterator[Message]:
-    """What each call brought, or why it brought nothing."""
-    news = iter(found.news)
-    for place, call in enumerate(calls, start=1):
-        text = template("tool_finished" if call.ends else "tool_unread")
-        brought = shown(task, next(news)) if call.query else text
-        more = left_out and place == len(calls)
-        note = (fill("tool_too_many", count=str(left_out), most=str(MOST_CALLS)),) if more else ()
-        yield Message("tool", (brought, *note), call_id=call.id)

@@ -11,24 +11,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.answering import answer
-from strategies.parts.laps import Turn, as_query, begun, converse
+from strategies.parts.laps import Turn, as_query, converse
+from strategies.parts.nothing import says_nothing
 from strategies.reading import fold, outside_think
 from strategies.types import Recipe, Task
 
 _LONGEST = 20_000  # characters of a reply that are read
 _ASKS = re.compile(r"^[ \t>*#_`-]{0,8}follow[ -]?up(?: question)?(?: ?\d{1,2})?[*_`]{0,3} ?[:：]([^\n]*)\n?",
                    re.IGNORECASE | re.MULTILINE)
-_NONE = ("none", "no", "nothing", "n a", "not needed", "없음", "无", "無")
 _NO_MORE = ("none ", "no more", "no further", "no follow", "nothing more", "not needed")
 
 
 def self_ask(task: Task, *, laps: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
     """Asks itself follow-up questions, searches for each and answers it, until none is left to ask."""
-    if task.rules == "closed-book":
-        return (yield from answer(task, "chain_of_thought", (), "no_search"))
-    found = yield from begun(task)
-    return (yield from converse(task, found, laps, "self_ask", follow_up))
+    return (yield from converse(task, laps, "self_ask", follow_up))
 
 
 def follow_up(text: str) -> Turn:
@@ -42,7 +38,6 @@ def follow_up(text: str) -> Turn:
     if asked is None and not last.rstrip().endswith(("?", "？")):
         return Turn(text, why="the reply asks no follow-up question")
     query, kept = (last, text) if asked is None else (asked[1], text[:asked.end()])
-    words = fold(query[:200])
-    if not words or words in _NONE or words.startswith(_NO_MORE):
+    if says_nothing(query) or fold(query[:200]).startswith(_NO_MORE):
         return Turn(kept, why="no follow-up question is left")
     return Turn(kept, as_query(query))

@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
-from strategies.answering import answer, draft, opening
+from strategies.answering import answer, draft, inquiry, opening
 from strategies.parts.lines import listed
-from strategies.prompting import fill_quoting, first_message, numbers, system_message
+from strategies.prompting import fill_quoting
 from strategies.reading import fold, read_answer
 from strategies.types import Decision, Evidence, Generate, Recipe, Reply, Task
 
 _BEST = re.compile(r"best[^\w\n]{0,10}(?:candidate[^\w\n]{0,5})?(\d{1,3})", re.IGNORECASE)
-_DONE = frozenset(("nothing", "none"))
 
 Steps = tuple[str, ...]
 
@@ -32,22 +32,22 @@ def tree_of_thought(task: Task, *, depth: Annotated[int, Field(ge=1, le=10)] = 3
     """Grows chains of steps level by level, keeps the best by votes, and answers from the best.
 
     On each of `depth` levels every one of the `breadth` kept chains is extended in up to `branches` ways, and as many
-    votes as settings say, drawn at the temperature, are cast over all of them. It ends early where no step is
-    proposed.
+    votes as settings say, drawn at the temperature, are cast over all of them. A chain for which no new step is
+    proposed stands as it is, and is voted on like the others. It ends early where that holds for all of them.
     """
     evidence = yield from task.gather(task.question)
     kept: list[Steps] = [()]
     for level in range(1, depth + 1):
-        proposed: list[Reply] = yield [_call(task, evidence, "propose", 0, None, count=str(branches),
-                                             steps=_shown(steps)) for steps in kept]
+        proposed: list[Reply] = yield [_call(task, evidence, "propose", count=str(branches), steps=_shown(steps))
+                                       for steps in kept]
         grown = _grown(kept, [listed(one.text, task.question, branches) for one in proposed])
-        if not grown:
+        if grown == kept:
             yield Decision("stops", f"no step was proposed at depth {level}")
             break
         candidates = "\n\n".join(f"Candidate {place}:\n{_shown(steps)}" for place, steps in enumerate(grown, 1))
-        cast: list[Reply] = yield [
-            _call(task, evidence, "vote", sample, temperature, count=str(len(grown)), candidates=candidates)
-            for sample in range(votes if len(grown) > 1 else 0)]
+        vote = _call(task, evidence, "vote", count=str(len(grown)), candidates=candidates)
+        cast: list[Reply] = yield [replace(vote, sample=sample, temperature=temperature)
+                                   for sample in range(votes if len(grown) > 1 else 0)]
         counts = Counter(voted(one.text, len(grown)) for one in cast)
         order = sorted(range(1, len(grown) + 1), key=lambda place: -counts[place])[:breadth]
         kept = [grown[place - 1] for place in order]
@@ -58,20 +58,18 @@ def tree_of_thought(task: Task, *, depth: Annotated[int, Field(ge=1, le=10)] = 3
     return (yield from draft(call, task))
 
 
-def _call(task: Task, evidence: Evidence, purpose: str, sample: int, temperature: float | None,
-          **fields: str) -> Generate:
-    asked = first_message(task, evidence, fill_quoting(f"tree_of_thought_{purpose}", **fields), rules=False)
-    return Generate((system_message(), asked), purpose, numbers(task, evidence), sample=sample, temperature=temperature)
+def _call(task: Task, evidence: Evidence, purpose: str, **fields: str) -> Generate:
+    return inquiry(task, fill_quoting(f"tree_of_thought_{purpose}", **fields), evidence, purpose)
 
 
 def _grown(kept: Sequence[Steps], proposed: Sequence[list[str]]) -> list[Steps]:
-    """Each chain with each of its next steps that it does not hold yet; no chain twice."""
+    """Each chain with each of its next steps that it does not hold yet, or as it is without any; no chain twice."""
     found: dict[tuple[str, ...], Steps] = {}
     for steps, following in zip(kept, proposed, strict=True):
         known = [fold(step) for step in steps]
-        for step in following:
-            if fold(step) not in _DONE and fold(step) not in known:
-                found.setdefault((*known, fold(step)), (*steps, step))
+        new = [step for step in following if fold(step) not in known]
+        for longer in [(*steps, step) for step in new] or [steps]:
+            found.setdefault(tuple(map(fold, longer)), longer)
     return list(found.values())
 
 

@@ -10,12 +10,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+from strategies.answering import inquiry
 from strategies.parts.merging import beyond, bound, in_order
 from strategies.parts.querying import said_in
-from strategies.prompting import numbers, prompt
+from strategies.prompting import template
 from strategies.reading import strip_citations
 from strategies.retrieval.once import once
-from strategies.types import Decision, Gathering, Generate, Reply, Retrieval, Task
+from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
 def iterative(task: Task, query: str, *, over: Retrieval = once, laps: Annotated[int, Field(ge=1, le=10)] = 2,
@@ -30,8 +31,7 @@ def iterative(task: Task, query: str, *, over: Retrieval = once, laps: Annotated
     about = replace(task, question=query, options=(), sub_questions=(), with_sub_answers=False)
     found, said = [(yield from over(task, query))], ""
     for _ in range(1, laps):
-        shown = found[-1]
-        reply: Reply = yield Generate(prompt("iterative", about, shown, rules=False), "draft", numbers(task, shown))
+        reply: Reply = yield inquiry(about, template("iterative"), found[-1], "draft")
         drafted = strip_citations(said_in(reply))
         if drafted in ("", said):
             yield Decision("stops", "the draft says nothing new" if drafted else "no draft to search with")

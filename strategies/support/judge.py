@@ -5,11 +5,12 @@ import re
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from strategies.prompting import fill_framed, first_message, numbers, system_message, template
+from strategies.answering import inquiry
+from strategies.prompting import fill_quoting
 from strategies.reading import read_answer
 from strategies.support.scale import read_share
 from strategies.support.sentences import Statement
-from strategies.types import Asked, Evidence, Generate, Reply, Task
+from strategies.types import Asked, Evidence, Reply, Task
 
 _LONGEST_STATEMENT, _LONGEST_REPLY = 2_000, 20_000  # characters
 _LINE = re.compile(r"^[ \t*_#>`(\[-]{0,8}(?:statement[ \t]?)?(\d{1,3})[*_`)\]]{0,4}[ \t]{0,4}[.:：)=-]([^\n]{0,200})",
@@ -26,10 +27,8 @@ def graded(task: Task, statements: Sequence[Statement], evidence: Evidence) \
     if not statements:
         return []
     listed = "\n".join(f"{place}. {_shown(task, one)}" for place, one in enumerate(statements, 1))
-    said = fill_framed(template("support_check"), "support_check",
-                       {"statements": listed, "count": str(len(statements))})
-    message = first_message(task, evidence, said, rules=False)
-    reply: Reply = yield Generate((system_message(), message), "check", numbers(task, evidence))
+    said = fill_quoting("support_check", statements=listed, count=str(len(statements)))
+    reply: Reply = yield inquiry(task, said, evidence, "check")
     return read_grades(reply.text, len(statements))
 
 

@@ -6,10 +6,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from strategies.prompting import numbers, prompt
+from strategies.answering import inquiry
+from strategies.parts.nothing import says_nothing
+from strategies.prompting import template
 from strategies.reading import fold, read_answer
 from strategies.support.scale import read_share
-from strategies.types import Asked, Evidence, Generate, Reply, Task
+from strategies.types import Asked, Evidence, Reply, Task
 
 _LONGEST_QUERY, _LONGEST_REPLY = 300, 20_000  # characters
 _EDGE = r"[ \t*_#>`-]{0,8}"
@@ -17,8 +19,6 @@ _SAYS = r"(?:sufficiency|sufficient|score|rating|grade|충분성|충분도)"
 _GRADE = re.compile(rf"^{_EDGE}{_SAYS}\b{_EDGE}[:：=]?([^\n]{{0,200}})", re.IGNORECASE | re.MULTILINE)
 _MISSING = re.compile(rf"^{_EDGE}(?:what is )?(?:missing|부족한 것|부족)\b{_EDGE}[:：]([^\n]*)",
                       re.IGNORECASE | re.MULTILINE)
-_NOTHING = frozenset(("", "nothing", "none", "no", "na", "n a", "nothing is missing", "nothing missing", "없음", "없다",
-                      "없습니다", "missing"))
 _SHORT = 40  # characters of a reply that is nothing but its grade
 
 
@@ -39,8 +39,7 @@ def judged(task: Task, evidence: Evidence) -> Generator[Asked, Any, Sufficiency]
     """One call over the evidence. Without any document the value is 0, and no call is made."""
     if not evidence:
         return Sufficiency(0.0)
-    call = Generate(prompt("sufficiency", task, evidence, rules=False), "sufficiency", numbers(task, evidence))
-    reply: Reply = yield call
+    reply: Reply = yield inquiry(task, template("sufficiency"), evidence, "sufficiency")
     return read_sufficiency(reply.text)
 
 
@@ -53,5 +52,5 @@ def read_sufficiency(text: str) -> Sufficiency:
     grades = [grade for line in _GRADE.findall(said) if (grade := read_share(line)) is not None]
     whole = read_share(said) if not grades and len(said) <= _SHORT else None
     missing = next((line.strip(" *_`\t\r") for line in reversed(_MISSING.findall(said))), "")
-    needed = "" if fold(missing) in _NOTHING else missing[:_LONGEST_QUERY]
+    needed = "" if says_nothing(missing) or fold(missing) == "missing" else missing[:_LONGEST_QUERY]
     return Sufficiency(grades[-1] if grades else whole, needed)
