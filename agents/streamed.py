@@ -13,7 +13,7 @@ Tell = Callable[[str, str], None]
 
 MOST_BYTES = 16 << 20  # of one reply; the longest replies of models are some hundred kilobytes
 MOST_STREAMED = 4 * MOST_BYTES  # of one that comes in pieces, each of which repeats the names of its fields
-_TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
+_KINDS = {"content": "token", "refusal": "token", "reasoning_content": "reasoning", "reasoning": "reasoning"}
 _SAID_OF_STREAMS = 2_000  # bytes of a refusal
 
 
@@ -27,6 +27,7 @@ class Assembly:
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._texts: dict[str, list[str]] = {}
+        self._halves: dict[str, str] = {}
         self._calls: list[dict[str, Any]] = []
         self._rest: dict[str, Any] = {}
         self._finish: Any = None
@@ -53,7 +54,9 @@ class Assembly:
                 self._finish = choice.get("finish_reason") or self._finish
 
     def body(self) -> bytes:
-        """The body of the same completion in one."""
+        """The body of the same completion in one. What was held back of its texts is told."""
+        for name, half in self._halves.items():
+            self._tell(_KINDS[name], text_of(half))
         message: dict[str, Any] = {"role": "assistant", **{name: "".join(self._texts[name]) for name in self._texts}}
         if self._calls:
             message["tool_calls"] = [{**call, "function": {name: "".join(said) for name, said in
@@ -64,7 +67,7 @@ class Assembly:
     def _take(self, delta: Any) -> None:
         if not isinstance(delta, dict):
             return
-        for name in _TEXTS:
+        for name in _KINDS:
             said = delta.get(name)
             piece = said if isinstance(said, str) else text_of(said)
             if piece:
@@ -72,11 +75,20 @@ class Assembly:
                 self._grow(piece)
                 # Some servers send their reasoning under both names.
                 if name != "reasoning" or not delta.get("reasoning_content"):
-                    self._tell("reasoning" if name.startswith("reasoning") else "token", text_of(piece))
+                    self._tell_of(name, piece)
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict):
                 self._take_call(call)
+
+    def _tell_of(self, name: str, piece: str) -> None:
+        """Tell a piece, but for the first half of a surrogate pair that ends it: the other half may come with the
+        next."""
+        text = self._halves.pop(name, "") + piece
+        if "\ud800" <= text[-1] <= "\udbff":
+            self._halves[name], text = text[-1], text[:-1]
+        if text:
+            self._tell(_KINDS[name], text_of(text))
 
     def _take_call(self, call: Mapping[str, Any]) -> None:
         """Add to the tool call that a piece belongs to: name and arguments come bit by bit."""

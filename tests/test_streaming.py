@@ -50,6 +50,17 @@ async def test_pieces_are_told_as_they_come_and_make_the_reply_that_one_would_be
     assert (done.reply, done.attempts) == (one.reply, one.attempts)
 
 
+@pytest.mark.parametrize(("pieces", "text", "told_of"), [
+    (["a\ud83d", "\ude00b"], "a\U0001f600b", ["a", "\U0001f600b"]),
+    (["\ud83d", "\ude00"], "\U0001f600", ["\U0001f600"]),
+    (["a\ud83d", "b"], "a\ufffdb", ["a", "\ufffdb"]), (["a\ud83d"], "a\ufffd", ["a", "\ufffd"])])
+@pytest.mark.parametrize(("name", "kind"), [("content", "token"), ("reasoning", "reasoning")])
+async def test_a_character_that_comes_in_two_halves_is_told_whole(serve, pieces, text, told_of, name, kind):
+    done, told = await heard(serve([{"pieces": [*(delta(**{name: piece}) for piece in pieces), *ending()]}]))
+    assert told.all == [(kind, piece) for piece in told_of]
+    assert (done.reply.text if name == "content" else done.reply.reasoning) == told.text(kind) == text
+
+
 async def test_only_who_listens_is_streamed_to(serve):
     server = serve([streamed("Paris"), "Paris"])
     await heard(server)
