@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agents.asked import CallOutcome
-from agents.protocol import MOST_DECISIONS, actions_of, draft_of, step_of
 from agents.settings import Limits
 from agents.streamed import Tell
-from agents.types import Answer, Cost, GenerateStep, Outcome, SearchStep, Step
+from agents.types import Answer, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
 from documents.errors import RecipeFailed, RecipeMismatch
 from documents.types import Chunk, digest
 from strategies.choice import read_choice
+from strategies.protocol import MOST_DECISIONS, actions_of, draft_of
 from strategies.reading import is_only_citations, read_citations
 from strategies.sub_answers import without_sub_answers
 from strategies.types import (
@@ -110,16 +110,19 @@ class Playback:
         """Calls so far."""
         return sum(isinstance(step, GenerateStep) for step in self.trace)
 
+    def _too_many_tokens(self) -> Failure:
+        return Failure("budget", f"the question may use {self.means.limits.tokens} tokens")
+
     def stop_over_budget(self) -> bool:
         """End the question where the pending actions would break its budget."""
-        limits, used = self.means.limits, self.usage
+        limits = self.means.limits
         searched = sum(isinstance(step, SearchStep) for step in self.trace)
         if self.searches() and searched + len(self.pending) > limits.searches:
             self._stop(Failure("budget", f"the question may search {limits.searches} times"))
         elif self.calls() and self.made + len(self.pending) > limits.calls:
             self._stop(Failure("budget", f"the question may make {limits.calls} calls"))
-        elif self.calls() and used.prompt_tokens + used.completion_tokens >= limits.tokens:
-            self._stop(Failure("budget", f"the question may use {limits.tokens} tokens"))
+        elif self.calls() and self.usage.tokens >= limits.tokens:
+            self._stop(self._too_many_tokens())
         return self.failure is not None
 
     def take_found(self, found: Sequence[Sequence[Chunk]]) -> dict[str, Any]:
@@ -142,7 +145,10 @@ class Playback:
                 "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._lap()}
 
     def take_asked(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
-        """Take the outcomes of the pending calls, go on, and return the entry for the state."""
+        """Take the outcomes of the pending calls, go on, and return the entry for the state.
+
+        Where they used more tokens than the question may, it ends, even if these were its last calls.
+        """
         entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked],
                  "seconds": self._lap()}
         ended: Failure | None = None
@@ -150,6 +156,8 @@ class Playback:
             self._account(call, one)
             if isinstance(one.outcome, Failure) and not call.see_failure:
                 ended = ended or one.outcome
+        if self.usage.tokens > self.means.limits.tokens:
+            ended = self._too_many_tokens()
         if ended:
             self._stop(ended)
         else:
@@ -190,7 +198,7 @@ class Playback:
             failure = self.failure or Failure("stopped", "the question was stopped before its end")
             return Answer(_OUTCOME_OF.get(failure.kind, "error"), "", False, (), (), failure=failure, **common)
         draft = self.draft
-        shown = {number for step in self.trace if isinstance(step, GenerateStep) for number in step.shown}
+        shown = {number for step in self._reasoned() for number in step.shown}
         cited = draft.cited if self.task.separators else ()
         # Brackets alone may be an answer, such as the list `[3, 7]`, unless documents of these numbers were shown.
         bare = self.task.separators and is_only_citations(draft.text) and shown.issuperset(read_citations(draft.text))
@@ -203,11 +211,12 @@ class Playback:
                       figures=draft.figures, **common)
 
     def _shown(self) -> tuple[int, ...]:
-        """The numbers that prompts showed, in the order of the last prompt of an answer; else what was gathered.
+        """The numbers that prompts of the reasoning strategy showed, in the order of the last prompt of an answer; else
+        what was gathered.
 
-        Where the question ended before any prompt showed evidence, it is all that was found.
+        Where the question ended before any such prompt showed evidence, it is all that was found.
         """
-        calls = [step for step in self.trace if isinstance(step, GenerateStep)]
+        calls = self._reasoned()
         last = next((call.shown for call in reversed(calls) if call.purpose == "answer"), ())
         order = [*last, *(number for call in calls for number in call.shown)]
         if self.draft is not None and self.draft.gathered is not None:
@@ -215,6 +224,10 @@ class Playback:
         known = [passage.number for passage in self._passages.values()]
         shown = dict.fromkeys(number for number in order if number in known)
         return tuple(shown if shown or self.draft else known)
+
+    def _reasoned(self) -> list[GenerateStep]:
+        """The calls of the reasoning strategy, without those that were made to gather evidence."""
+        return [step for step in self.trace if isinstance(step, GenerateStep) and not step.gathering]
 
     def _stop(self, failure: Failure) -> None:
         self.failure = failure
@@ -254,7 +267,7 @@ class Playback:
         for _ in range(MOST_DECISIONS):
             asked = self._recipe.send(value)
             if isinstance(asked, Decision):
-                self.trace.append(step_of(asked))
+                self.trace.append(DecisionStep.of(asked))
             elif asked != []:
                 return asked
             value = [] if asked == [] else None
@@ -268,7 +281,7 @@ class Playback:
         failure = one.outcome if isinstance(one.outcome, Failure) else None
         self.trace.append(GenerateStep(action.purpose, one.key, action.messages, action.shown, reply.text,
                                        reply.reasoning, reply.finish_reason, reply.usage, failure,
-                                       reply.tool_calls))
+                                       reply.tool_calls, action.gathering))
         self.usage += reply.usage
         self.cost += one.cost
 

@@ -10,6 +10,8 @@ from agents.conformance import PROMISES, check, check_all
 from documents.errors import SettingsError
 from strategies.catalogue import REASONING, RETRIEVAL
 
+pytestmark = pytest.mark.xdist_group("conformance")  # which plays the catalogue once, in one process
+
 KNOWN = [*(("reasoning", name) for name in REASONING), *(("retrieval", name) for name in RETRIEVAL)]
 HEAD = '''
 import json
@@ -43,13 +45,13 @@ def test_a_strategy_of_the_catalogue_keeps_every_promise(catalogue, family, name
     assert [verdict.name for verdict in verdicts] == list(PROMISES)
 
 
-def test_the_page_on_strategies_says_how_much_each_strategy_asks_for_at_most(catalogue):
+def test_the_page_on_strategies_says_how_much_each_strategy_asked_for_at_most_in_these_plays(catalogue):
     page = (Path(__file__).parent.parent / "docs" / "strategies.md").read_text(encoding="utf-8")
-    said = {name: f"at most {calls} calls and {searches} searches" for name, calls, searches in re.findall(
+    said = {name: f"made at most {calls} calls and {searches} searches" for name, calls, searches in re.findall(
         r"^\| `(\w+)` \|[^|]*\| (\d+) \| (\d+) \|", page.partition("### Retrieval")[0], re.MULTILINE)}
     made = {name: verdict.detail.partition(" in ")[0] for (family, name), verdicts in catalogue.items()
             for verdict in verdicts if verdict.name == "ends" and family == "reasoning"}
-    assert made == {**said, "few_shot": "at most 1 calls and 1 searches"}
+    assert made == {**said, "few_shot": "made at most 1 calls and 1 searches"}
 
 
 BAD = {
@@ -121,7 +123,8 @@ def recipe(task: Task) -> Recipe:
 ''', "source.py:14: imports time; a recipe has no clock")}
 
 
-
+CALL = "evidence = ()\n    yield Generate((system_message(),), 'plan'"
+TOLD = "evidence = ()\n    yield Generate((Message('assistant', ('x',)"
 ODD = [
     ('evidence = yield [Search("a"), Generate((), "b")]', "protocol", "searches and calls in one list"),
     ("evidence = ()\n    yield Search('')", "protocol", "searches for an empty text"),
@@ -139,7 +142,19 @@ ODD = [
     ("evidence = yield Search(f'{random.choice(task.question)}')", "source", "draws by random.choice"),
     ("from agents.client import ModelClient\n    evidence = yield Search('x')", "source", "imports agents; a strategy"),
     ("import socket\n    socket.socket()\n    evidence = yield Search('x')", "io", "socket.__new__"),
-    ("evidence = yield Search('x')\n    open('x.txt', 'w').close()", "io", "writes 'x.txt'")]
+    ("evidence = yield Search('x')\n    open('x.txt', 'w').close()", "io", "writes 'x.txt'"),
+    ("evidence = ()\n    return Draft('x', (), 5, True, None)", "protocol", "refused, well_formed or tagged is not"),
+    ("evidence = ()\n    return Draft('x', (), False, True, 'abc')", "protocol", "or tagged is not True or False"),
+    ("evidence = ()\n    return Draft('x', (), False, True, None, gathered=5)", "protocol", "gathered is no tuple of"),
+    ("evidence = ()\n    return Draft('x', (), False, True, None, gathered=())", "protocol", "only search_only does"),
+    ("evidence = ()\n    return Draft('x', (), False, True, None, figures={'a': 10**400})", "protocol", "no finite"),
+    (f"{CALL}, effort=object())", "protocol", "whose effort is no text"),
+    (f"{CALL}, tool_choice=object())", "protocol", "whose tool_choice is neither auto nor none"),
+    (f"{CALL}, see_failure=1)", "protocol", "whose see_failure is not True or False"),
+    (f"{CALL}, schema=[1])", "protocol", "whose schema or tools are no JSON objects"),
+    (f"{CALL}, tools=(5,))", "protocol", "whose schema or tools are no JSON objects"),
+    (f"{TOLD}, (5,)),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
+    (f"{TOLD}, (), 5),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects")]
 RETRIEVING = """
 def numbers_alone(task: Task, query: str) -> Gathering:
     found = yield Search(query)
@@ -205,6 +220,6 @@ def test_settings_of_a_strategy_are_checked_with_it():
     verdicts = {verdict.name: verdict for verdict in check({"kind": "self_consistency", "of": "least_to_most",
                                                             "samples": 2})}
     assert all(verdict.passed for verdict in verdicts.values())
-    assert verdicts["ends"].detail.startswith("at most 16 calls and 1 searches in ")
+    assert verdicts["ends"].detail.startswith("made at most 16 calls and 1 searches in ")
     with pytest.raises(SettingsError, match="unknown reasoning strategy 'drect'"):
         check("drect")

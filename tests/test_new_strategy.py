@@ -61,7 +61,7 @@ def test_a_strategy_that_breaks_a_promise_is_told_where_with_status_1(empty, rag
     (empty / "bad.py").write_text("from strategies.types import Task\n\ndef recipe(task: Task):\n    yield task.id\n")
     status, out, _ = ragbed("check", "strategy", "bad.py:recipe")
     assert status == 1
-    assert "protocol: the strategy yielded 'goldhush-question': something other than searches or calls" in out
+    assert "protocol: bad.py:recipe: the strategy yielded 'goldhush-question': something other than searches or calls" in out
     ragbed.refuses("check", "strategy", "none.py:recipe", says=["none.py: no such file"])
     ragbed.refuses("check", "strategy", "[a]", says=["expected a name of `ragbed list strategies`"])
 

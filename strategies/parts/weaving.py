@@ -59,14 +59,14 @@ class Loom:
         return [end for strand in strands for end in strand.ends]
 
     def _go_on(self, strand: _Strand[End], value: Any) -> Generator[Asked, Any, None]:
-        """Send a recipe a result, and run it up to its next action; hand on what it decides on its way."""
+        """Send a recipe a result, and run it up to its next action; hand on what needs no performing."""
         strand.pending = []
         try:
             asked = strand.recipe.send(value)
             while asked == [] or isinstance(asked, Decision):
-                if isinstance(asked, Decision):
-                    yield strand.numbered(asked) if self._woven > 1 else asked
-                asked = strand.recipe.send([] if asked == [] else None)
+                if isinstance(asked, Decision) and self._woven > 1:
+                    asked = strand.numbered(asked)
+                asked = strand.recipe.send((yield asked))
         except StopIteration as end:
             strand.ends.append(end.value)
             return

@@ -185,9 +185,10 @@ def _files(said: Any) -> Iterator[str]:
 
 def _inner(choose: Callable[[Family, Any], Strategy], family: Family, said: Any) -> Strategy:
     """A strategy that is a parameter of another."""
-    if said == SEARCH_ONLY:
+    found = choose(family, said)
+    if found.kind == SEARCH_ONLY:
         raise SettingsError(f"reasoning: {SEARCH_ONLY} asks for no answer, and can be no part of another strategy")
-    return choose(family, said)
+    return found
 
 
 _CHOSEN, _NAMED = (Inner(partial(_inner, choose, "reasoning"), partial(_inner, choose, "retrieval"), read)

@@ -1,18 +1,21 @@
-"""Playing a strategy that is none of the project's: what its code raises is a failure of the question, and never the
-end of the run."""
+"""Playing a strategy that is none of the project's: what its code raises or breaks of the protocol is a failure of the
+question, and never the end of the run, in whatever strategy it is a part of."""
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import contextlib
+from collections.abc import Callable, Generator, Iterator
 from functools import wraps
 from typing import Any
 
 from documents.errors import RagbedError, RecipeFailed
+from strategies.protocol import check_asked, draft_of
 from strategies.settings.source import failing_line, raised_by_code
 from strategies.types import Passage
 
 
 def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with whatever it raises raised as RecipeFailed, in one line, and evidence that is none too.
+    """The function with whatever it raises raised as RecipeFailed, in one line, and with all that it yields and returns
+    checked, before the strategy around it takes it.
 
     Args:
         kind: what settings call it.
@@ -20,20 +23,48 @@ def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def recipe(*given: Any, **values: Any) -> Generator[Any, Any, Any]:
-        inner = function(*given, **values)
         try:
-            returned = yield from inner
+            returned = yield from _checked(kind, function(*given, **values))
         except RagbedError:
             raise
         except raised_by_code() as error:
             raise RecipeFailed(f"{kind}: {failing_line(error)}") from error
-        if len(given) > 1 and not _is_evidence(returned):
-            raise RecipeFailed(f"{kind} returns {returned!r:.60}; it has to end with the evidence, a tuple of what "
-                               "searches found")
+        with _naming(kind):
+            (_check_evidence if len(given) > 1 else _check_answer)(returned)
         return returned
 
     return recipe
 
 
-def _is_evidence(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(one, Passage) for one in value)
+def _checked(kind: str, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """The recipe, each of its wishes checked."""
+    result: Any = None
+    with contextlib.closing(inner):
+        while True:
+            try:
+                asked = inner.send(result)
+            except StopIteration as end:
+                return end.value
+            with _naming(kind):
+                check_asked(asked)
+            result = yield asked
+
+
+@contextlib.contextmanager
+def _naming(kind: str) -> Iterator[None]:
+    """Says whose the breach is."""
+    try:
+        yield
+    except RecipeFailed as error:
+        raise RecipeFailed(f"{kind}: {error}") from None
+
+
+def _check_answer(value: Any) -> None:
+    if draft_of(value).gathered is not None:
+        raise RecipeFailed("the strategy makes a draft with gathered, which only search_only does")
+
+
+def _check_evidence(value: Any) -> None:
+    if not (isinstance(value, tuple) and all(isinstance(one, Passage) for one in value)):
+        raise RecipeFailed(f"the strategy returned {value!r:.60}; it has to end with the evidence, a tuple of what "
+                           "searches found")

@@ -2,19 +2,16 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
-from agents.types import DecisionStep
 from documents.errors import RecipeFailed
-from strategies.types import Action, Decision, Draft, Generate, Message, Search
+from strategies.types import Action, Decision, Draft, Generate, Message, Role, Search
 
-MOST_DECISIONS = 200
-"""Of a recipe between two things that it asks for, empty lists included: one that goes on so would never end."""
-
-_ROLES = ("system", "user", "assistant", "tool")
-_LONGEST_WHAT, _LONGEST_WHY = 80, 300  # characters
+MOST_DECISIONS = 1000
+"""Of a recipe between two things that it asks for, empty lists included: one that goes on so would never end. A
+hundred samples may each decide several times before the next call."""
 
 
 def actions_of(asked: Any) -> list[Action]:
@@ -35,9 +32,12 @@ def actions_of(asked: Any) -> list[Action]:
     return actions
 
 
-def step_of(decision: Decision) -> DecisionStep:
-    """A decision as the trace has it: one short line."""
-    return DecisionStep(_line(decision.what, _LONGEST_WHAT), _line(decision.why, _LONGEST_WHY))
+def check_asked(asked: Any) -> None:
+    """Make sure that what a recipe yields is what recipes may; RecipeFailed as `actions_of`."""
+    if isinstance(asked, Decision):
+        _demand("a decision", (("whose words are no texts", _are((asked.what, asked.why), str)),))
+    elif not isinstance(asked, list) or asked:
+        actions_of(asked)
 
 
 def draft_of(value: Any) -> Draft:
@@ -49,7 +49,10 @@ def draft_of(value: Any) -> Draft:
         ("citations are no tuple of numbers", _are(value.cited, int)),
         ("notes are no tuple of texts", _are(value.notes, str)),
         ("figures are no finite numbers by name", isinstance(value.figures, Mapping) and all(
-            isinstance(name, str) and _is_finite(figure) for name, figure in value.figures.items()))))
+            isinstance(name, str) and _is_finite(figure) for name, figure in value.figures.items())),
+        ("refused, well_formed or tagged is not True or False", _are((value.refused, value.well_formed), bool)
+         and (value.tagged is None or type(value.tagged) is bool)),
+        ("gathered is no tuple of numbers", value.gathered is None or _are(value.gathered, int))))
     return value
 
 
@@ -65,7 +68,9 @@ def _check_call(call: Generate) -> None:
     _demand("a call", (
         ("without messages, or with something else among them", messages),
         ("with a message whose parts are no texts", messages and all(_are(one.parts, str) for one in call.messages)),
-        ("with a message of nobody's", messages and all(one.role in _ROLES for one in call.messages)),
+        ("with a message of nobody's", messages and all(one.role in get_args(Role) for one in call.messages)),
+        ("with a message whose tool calls are no tuple of JSON objects",
+         messages and all(_are_objects(one.tool_calls) and type(one.call_id) is str for one in call.messages)),
         ("without a purpose", isinstance(call.purpose, str) and bool(call.purpose)),
         ("whose shown is no tuple of numbers", _are(call.shown, int)),
         ("whose sample is no number", type(call.sample) is int and call.sample >= 0),
@@ -73,7 +78,11 @@ def _check_call(call: Generate) -> None:
                                                                    and call.temperature >= 0)),
         ("of less than one token", call.max_tokens is None or (type(call.max_tokens) is int and call.max_tokens >= 1)),
         ("whose stop is no tuple of texts", _are(call.stop, str)),
-        ("whose schema or tools are no JSON", _is_json(call.schema) and _is_json(call.tools))))
+        ("whose schema or tools are no JSON objects", (call.schema is None or _are_objects((call.schema,)))
+         and _are_objects(call.tools)),
+        ("whose tool_choice is neither auto nor none", call.tool_choice in ("auto", "none")),
+        ("whose see_failure is not True or False", type(call.see_failure) is bool),
+        ("whose effort is no text", call.effort is None or (isinstance(call.effort, str) and bool(call.effort)))))
 
 
 def _demand(what: str, demands: Iterable[tuple[str, bool]]) -> None:
@@ -87,17 +96,16 @@ def _are(values: Any, kind: type) -> bool:
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
-def _is_json(value: Any) -> bool:
+def _are_objects(values: Any) -> bool:
+    """Whether it is a tuple of JSON objects."""
+    if not isinstance(values, tuple) or not all(isinstance(value, dict) for value in values):
+        return False
     try:
-        json.dumps(value)
+        json.dumps(values)
     except (TypeError, ValueError, RecursionError):
         return False
     return True
 
-
-def _line(text: str, longest: int) -> str:
-    said = " ".join(str(text)[:4 * longest].split())
-    return said if len(said) <= longest else said[:longest - 1] + "…"

@@ -1,0 +1,134 @@
+"""A strategy of one's own that breaks the protocol ends its question and no more, inside whatever strategy it is."""
+import sqlite3
+
+import pytest
+from gathering import Scene
+
+from agents.settings import Limits
+from documents.errors import SettingsError
+from strategies.catalogue import REASONING
+from strategies.settings.choosing import chosen, reasoning
+from strategies.settings.parameters import hints_of
+from strategies.types import Reply, Usage
+
+SOURCE = '''
+from strategies.types import Decision, Draft, Gathering, Passage, Recipe, Search, Task
+
+def text(task: Task) -> Recipe:
+    yield "text"
+    return Draft("x", (), False, True, None)
+
+def no_draft(task: Task) -> Recipe:
+    yield from task.gather(task.question)
+    return "an answer"
+
+def gathers(task: Task) -> Recipe:
+    evidence = yield from task.gather(task.question)
+    return Draft("x", (), False, True, None, gathered=tuple(one.number for one in evidence))
+
+def words(task: Task) -> Recipe:
+    yield Decision("votes", 5)
+    return Draft("x", (), False, True, None)
+
+def idle(task: Task) -> Recipe:
+    yield Search(task.question)
+    while True:
+        yield []
+
+def numbers(task: Task, query: str) -> Gathering:
+    found = yield Search(query)
+    return [passage.number for passage in found]
+
+def asks_text(task: Task, query: str) -> Gathering:
+    yield query
+    return ()
+'''
+SAID = {"text": "the strategy yielded 'text': something other than searches or calls",
+        "no_draft": "the strategy returned str, not a Draft",
+        "gathers": "the strategy makes a draft with gathered, which only search_only does",
+        "words": "the strategy makes a decision whose words are no texts"}
+AROUND = ["chain_of_verification", "few_shot", "self_consistency", "supported", "sufficient", "reflect"]
+REPLIES = dict.fromkeys(("critique", "sufficiency", "support", "queries", "passage", "grade", "next", "step_back",
+                         "decompose", "adaptive"), "Yes.")
+
+
+@pytest.fixture
+def bad(tmp_path):
+    path = tmp_path / "bad.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def within(around, kind, bad):
+    """Settings of a strategy inside another."""
+    if around == "few_shot":
+        examples = bad.with_name("examples.jsonl")
+        examples.write_text('{"question": "Where does the Rhone end?", "answer": "In the sea"}')
+        return {"kind": around, "of": kind, "exemplars": str(examples)}
+    return {"kind": around, "of": kind} if around else kind
+
+
+def ended(said, retrieval="once"):
+    scene = Scene({"": "jaws spielberg"}, REPLIES)
+    answer = scene.play(retrieval, reasoning(said))
+    assert answer.outcome == "error"
+    assert answer.failure.kind == "strategy"
+    return answer.failure.message
+
+
+@pytest.mark.parametrize("function", SAID)
+@pytest.mark.parametrize("around", ["", *AROUND])
+def test_what_a_strategy_yields_and_returns_is_checked_before_the_strategy_around_it_takes_it(bad, around, function):
+    kind = f"{bad}:{function}"
+    message = ended(within(around, kind, bad))
+    assert message.startswith(f"{kind}: {SAID[function]}")
+
+
+@pytest.mark.parametrize("around", ["", *AROUND])
+def test_a_strategy_that_asks_for_nothing_without_end_is_ended_inside_others_too(bad, around):
+    kind = f"{bad}:idle"
+    assert "in a row without asking for anything" in ended(within(around, kind, bad))
+
+
+@pytest.mark.parametrize("around", ["", "corrective", "multi_query", "step_back", "decompose", "iterative"])
+@pytest.mark.parametrize(("function", "said"), [("numbers", "it has to end with the evidence"),
+                                                ("asks_text", "something other than searches or calls")])
+def test_so_is_a_retrieval_strategy(bad, around, function, said):
+    kind = f"{bad}:{function}"
+    message = ended("direct", {"kind": around, "over": kind} if around else kind)
+    assert message.startswith(f"{kind}: ")
+    assert said in message
+
+
+def test_every_strategy_that_takes_another_is_tested_here():
+    assert sorted(AROUND) == sorted(name for name, function in REASONING.items() if "of" in hints_of(function))
+
+
+def test_a_hundred_samples_may_each_decide_in_one_round(bad):
+    bad.write_text(SOURCE + '''
+def decides(task: Task) -> Recipe:
+    from strategies.answering import answer
+    evidence = yield from task.gather(task.question)
+    for turn in range(3):
+        yield Decision("looks again")
+    return (yield from answer(task, "direct", evidence, thinks=False))
+''')
+    scene = Scene({"": "jaws"}, {"answer": [Reply("<Answer>Ohio [1]</Answer>", usage=Usage(1, 1, calls=1))] * 100})
+    scene.limits = Limits(calls=100)
+    answer = scene.play("once", reasoning({"kind": "self_consistency", "of": f"{bad}:decides", "samples": 100}))
+    assert (answer.outcome, answer.text) == ("answered", "Ohio [1]")
+
+
+def test_search_only_is_no_part_of_another_strategy_however_it_is_named():
+    for said in ("search_only", {"kind": "search_only"}):
+        with pytest.raises(SettingsError, match="search_only asks for no answer"):
+            chosen("reasoning", {"kind": "self_consistency", "of": said})
+
+
+def test_a_run_goes_on_after_it(bad, town, serve, ragbed):
+    config = town.config(serve(town.reply).url, reasoning=["direct", {"kind": "supported", "of": f"{bad}:no_draft"}])
+    status, _, err = ragbed("run", config)
+    assert status == 0, err
+    with sqlite3.connect(town.run / "records.sqlite") as connection:
+        outcomes = [one for one, in connection.execute("SELECT json_extract(result, '$.outcome') FROM records")]
+    assert (outcomes.count("error"), len(outcomes)) == (6, 12)
