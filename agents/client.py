@@ -16,7 +16,7 @@ from agents.context import Context
 from agents.refusals import hide_in, is_overload, refusal
 from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
 from agents.settings import CallLimits
-from agents.streamed import Hiding, Tell, Way
+from agents.streamed import IN_ONE, Hiding, Tell, Way, Ways
 from documents.errors import CallError, CallTimeout
 from retrieval.serving.retries import back_off, retry_after
 from retrieval.serving.said import is_transient
@@ -85,7 +85,7 @@ class ModelClient:
         self._places = Places(limits.concurrency, limits.seconds)
         self._connecting = asyncio.Lock()
         self._accepted = False
-        self._way = Way()
+        self._ways = Ways()
         self._chat: Chat | None = None
         self._at: Address | None = None
 
@@ -192,14 +192,14 @@ class ModelClient:
             progress.attempts += 1
             if tell is not None and progress.last:
                 tell("retry", progress.last)
-            wait = None
+            wait, way = None, IN_ONE if tell is None else self._ways.next()
             try:
-                answer = await self._sent(chat, chat.body(messages, parameters), at, tell)
+                answer = await self._sent(chat, chat.body(messages, parameters), at, way, tell)
                 if answer.status == 200:
                     self._accepted = True
                     self._places.succeeded()
-                    return self._read(answer, at, action, progress.attempts, started, tell is not None)
-                if tell is not None and self._way.refuses(answer.status, answer.body):
+                    return self._read(answer, at, action, progress.attempts, started, way)
+                if self._ways.refuses(way, answer.status, answer.body):
                     continue
                 failure = refusal(answer.status, answer.body, at, self.name, progress.attempts, self._accepted)
                 if not isinstance(failure, CallError) or not is_transient(answer.status, answer.body):
@@ -217,21 +217,20 @@ class ModelClient:
                 failure = CallError(f"{self.name}: the reply is not JSON", "bad_json", progress.attempts)
             await self._pause(failure, wait, clock, progress)
 
-    async def _sent(self, chat: Chat, body: Mapping[str, Any], at: Address, tell: Tell | None) -> Response:
+    async def _sent(self, chat: Chat, body: Mapping[str, Any], at: Address, way: Way, tell: Tell | None) -> Response:
         """What comes back for one request; in pieces where somebody listens."""
-        if tell is None or not self._way.pieces:
+        if tell is None or not way.pieces:
             return await chat.post(body)
         hiding = Hiding(tell, at.key)
-        answer = await chat.post_streamed(self._way.asked(body), hiding)
+        answer = await chat.post_streamed(way.body(body), hiding)
         hiding.flush()
         return answer
 
     def _read(self, answer: Response, at: Address, action: Generate, attempts: int, started: float,
-              heard: bool) -> Completion:
+              way: Way) -> Completion:
         data = hide_in(parse_body(answer.body), at.key)
         reply = read_reply(data, action.schema is not None, self._price)
-        if heard:
-            self._way.came(counted=reply.usage.prompt_tokens > 0)
+        self._ways.came(way, counted=reply.usage.prompt_tokens > 0)
         if reply.parsed is not None or reply.tool_calls:  # read from texts, in which the key may be escaped
             calls = hide_in(list(reply.tool_calls), at.key)
             calls = hide_in(calls, json.dumps(at.key, ensure_ascii=False)[1:-1])  # as it stands in JSON

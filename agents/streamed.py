@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agents.replies import BadReply, text_of
@@ -141,37 +142,57 @@ class Hiding:
         self._held.clear()
 
 
+@dataclass(frozen=True, slots=True)
 class Way:
-    """How a server is asked for replies in pieces; learns from what it refuses, and from what it leaves out."""
+    """How one request asks for its reply.
+
+    Attributes:
+        pieces: whether in pieces rather than in one.
+        counted: whether with the tokens that the pieces took, which a reply in one says unasked.
+    """
+
+    pieces: bool = False
+    counted: bool = False
+
+    def body(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The request's body with these wishes."""
+        return {**body, **({"stream": True} if self.pieces else {}),
+                **({"stream_options": {"include_usage": True}} if self.counted else {})}
+
+
+IN_ONE = Way()
+
+
+class Ways:
+    """How a server is asked for replies in pieces; learns from what it refuses, and from what it leaves out.
+
+    Many requests are under way at once, so each is judged by the way in which it was itself asked.
+    """
 
     def __init__(self) -> None:
         self._refused = self._uncounted = self._never_counted = False
-        self._counted = True
+        self._counts = True
 
-    @property
-    def pieces(self) -> bool:
-        """Whether it is asked for them at all."""
-        return not self._refused and not self._uncounted
+    def next(self) -> Way:
+        """How the next request for pieces is best asked."""
+        pieces = not self._refused and not self._uncounted
+        return Way(pieces, pieces and self._counts)
 
-    def asked(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body with the wish for pieces, and for the tokens that they took."""
-        return {**body, "stream": True, **({"stream_options": {"include_usage": True}} if self._counted else {})}
-
-    def refuses(self, status: int, body: bytes) -> bool:
+    def refuses(self, way: Way, status: int, body: bytes) -> bool:
         """Whether a server's refusal is of the pieces rather than the call, which may be sent again in another way."""
         said = body[:_SAID_OF_STREAMS]
-        if status not in {400, 422, 501} or not self.pieces or b"stream" not in said:
+        if status not in {400, 422, 501} or not way.pieces or b"stream" not in said:
             return False
-        if self._counted and b"stream_options" in said:
-            self._counted = False
+        if way.counted and b"stream_options" in said:
+            self._counts = False
         else:
             self._refused = True
         return True
 
-    def came(self, counted: bool) -> None:
+    def came(self, way: Way, counted: bool) -> None:
         """A reply came, with its tokens or without. A question's budget counts them, so after one in pieces that has
         none the next is asked for in one; where that has none either, nothing is gained by it."""
-        if not counted and self.pieces:
+        if not counted and way.pieces:
             self._uncounted = not self._never_counted
         elif not counted:
             self._uncounted, self._never_counted = False, True
