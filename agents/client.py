@@ -65,7 +65,7 @@ class ModelClient:
         identity: what the journal knows the model by: its served name, or `sha256:` and the weights' hash.
         served: the name in the request body.
         price: US dollars of prompt, completion and cached tokens.
-        temperature: where an action names none; None sends none.
+        temperature: where an action names none; None sends none, whatever an action names.
         effort: sent as `reasoning_effort`; None sends none.
         context: what cannot fit into it is not sent; None where it is unknown.
     """
@@ -112,8 +112,9 @@ class ModelClient:
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
         """Every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""
         sent: dict[str, Any] = {"max_tokens": max_tokens}
-        temperature = self._temperature if action.temperature is None else action.temperature
+        temperature = self._temperature
         if temperature is not None:
+            temperature = temperature if action.temperature is None else action.temperature
             sent["temperature"] = temperature
         effort = action.effort or self._effort
         if effort is not None:

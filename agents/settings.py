@@ -57,7 +57,8 @@ class ModelSettings(BaseModel):
     """What every call is sent with, its limits, and how a local model is served. The judge's calls are included.
 
     Attributes:
-        temperature: where the strategy names none; None sends none, as many reasoning models demand.
+        temperature: where the strategy names none; None sends none, whatever the strategy names, as many reasoning
+            models demand.
         reasoning_effort: sent as it is, where given; the server knows the words.
         context: tokens that prompt and reply may have together in a model that is served elsewhere; what cannot fit
             is not sent. None where it is unknown: the server says so itself.
