@@ -7,7 +7,8 @@ from dataclasses import dataclass
 PROMISES: Mapping[str, str] = {
     "protocol": "it yields searches, calls, lists of one of the two and decisions, raises nothing, and ends with a "
                 "Draft, whatever the model replies",
-    "ends": "it ends, however long the model is never satisfied",
+    "ends": "it ends, however long the model is never satisfied; of the calls and searches of these plays the most are "
+            "named, which is no bound",
     "limits": "it can be stopped at any step by the limits of a question",
     "deterministic": "it asks for the same where the same was found and replied, in any process",
     "stateless": "what it did for one question changes nothing for the next",
@@ -24,9 +25,10 @@ class Verdict:
 
     Attributes:
         name: of `PROMISES`.
+        passed: None where it broke another one before this could be seen.
         detail: one line: where it is broken, or what was played.
     """
 
     name: str
-    passed: bool
+    passed: bool | None
     detail: str

@@ -21,7 +21,11 @@ _UNSATISFIED = (
     "No.", "Yes.", "Insufficient.", "Partially.", "Irrelevant.", "Wrong; it has to be revised.", "0", "Not supported.",
     "Follow up: what is {turn}?", "Search: {turn}", "1. What is {turn}?\n2. What was {turn}?",
     "Thought {turn}: more is needed.\nAction: search[{turn}]", "Paris {turn}", "Sentence {turn} needs more of it.",
-    "".join(f"{n}. What is {{turn}} of the {n} parts?\n" for n in range(1, 41)))
+    "".join(f"{n}. What is {{turn}} of the {n} parts?\n" for n in range(1, 41)),
+    "Fault: {turn} is wrong\nSearch: the {turn} parts\nSearch: the {turn} people\nSearch: the {turn} towns",
+    "part = {turn} / 0\nwhole = part + nothing", "Grade: 0", "1: no\n2: no")
+_LACKING = "Missing: the {turn} parts\nSufficiency: 1"
+_TOOLS_A_TURN = 6
 _PARSED: tuple[Any, ...] = (None, [], 5, "text", {}, {"answer": 5, "citations": "x", "refused": "no"},
                             {"answer": ["a"], "citations": [None, True, 1.5, 10**30]}, {"items": [[[]]]})
 
@@ -46,7 +50,13 @@ def stand_ins() -> Iterator[tuple[str, StandIn]]:
     yield "a model that wants ever more", lambda task, call, turn: _wanting(call, turn, turn)
     for place, text in enumerate(_UNSATISFIED):
         yield f"a model that always says {text[:20]!r}", _always(place)
+    yield "a model that lacks something at its first look", lambda task, call, turn: (
+        good(task, call, turn) if turn else _reply(_LACKING.format(turn=turn)))
+    yield "a model that calls tools several times a turn", _calling_often
     yield "a server without tools", _without_tools
+    yield "a server without tools, whose model wants ever more", lambda task, call, turn: (
+        Failure("http_400", "this server has no tools") if call.tools else
+        _reply(f"Thought {turn}: more is needed.\nAction: search[{turn}]"))
     yield "a model that calls tools wrongly", _with_bad_tools
     yield "a server that fails", lambda task, call, turn: Failure("http_500", "the server failed")
 
@@ -69,6 +79,14 @@ def _wanting(call: Generate, turn: int, place: int) -> Reply:
 
 def _without_tools(task: Task, call: Generate, turn: int) -> Reply | Failure:
     return Failure("http_400", "this server has no tools") if call.tools else good(task, call, turn)
+
+
+def _calling_often(task: Task, call: Generate, turn: int) -> Reply:
+    if not call.tools or call.tool_choice == "none":
+        return good(task, call, turn)
+    return replace(_reply(""), finish_reason="tool_calls", tool_calls=tuple(
+        _tool_call(call.tools[0], json.dumps({"query": f"what is {turn} of {place}?"}), f"call{turn}_{place}")
+        for place in range(_TOOLS_A_TURN)))
 
 
 def _with_bad_tools(task: Task, call: Generate, turn: int) -> Reply:
