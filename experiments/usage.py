@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from experiments.record import Record
 
-Unit = Literal["calls", "tokens", "searches", "seconds"]
+Unit = Literal["tokens", "calls", "searches", "seconds"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
@@ -15,10 +15,10 @@ def used(record: Record, unit: Unit) -> float:
     Args:
         record: with its trace, where searches are counted.
     """
-    if unit == "calls":
-        return record.result.usage.calls
     if unit == "tokens":
         return record.result.usage.tokens
+    if unit == "calls":
+        return record.result.usage.calls
     if unit == "searches":
         return sum(step.kind == "search" for step in record.result.trace)
     return record.timing.seconds

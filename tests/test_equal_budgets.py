@@ -65,6 +65,41 @@ def test_the_table_names_what_is_really_different_or_says_that_nothing_is(ragbed
     assert "At no budget are two cells really different." in out
 
 
+def test_limits_end_exactly_what_the_same_budget_ends(ragbed, serve, town):
+    usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
+    server = serve(lambda body: {"text": "<Answer>111 people [1]</Answer>" if "step by step" in
+                                 body["messages"][-1]["content"] else "Sufficiency: 9", "usage": usage})
+    asked = {"reasoning": ["chain_of_thought", "sufficient"], "conditions": "given"}
+    free = town.config(server.url, name="free", **asked)
+    assert ragbed("run", free)[0] == 0
+    for tokens in (99, 100, 150, 199, 200):
+        path = town.config(server.url, name=f"of{tokens}", limits={"tokens": tokens}, **asked)
+        assert ragbed("run", path)[0] == int(tokens < 100)  # 1 where the run has no answer at all
+        cells = json.loads((town.run.parent / f"of{tokens}" / "summary.json").read_text())["cells"]
+        shares = [1 - cell["outcomes"].get("budget", 0) / cell["n"] for cell in cells]
+        rows = found(ragbed, town.run.parent / "free", "--at", str(tokens))["rows"]
+        assert shares == [row["at"][0]["share"] for row in rows] == [float(tokens >= 100), float(tokens >= 200)]
+
+
+def test_seconds_of_records_that_a_journal_answered_are_told_of(ragbed, town, run):
+    note = "A journal answered calls of 12 of 12 records: their seconds are not what a model would take"
+    assert not any(one.startswith("A journal") for one in found(ragbed, run, "--unit", "seconds")["notes"])
+    assert ragbed("run", town.folder / "town.yaml", "--journal", "replay")[0] == 0
+    assert any(one.startswith(note) for one in found(ragbed, run, "--unit", "seconds")["notes"])
+    assert not any(one.startswith("A journal") for one in found(ragbed, run)["notes"])
+
+
+def test_where_there_are_too_many_tests_whole_pairs_are_left_out_and_that_is_said(ragbed, serve, town, monkeypatch):
+    monkeypatch.setattr("experiments.budgets.figures._MOST_TESTS", 5)
+    server = serve(lambda _: "<Answer>111 people [1]</Answer>")
+    path = town.config(server.url, reasoning=["direct", "chain_of_thought", "plan_and_solve"], conditions="given")
+    assert ragbed("run", path)[0] == 0
+    made = found(ragbed, town.run, "--at", "1000,2000", "--metric", "correct")
+    assert [(one["budget"], one["second"]) for one in made["tests"]] == [
+        (1000, "chain_of_thought"), (1000, "plan_and_solve"), (2000, "chain_of_thought"), (2000, "plan_and_solve")]
+    assert any(one.startswith("Tested are 2 of 3 pairs, each at every budget") for one in made["notes"])
+
+
 def test_options_that_do_not_fit_are_one_line(ragbed, run):
     ragbed.refuses("budgets", run, "--unit", "joules", says=["tokens, calls, searches, seconds"])
     for text in ("0", "-5", "many", "1,,2", "inf", "nan"):
