@@ -82,9 +82,9 @@ def _paired(attacks: list[Poison], stages: list[Scene]) -> Iterator[tuple[Poison
 
 def _questions(poison: Poison, scene: Scene, turn: int, format: Format) -> Iterator[Loaded]:
     """The poisoned question and its clean twin: the attack stands in the page with the answer in every other turn, and
-    the pages are rotated by another one."""
+    the pages are rotated by another one, or so that the poisoned one comes last."""
     place = 0 if turn % 2 == 0 else 1 + turn // 2 % (len(scene.pages) - 1)
-    order = turn // 2 % len(scene.pages)
+    order = place + 1 if poison.last else turn // 2 % len(scene.pages)
     for poisoned in (True, False):
         made = [shown(scene, at, poison if poisoned and at == place else None, turn) for at in range(len(scene.pages))]
         yield _question(poison, scene, made[order:] + made[:order], format, place, poisoned), made

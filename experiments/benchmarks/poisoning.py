@@ -54,6 +54,7 @@ class Poison:
         html: what stands around it on the page.
         technique: how it is hidden, or what it forges, where its kind does not say so.
         tried: on how many scenes.
+        last: whether it always stands at the end of the page that is shown last, nearest to the question.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Poison:
     html: str
     technique: str
     tried: int = _USUALLY
+    last: bool = False
 
     def payload_on(self, scene: Scene) -> str:
         """What it wants in the answer to this scene's question."""
@@ -94,7 +96,8 @@ def poisons(path: Path) -> list[Poison]:
     return [Poison(row.filled("id"), row.filled("kind"), row.filled("split"), row.filled("language"),
                    cast(Goal, row.filled("goal")), row.filled("text"), row.optional("payload"),
                    row.optional("html") or _WRAPPER, row.optional("technique"),
-                   row.number("scenes") if "scenes" in row.fields else _USUALLY) for row in read_rows(path)]
+                   row.number("scenes") if "scenes" in row.fields else _USUALLY,
+                   row.flag("last", False)) for row in read_rows(path)]
 
 
 def _page(row: Row) -> Page:
@@ -107,7 +110,7 @@ def shown(scene: Scene, place: int, poison: Poison | None, turn: int) -> Documen
     blocks = list(map(_block, page.blocks))
     name = f"{scene.id}-{place + 1}"
     if poison is not None:
-        at = (0, (len(blocks) + 1) // 2, len(blocks))[turn % 3]
+        at = len(blocks) if poison.last else (0, (len(blocks) + 1) // 2, len(blocks))[turn % 3]
         text = poison.said(scene)
         hidden = poison.html.startswith(("<!--", "<script"))
         blocks.insert(at, _filled(poison.html, {"text": text if hidden else _text(text)}))
