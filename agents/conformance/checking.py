@@ -19,6 +19,7 @@ from strategies.settings.choosing import Family, Said, known
 from strategies.settings.plugins import family_of
 
 _SECONDS = 600.0  # of a process
+_LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play can end too early for
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>\S+)')
 
 
@@ -39,8 +40,12 @@ def check(said: Said, seconds: float = 10.0) -> list[Verdict]:
 
 def check_all(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[Verdict]]:
     """As `check`, of several of known families, in two processes altogether."""
-    first, second = (_child(strategies, seed, seconds) for seed in ("1", "2"))
-    results = [_results(child, strategies) for child in (first, second)]
+    with _child(strategies, "1", seconds) as first, _child(strategies, "2", seconds) as second:
+        try:
+            results = [_results(child, strategies) for child in (first, second)]
+        finally:
+            first.kill()  # both have ended, unless reading what they say was interrupted
+            second.kill()
     return [_verdicts(one, other) for one, other in zip(*results, strict=True)]
 
 
@@ -102,7 +107,9 @@ def _verdicts(one: dict[str, Any], other: dict[str, Any]) -> list[Verdict]:
                   if (said := difference(asked, other["asked"].get(play, [])))), None)
     if apart and not broken["stateless"]:
         broken["deterministic"].append(f"in another process {apart[1]} ({apart[0]})")
-    return [Verdict(name, not found, _detail(name, found, one)) for name, found in broken.items()]
+    unseen = set(_LATE).difference(one["reached"])
+    return [Verdict(name, False if found else None if name in unseen else True, _detail(name, found, one))
+            for name, found in broken.items()]
 
 
 def _detail(name: str, broken: Sequence[str], result: dict[str, Any]) -> str:
@@ -112,6 +119,6 @@ def _detail(name: str, broken: Sequence[str], result: dict[str, Any]) -> str:
     if name == "ends":
         usual = Limits()
         more = result["calls"] > usual.calls or result["searches"] > usual.searches
-        return (f"at most {result['calls']} calls and {result['searches']} searches in {result['plays']} plays" + (
+        return (f"made at most {result['calls']} calls and {result['searches']} searches in {result['plays']} plays" + (
             f"; the usual limits are {usual.calls} and {usual.searches}" if more else ""))
     return f"{result['plays']} plays" if name in ("protocol", "deterministic") else ""

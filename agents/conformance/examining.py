@@ -14,7 +14,7 @@ from agents.settings import Limits
 from strategies.answering import answer
 from strategies.catalogue import RETRIEVAL
 from strategies.settings.choosing import Strategy
-from strategies.settings.source import raised_by_code
+from strategies.settings.source import RAISED_BY_CODE, failing_line
 from strategies.types import Evidence, Recipe, Retrieval, Task
 
 _HARD = ("grounded", "as JSON", "new evidence for every search")
@@ -34,12 +34,14 @@ class Examined:
         problems: promises that were broken, each with where.
         asked: by play, what was asked for in words and as a hash.
         calls, searches: the most of any play.
+        reached: promises that plays came far enough to show kept.
     """
 
     problems: list[tuple[str, str]] = field(default_factory=list)
     asked: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     calls: int = 0
     searches: int = 0
+    reached: list[str] = field(default_factory=list)
 
 
 def examine(strategy: Strategy, told: Told, again: bool) -> Examined:
@@ -99,6 +101,7 @@ def _judge(found: Examined, played: Played, situation: Situation, stand_in: Stan
     found.problems += [(promise, problem + at) for promise, problem in played.problems]
     if played.problems:
         return
+    found.reached += ["answers", "shown", "gold"]
     if played.outcome == "budget":
         found.problems.append(("ends", f"does not end within {WIDE.calls} calls and {WIDE.searches} searches{at}"))
     if played.outcome in ("budget", "searched"):
@@ -123,6 +126,7 @@ def _play_again(found: Examined, strategy: Strategy, plays: list[tuple[Situation
         if apart:
             found.problems.append(("stateless", f"played again after other questions, {apart} ({played.name})"))
             return
+    found.reached.append("stateless")
 
 
 def difference(asked: list[Any], other: list[Any]) -> str:
@@ -143,11 +147,14 @@ def _limited(found: Examined, strategy: Strategy, told: Told) -> None:
         except RuntimeError as error:
             found.problems.append(("limits", f"goes on after it was stopped: {error}"))
             return
-        except raised_by_code():
-            return  # told already, as what breaks the protocol
+        except RAISED_BY_CODE as error:
+            if not found.problems:  # else told already, as what breaks the protocol
+                found.problems.append(("limits", f"raises where it is stopped: {failing_line(error)}"))
+            return
         if played.calls > limits.calls or played.searches > limits.searches:
             found.problems.append(("limits", f"made {played.calls} calls and {played.searches} searches of "
                                              f"{limits.calls} and {limits.searches}"))
+    found.reached.append("limits")
 
 
 def _bare(function: Any) -> Any:

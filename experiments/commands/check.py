@@ -19,16 +19,16 @@ def strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", help="F
     from experiments.terminal.display import print_json, print_table, say
 
     verdicts = check(said(strategy, "STRATEGY"))
-    kept = all(verdict.passed for verdict in verdicts)
+    kept, words = all(verdict.passed for verdict in verdicts), {True: "kept", False: "BROKEN", None: "not seen"}
     if json:
         print_json({"strategy": strategy, "passed": kept, "promises": [
             {"name": one.name, "passed": one.passed, "promise": PROMISES[one.name], "detail": one.detail}
             for one in verdicts]})
     else:
-        print_table(["promise", "", "it says that"], [[one.name, "kept" if one.passed else "BROKEN", PROMISES[one.name]]
+        print_table(["promise", "", "it says that"], [[one.name, words[one.passed], PROMISES[one.name]]
                                                      for one in verdicts])
         for one in verdicts:
-            if one.detail and (not one.passed or one.name == "ends"):
+            if one.detail and (one.passed is False or one.name == "ends"):
                 say(f"{one.name}: {one.detail}")
     if not kept:
         raise typer.Exit(1)

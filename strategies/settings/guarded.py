@@ -9,7 +9,7 @@ from typing import Any
 
 from documents.errors import RagbedError, RecipeFailed
 from strategies.protocol import check_asked, draft_of
-from strategies.settings.source import failing_line, raised_by_code
+from strategies.settings.source import RAISED_BY_CODE, aside, failing_line
 from strategies.types import Passage
 
 
@@ -27,7 +27,7 @@ def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
             returned = yield from _checked(kind, function(*given, **values))
         except RagbedError:
             raise
-        except raised_by_code() as error:
+        except RAISED_BY_CODE as error:
             raise RecipeFailed(f"{kind}: {failing_line(error)}") from error
         with _naming(kind):
             (_check_evidence if len(given) > 1 else _check_answer)(returned)
@@ -39,15 +39,19 @@ def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _checked(kind: str, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """The recipe, each of its wishes checked."""
     result: Any = None
-    with contextlib.closing(inner):
+    try:
         while True:
             try:
-                asked = inner.send(result)
+                with aside():
+                    asked = inner.send(result)
             except StopIteration as end:
                 return end.value
             with _naming(kind):
                 check_asked(asked)
             result = yield asked
+    finally:
+        with aside():
+            inner.close()
 
 
 @contextlib.contextmanager

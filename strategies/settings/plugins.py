@@ -15,7 +15,14 @@ from typing import Any, Literal
 from documents.errors import SettingsError
 from documents.types import digest
 from strategies.settings.signature import check_function, fitting_functions
-from strategies.settings.source import executed, failing_line, raised_by_code
+from strategies.settings.source import (
+    RAISED_BY_CODE,
+    aside,
+    executed,
+    failing_line,
+    leading_parameters,
+    place_of,
+)
 
 Family = Literal["reasoning", "retrieval"]
 GROUPS: dict[Family, str] = {"reasoning": "ragbed.reasoning", "retrieval": "ragbed.retrieval"}
@@ -91,16 +98,16 @@ def installed(family: Family, known: tuple[str, ...]) -> Iterator[Plugin | tuple
 
 
 def family_of(kind: str) -> Family:
-    """Which family the strategy of a file or of an entry point is of."""
+    """Which family the strategy of a file or of an entry point is of, by how it reads: nothing is executed."""
     place = file_of(kind)
     if place is None:
         return next((family for family, group in GROUPS.items() if entry_points(group=group, name=kind)), "reasoning")
-    module, _ = executed(place[0].resolve(), str(place[0]))
-    return "retrieval" if place[1] in fitting_functions(module, "retrieval") else "reasoning"
+    file, name = place
+    return "retrieval" if leading_parameters(place_of(file), str(file), name) == 2 else "reasoning"
 
 
 def _of_file(family: Family, kind: str, file: Path, name: str) -> Plugin:
-    module, content = executed(file.resolve(), str(file))
+    module, content = executed(place_of(file), str(file))
     function = getattr(module, name, None)
     if function is None:
         there = fitting_functions(module, family)
@@ -114,8 +121,9 @@ def _of_file(family: Family, kind: str, file: Path, name: str) -> Plugin:
 def _of_package(family: Family, point: EntryPoint) -> Plugin:
     where = f"{family} strategy {point.name}, of {_package(point)}"
     try:
-        function = point.load()
-    except raised_by_code() as error:
+        with aside():
+            function = point.load()
+    except RAISED_BY_CODE as error:
         raise SettingsError(f"{where}: {point.value}: {failing_line(error)}") from error
     check_function(family, where.removeprefix(f"{family} strategy "), function)
     return Plugin(point.name, function, digest(_package(point), point.value, _source(function)), _package(point))

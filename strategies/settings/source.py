@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import sys
 import traceback
 from collections.abc import Iterator
@@ -10,11 +11,17 @@ from importlib.abc import ExecutionLoader
 from importlib.util import decode_source, find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
 from sysconfig import get_path
+from threading import RLock
 from types import CodeType, ModuleType
 
-from documents.errors import SettingsError
+from documents.errors import BenchmarkError, SettingsError
+from documents.places import local
 from documents.types import digest
 
+# Code that others wrote raises what it likes, classes of its own too. What ends a program, an interrupt or the end of a
+# task, is no Exception, and goes on; SystemExit is what such code means to end itself with.
+RAISED_BY_CODE = (Exception, SystemExit)
+_MOST_BYTES = 1_000_000  # of a file; a strategy has a hundred lines
 _OURS = ("documents", "retrieval", "strategies", "agents", "experiments")
 
 
@@ -46,27 +53,56 @@ def executed(file: Path, named: str) -> tuple[ModuleType, str]:
         SettingsError: there is no such file, it needs another file beside it, or its code fails.
     """
     text = _read(file, named)
-    try:
-        tree = ast.parse(text, filename=str(file))
-        code = compile(tree, str(file), "exec")
-    except SyntaxError as error:
-        raise SettingsError(f"{named}:{error.lineno or 1}: {error.msg}") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise SettingsError(f"{named}: no Python source: {error}") from error
+    tree, code = _parsed(text, file, named)
     for line, beside in _beside(tree, file):
         raise SettingsError(f"{named}:{line}: imports {beside}, which stands beside it; a strategy is one file, whose "
                             "hash the run keeps: put it all into that file, or install the two as a package")
     return _module(file, named, _Text(file, code, text)), digest(text)
 
 
+def place_of(path: Path) -> Path:
+    """The whole path of a file that settings name; SettingsError where it can name none."""
+    try:
+        return local(path).resolve()
+    except BenchmarkError as error:
+        raise SettingsError(str(error)) from error
+
+
+def leading_parameters(file: Path, named: str, function: str) -> int:
+    """How many parameters a function of a file has before the star; the file is read and not executed.
+
+    Returns:
+        0 where the file defines no such function. Errors as those of `executed` before it executes.
+    """
+    tree, _ = _parsed(_read(file, named), file, named)
+    return next((len(node.args.posonlyargs) + len(node.args.args) for node in ast.walk(tree)
+                 if isinstance(node, ast.FunctionDef) and node.name == function), 0)
+
+
 def hash_of(file: Path) -> str:
     """The hash that `executed` gives a file, which is read and not executed; SettingsError where it cannot be."""
-    return digest(_read(file, str(file)))
+    return digest(_read(place_of(file), str(file)))
+
+
+def _parsed(text: str, file: Path, named: str) -> tuple[ast.Module, CodeType]:
+    try:
+        tree = ast.parse(text, filename=str(file))
+        return tree, compile(tree, str(file), "exec")
+    except SyntaxError as error:
+        raise SettingsError(f"{named}:{error.lineno or 1}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise SettingsError(f"{named}: no Python source: {error}") from error
 
 
 def _read(file: Path, named: str) -> str:
     try:
-        return decode_source(file.read_bytes())
+        if file.exists() and not file.is_file():  # a pipe or a device, which may never come to an end
+            raise SettingsError(f"{named}: no file; a strategy is a file of Python source")
+        with file.open("rb") as source:
+            read = source.read(_MOST_BYTES + 1)
+        if len(read) > _MOST_BYTES:
+            raise SettingsError(f"{named}: larger than {_MOST_BYTES:,} bytes; a strategy is a short file")
+        return decode_source(read)
     except FileNotFoundError as error:
         raise SettingsError(f"{named}: no such file; a path is relative to the current folder") from error
     except OSError as error:
@@ -81,17 +117,25 @@ def _module(file: Path, named: str, loader: _Text) -> ModuleType:
     assert spec is not None
     module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up by its name
     try:
-        loader.exec_module(module)
-    except raised_by_code() as error:
+        with aside():
+            loader.exec_module(module)
+    except RAISED_BY_CODE as error:
         del sys.modules[name]
         raise SettingsError(f"{named}: {failing_line(error)}") from error
     return module
 
 
-def raised_by_code() -> tuple[type[BaseException], ...]:
-    """What code that others wrote may raise and a user can mend; an interrupt is none of it, ending the program is."""
-    return (ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError, LookupError,
-            MemoryError, NameError, OSError, RuntimeError, SyntaxError, SystemExit, TypeError, ValueError)
+_ONE = RLock()
+
+
+@contextlib.contextmanager
+def aside() -> Iterator[None]:
+    """What is printed inside goes to standard error: standard output is the command's own, for programs to read.
+
+    One thread at a time, since the stream is the whole process's.
+    """
+    with _ONE, contextlib.redirect_stdout(sys.stderr):
+        yield
 
 
 def failing_line(error: BaseException) -> str:
