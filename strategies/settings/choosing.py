@@ -22,6 +22,7 @@ from strategies.settings.plugins import file_of, label_of, plugin
 from strategies.types import Reasoning, Retrieval
 
 _LONGEST_NAME = 80  # characters
+_MOST_SAMPLES = 1_000  # of one question; limits count what they ask for, and all of them begin before the first asks
 
 Said = str | dict[str, Any]
 
@@ -37,6 +38,7 @@ class Strategy:
         values: its parameters, those that are strategies themselves as such; of a plug-in that was not loaded, as
             `said` has them.
         content: a hash of the source of a plug-in that was loaded; else empty.
+        samples: how many it draws of one question, those that each draws itself counted.
     """
 
     family: Family
@@ -45,6 +47,7 @@ class Strategy:
     label: str
     values: Mapping[str, Any]
     content: str = ""
+    samples: int = 1
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -172,7 +175,17 @@ def _opened(family: Family, said: Any, inner: Inner) -> Strategy:
     shown = {one: _shown(value, given[one]) for one, value in values.items() if _differs(value, function, one)}
     label = name or (_label(kind, shown) if content else kind + _in_brackets(function, shown, values))
     settings: Said = {"kind": kind, **({"name": name} if name else {}), **shown} if shown or name else kind
-    return Strategy(family, kind, settings, label, values, content)
+    samples = _samples(function, values)
+    if samples > _MOST_SAMPLES:
+        raise SettingsError(f"{family} strategy {kind}: it draws {samples:,} samples of one question, one within "
+                            f"another; {_MOST_SAMPLES:,} are the most")
+    return Strategy(family, kind, settings, label, values, content, samples)
+
+
+def _samples(function: Callable[..., Any], values: Mapping[str, Any]) -> int:
+    own = values.get("samples", (function.__kwdefaults__ or {}).get("samples", 1))
+    parts = [value.samples for value in values.values() if isinstance(value, Strategy)]
+    return (own if isinstance(own, int) else 1) * max(parts, default=1)
 
 
 def _files(said: Any) -> Iterator[str]:
@@ -207,8 +220,9 @@ def _taken(family: Family, said: Any) -> tuple[str, str, dict[str, Any]]:
     if not isinstance(said, Mapping) or not isinstance(said.get("kind"), str):
         raise SettingsError(f"{family}: expected a name, or settings such as {{kind: NAME}}, not {said!r:.80}")
     name = said.get("name") or ""
-    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
-        raise SettingsError(f"{family}: a name is a text of at most {_LONGEST_NAME} characters, not {name!r:.80}")
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME or not name.isprintable() or name.isspace():
+        raise SettingsError(f"{family}: a name is one line of at most {_LONGEST_NAME} characters that can be printed, "
+                            f"not {name!r:.80}")
     return said["kind"], name, {one: value for one, value in said.items() if one not in ("kind", "name")}
 
 

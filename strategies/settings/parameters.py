@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from documents.errors import SettingsError
 from strategies.settings.exemplars import Exemplars
 from strategies.types import Reasoning, Retrieval
 
+_MOST_SETTINGS = 1_000  # that a sweep stands for; each is a cell of a run
 _TAKEN = ("kind", "name")  # which settings of every strategy have
 
 
@@ -72,10 +74,20 @@ def default_of(function: Callable[..., Any], name: str) -> Any:
 
 
 def spread(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The settings one by one, where a parameter that is no list is given one: a sweep."""
+    """The settings one by one, where a parameter that is no list is given one: a sweep.
+
+    Raises:
+        SettingsError: a list is empty, or they are more than a run could ask.
+    """
     hints = hints_of(function)
     lists = {name: value for name, value in given.items()
              if isinstance(value, list) and name in hints and not _takes_several(hints[name])}
+    for name, value in lists.items():
+        if not value:
+            raise SettingsError(f"strategy {function.__name__}: {name}: an empty list; give a value, or leave it out")
+    if (count := math.prod(map(len, lists.values()))) > _MOST_SETTINGS:
+        raise SettingsError(f"strategy {function.__name__}: its lists stand for {count:,} strategies, of which a run "
+                            f"takes {_MOST_SETTINGS:,}; shorten {' or '.join(lists)}")
     for values in product(*lists.values()):
         yield {**given, **dict(zip(lists, values, strict=True))}
 
