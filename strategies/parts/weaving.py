@@ -1,7 +1,7 @@
 """Several recipes in lockstep: what they ask for goes out together, and what is equal is performed once."""
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -33,7 +33,7 @@ class Loom:
     rewrite: Rewrite = as_it_is
     tokens: int = 0
     _woven: int = 0
-    _known: list[tuple[Action, Any]] = field(default_factory=list)
+    _known: dict[Hashable, list[tuple[Action, Any]]] = field(default_factory=dict)
 
     def weave(self, recipes: Sequence[Generator[Asked, Any, End]]) -> Generator[Asked, Any, list[End]]:
         """Play the recipes to their ends, and return what they return, in order.
@@ -50,9 +50,9 @@ class Loom:
                 served = [strand for strand in waiting if isinstance(strand.pending[0], Search)] or waiting
                 yield from self._perform([action for strand in served for action in strand.pending])
                 for strand in served:
-                    results = [self._result(action) for action in strand.pending]
+                    results = [self._results(action)[0] for action in strand.pending]
                     yield from self._go_on(strand, results if strand.listed else results[0])
-                self._known = [(one, result) for one, result in self._known if not isinstance(result, Failure)]
+                self._forget_failures()
         finally:
             for strand in strands:
                 strand.recipe.close()
@@ -76,17 +76,25 @@ class Loom:
 
     def _perform(self, actions: Sequence[Action]) -> Generator[Asked, Any, None]:
         wanted: list[Action] = []
+        alike: dict[Hashable, list[Action]] = {}
         for action in actions:
-            if not any(_same(action, other) for other in (*wanted, *(known for known, _ in self._known))):
+            others = alike.setdefault(_key(action), [])
+            if action not in others and not self._results(action):
+                others.append(action)
                 wanted.append(action)
         if wanted:
             results = yield wanted
-            self.tokens += sum(one.usage.prompt_tokens + one.usage.completion_tokens for one in results
-                               if isinstance(one, Reply))
-            self._known += zip(wanted, results, strict=True)
+            self.tokens += sum(one.usage.tokens for one in results if isinstance(one, Reply))
+            for action, result in zip(wanted, results, strict=True):
+                self._known.setdefault(_key(action), []).append((action, result))
 
-    def _result(self, action: Action) -> Any:
-        return next(result for known, result in self._known if _same(known, action))
+    def _results(self, action: Action) -> list[Any]:
+        """The result of the action, alone; empty where it was not performed."""
+        return [result for known, result in self._known.get(_key(action), ()) if known == action]
+
+    def _forget_failures(self) -> None:
+        self._known = {key: [(action, result) for action, result in known if not isinstance(result, Failure)]
+                       for key, known in self._known.items()}
 
 
 @dataclass(slots=True)
@@ -108,6 +116,8 @@ class _Strand(Generic[End]):
         return replace(decision, why=f"{self.place + 1}: {decision.why}" if decision.why else str(self.place + 1))
 
 
-def _same(one: Action, other: Action) -> bool:
-    """Whether two actions are equal; samples, in which most differ, are compared before long messages."""
-    return getattr(one, "sample", None) == getattr(other, "sample", None) and one == other
+def _key(action: Action) -> Hashable:
+    """What equal actions have in common, and most others have not: schemas and tools, which cannot be hashed, aside."""
+    if isinstance(action, Search):
+        return action
+    return action.sample, action.purpose, tuple(message.parts for message in action.messages)
