@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from strategies.framing import without_turns
 from strategies.parts.laps import as_query, said
 from strategies.prompting import template
 from strategies.reading import outside_think
@@ -17,6 +18,7 @@ MOST_CALLS = 4
 """Calls of one reply that are carried out."""
 _LONGEST, _LONGEST_TEXT = 4_000, 20_000  # characters of a call's arguments, and of a reply without calls, that are read
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _REFUSED = frozenset({"http_400", "http_404", "http_405", "http_422", "http_500", "http_501"})
 _OF_TOOLS = re.compile(r"tool|function", re.IGNORECASE)
 _WRITTEN = re.compile(r'"name"\s?:\s?"(search|finish)"')
@@ -64,7 +66,7 @@ def calls_of(reply: Reply, lap: int) -> list[Call]:
     calls = []
     for place, raw in enumerate(reply.tool_calls):
         id = raw.get("id")
-        own = id if isinstance(id, str) and id and id not in ids else f"call_{lap}_{place}"
+        own = id if isinstance(id, str) and _ID.fullmatch(id) and id not in ids else f"call_{lap}_{place}"
         ids.add(own)
         calls.append(_call(own, raw.get("function")))
     return calls
@@ -72,7 +74,7 @@ def calls_of(reply: Reply, lap: int) -> list[Call]:
 
 def said_with(reply: Reply, calls: Sequence[Call]) -> Message:
     """The reply as it stays in the conversation."""
-    text = outside_think(reply.text)[:_LONGEST].strip()
+    text = without_turns(outside_think(reply.text)[:_LONGEST].strip())
     if not calls:
         return said(text)
     # Calls that stand in the text are sent as calls, once.
