@@ -115,8 +115,8 @@ def read_rows(file: Path) -> Iterator[Row]:
     Raises:
         BenchmarkError: the file cannot be read, or holds something other than JSON objects.
     """
-    if not local(file).is_file():
-        raise BenchmarkError(f"{file}: no such file")
+    if not (place := local(file)).is_file():
+        raise BenchmarkError(f"{file}: {'not a file' if place.exists() else 'no such file'}")
     if file.suffix == ".parquet":
         return _parquet(file)
     return _json_whole(file) if file.suffix == ".json" and not _is_lines(file) else _json_lines(file)
