@@ -100,6 +100,11 @@ def test_a_judgement_that_cannot_be_read_decides_nothing_and_is_noted(said):
     assert decided(answer) == [("answers all the same", "sufficiency unread")]
 
 
+def test_by_default_half_of_the_needed_facts_do_not_suffice():
+    for grade, outcome in ((5, "refused"), (7, "refused"), (8, "answered")):
+        assert scene(f"Missing: nothing\nSufficiency: {grade}").play("once", ONCE).outcome == outcome
+
+
 def test_the_threshold_is_reached_by_a_grade_that_equals_it():
     for threshold, outcome in ((0.3, "answered"), (0.31, "refused"), (0, "answered"), (1, "refused")):
         assert scene(SHORT).play("once", {**ONCE, "laps": 0, "threshold": threshold}).outcome == outcome

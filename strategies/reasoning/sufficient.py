@@ -19,14 +19,16 @@ from strategies.support.sufficiency import judged
 from strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
 
-def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annotated[float, Field(ge=0, le=1)] = 0.5,
+def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annotated[float, Field(ge=0, le=1)] = 0.8,
                laps: Annotated[int, Field(ge=0, le=5)] = 1) -> Recipe:
     """Judges first whether the documents suffice; searches for what is missing, or refuses, where they do not.
 
-    Below the threshold it searches with what the model misses, at most `laps` times, and judges again. Then it refuses
-    where the rules offer a refusal, and else answers with the note `insufficient`. A judgement that cannot be read
-    decides nothing: the question is answered as it would be without the check, with the note `sufficiency_unread`.
-    The strategy inside sees what was gathered. `sufficiency` among the figures is the last grade, over 10.
+    The grade is the share of the needed facts that the documents state; the default threshold asks for nearly all: at
+    0.5 half of them are missing. Below it the strategy searches with what the model misses, at most `laps` times, and
+    judges again. Then it refuses where the rules offer a refusal, and else answers with the note `insufficient`. A
+    judgement that cannot be read decides nothing: the question is answered as it would be without the check, with the
+    note `sufficiency_unread`. The strategy inside sees what was gathered. `sufficiency` among the figures is the last
+    grade, over 10.
     """
     if task.rules == "closed-book":
         draft: Draft = yield from of(task)
