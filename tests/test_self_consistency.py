@@ -56,6 +56,14 @@ def test_ties_go_to_the_first_and_what_is_no_answer_counts_among_the_samples_alo
     assert answer.outcome == ("refused" if text.startswith(REFUSAL) else "answered")
 
 
+def test_where_no_two_samples_agree_the_record_says_so():
+    said = ["It left at 8:20 [1].", "The ferry sailed at 8:20 [1].", "8:20 was when it left [1].", "At 6:45 [2]."]
+    _, answer = played(*said, settings={"samples": 4})
+    assert (answer.text, answer.notes, answer.figures) == (said[0], ("no_majority",), {"agreement": 1 / 4})
+    assert played("8:20", "8:20", "6:45", settings={"samples": 3})[1].notes == ()
+    assert played("8:20", settings={"samples": 1})[1].notes == ()
+
+
 def test_without_any_answer_the_first_reply_is_malformed_and_no_threshold_makes_it_a_refusal():
     _, answer = played("", "", settings={"samples": 2, "threshold": 0.5})
     assert (answer.outcome, answer.figures) == ("malformed", {"agreement": 0.0})

@@ -3,6 +3,10 @@
 The paper samples chains of thought; here any strategy is sampled. What the samples gather for equal queries is
 gathered once, and what the retrieval strategy asks a model for is not sampled, so that the samples differ by their
 reasoning alone and their prompts share the documents.
+
+Votes are for answers that are equal word by word, so it is for short ones: `brief: true`, or options. Of sentences that
+say one thing in different words each has one vote, and the first sample wins. A sample is drawn at a temperature, where
+other strategies answer at 0; the control for that is one sample: `{kind: self_consistency, samples: 1}`.
 """
 from __future__ import annotations
 
@@ -26,8 +30,9 @@ def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
     """Samples a strategy and takes the answer with the most votes, of several the one that came up first.
 
     `agreement` is its share of all samples, those without an answer too. Where the rules offer a refusal, an agreement
-    below the threshold becomes one. With a budget of tokens there are as many samples as it is expected to hold, by
-    the mean of those so far: `samples` at most, and one at least.
+    below the threshold becomes one; where no two of several samples agree, the note is `no_majority`. With a budget of
+    tokens there are as many samples as it is expected to hold, by the mean of those so far: `samples` at most, and one
+    at least.
     """
     draws = _Draws(samples, temperature)
     loom = Loom(draws.rewrite)
@@ -40,6 +45,8 @@ def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
     chosen = votes.chosen
     if chosen is None:
         return replace(drafts[0], figures={**drafts[0].figures, **figures})
+    if len(votes.best) == 1 < len(drafts):
+        chosen = replace(chosen, notes=(*chosen.notes, "no_majority"))
     if threshold is not None and votes.agreement < threshold and task.rules == "grounded" and not chosen.refused:
         yield Decision("refuses", f"an agreement of {votes.agreement:.2f} is below {threshold:g}")
         return Draft(REFUSAL, (), True, True, chosen.tagged, (*chosen.notes, "low_agreement"), figures=figures)
