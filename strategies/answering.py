@@ -69,13 +69,16 @@ def form_of(task: Task, thinks: bool = True) -> str:
 
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:
-    """The JSON Schema of a final answer: `reasoning`, `answer`, `citations`, `refused`, as far as the rules ask for
-    them. Every field is required and no other allowed, as OpenAI's structured outputs demand."""
+    """The JSON Schema of a final answer: `reasoning`, `refused`, `answer`, `citations`, as far as the rules ask for
+    them. Every field is required and no other allowed, as OpenAI's structured outputs demand.
+
+    Servers write fields in their order: whether to refuse is decided before there is an answer to stand by.
+    """
     fields: dict[str, Any] = {"reasoning": {"type": "string"}} if thinks else {}
+    if task.rules == "grounded":
+        fields["refused"] = {"type": "boolean"}
     labels = [label for label, _ in task.options]
     fields["answer"] = {"type": "string", "enum": labels} if task.chooses else {"type": "string"}
     if task.cites:
         fields["citations"] = {"type": "array", "items": {"type": "integer"}}
-    if task.rules == "grounded":
-        fields["refused"] = {"type": "boolean"}
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}

@@ -109,11 +109,11 @@ def _solution(task: Task, exemplar: Exemplar, form: Form) -> str:
 
 def _as_fields(task: Task, exemplar: Exemplar) -> str:
     said: dict[str, Any] = {"reasoning": exemplar.reasoning} if exemplar.reasoning else {}
+    if task.rules == "grounded":
+        said["refused"] = is_refusal(exemplar.answer)
     said["answer"] = exemplar.answer
     if task.cites:
         said["citations"] = list(read_citations(exemplar.answer))
-    if task.rules == "grounded":
-        said["refused"] = is_refusal(exemplar.answer)
     return json.dumps(said, ensure_ascii=False)
 
 

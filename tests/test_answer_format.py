@@ -41,7 +41,7 @@ def test_the_final_call_of_every_strategy_carries_the_schema_and_names_its_field
     said = fields(reasoning="It says so.", answer="Norway", citations=[1], refused=False)
     calls, answer = played(name, [*replies, said])
     assert [call.schema is None for call in calls] == [True] * len(replies) + [False]
-    expected = ["answer", "citations", "refused"]
+    expected = ["refused", "answer", "citations"]
     assert calls[-1].schema["required"] == expected if name == "direct" else ["reasoning", *expected]
     last = calls[-1].messages[-1].content
     assert "Reply with one JSON object and nothing else." in last
@@ -56,7 +56,7 @@ def test_what_the_schema_asks_for_follows_the_rules():
 
     assert list(wanted(rules="open")) == ["answer", "citations"]
     assert list(wanted(rules="reading")) == ["answer"]
-    assert list(wanted(rules="grounded", separators=False)) == ["answer", "refused"]
+    assert list(wanted(rules="grounded", separators=False)) == ["refused", "answer"]
     assert list(wanted(rules="closed-book")) == ["answer"]
     options = (("A", "Norway"), ("B", "Sweden"))
     assert wanted(rules="choice", options=options) == {"answer": {"type": "string", "enum": ["A", "B"]}}
@@ -83,7 +83,7 @@ def test_a_reply_that_is_no_such_object_is_malformed(text):
 def test_worked_examples_are_shown_as_such_objects():
     example = Exemplar("Where is Rome?", "Italy [1]", ("Rome is in Italy.",), "The text says so.")
     calls, _ = played("chain_of_thought", [fields(answer="Norway")], exemplars=(example,))
-    assert ('{"reasoning": "The text says so.", "answer": "Italy [1]", "citations": [1], "refused": false}'
+    assert ('{"reasoning": "The text says so.", "refused": false, "answer": "Italy [1]", "citations": [1]}'
             in calls[0].messages[1].content)
 
 

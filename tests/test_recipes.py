@@ -69,7 +69,7 @@ def test_least_to_most_in_the_published_layout_asks_for_no_tags_and_takes_the_wh
 
 @pytest.mark.parametrize(("changes", "solution"), [
     ({}, "<Thinking>It says so.</Thinking>\n<Answer>In the sea [1]</Answer>"),
-    ({"answer_format": "json"}, '{"reasoning": "It says so.", "answer": "In the sea [1]", "citations": [1]'),
+    ({"answer_format": "json"}, '{"reasoning": "It says so.", "refused": false, "answer": "In the sea [1]"'),
     ({"layout": "as_published"}, "\n\nIn the sea [1]\n\n")])
 def test_least_to_most_shows_exemplars_in_the_form_that_its_last_turn_asks_for(changes, solution):
     example = Exemplar("Where does the Rhone end?", "In the sea [1]", reasoning="It says so.")
