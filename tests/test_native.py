@@ -22,7 +22,7 @@ def test_one_call_with_the_effort_and_room_to_think_and_the_reply_is_the_answer(
     assert "step by step" not in call.messages[-1].content
     assert (answer.text, answer.cited, answer.tagged) == ("Cincinnati [1]", (1,), None)
     scene, _ = played("x")
-    assert (scene.calls[0].effort, scene.calls[0].max_tokens) == (None, 16_384)
+    assert (scene.calls[0].effort, scene.calls[0].max_tokens) == (None, None)
 
 
 def test_thinking_is_kept_in_the_trace_and_no_part_of_the_answer():
@@ -36,7 +36,7 @@ def test_thinking_is_kept_in_the_trace_and_no_part_of_the_answer():
 def test_fields_are_asked_for_without_one_for_reasoning():
     scene, answer = played(Reply("{}", parsed={"answer": "Ohio", "citations": [1], "refused": False}),
                            answer_format="json")
-    assert list(scene.calls[0].schema["properties"]) == ["answer", "citations", "refused"]
+    assert list(scene.calls[0].schema["properties"]) == ["refused", "answer", "citations"]
     assert answer.text == "Ohio"
 
 

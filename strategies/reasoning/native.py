@@ -18,11 +18,12 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 def native(task: Task, *, effort: Effort | None = None,
-           max_tokens: Annotated[int, Field(ge=16)] = 16_384) -> Recipe:
+           max_tokens: Annotated[int, Field(ge=16, le=1_000_000)] | None = None) -> Recipe:
     """One call that says nothing of how to reason; for models that do so by themselves.
 
     The effort is sent as `reasoning_effort`, of which each server knows some; without, what the run's settings say.
-    Thinking counts among the tokens of the reply.
+    Thinking counts among the tokens of the reply, of which there are as many as in every other call unless `max_tokens`
+    says otherwise: what is cut while it thinks holds no answer.
     """
     evidence = yield from task.gather(task.question)
     call = opening(task, template("native"), evidence, thinks=False)
