@@ -6,8 +6,15 @@ import json
 
 import pytest
 
+from agents.conformance.playing import play
+from agents.conformance.situations import situations
+from agents.conformance.stand_ins import good, stand_ins
 from experiments.metrics import METRICS, Scored, metric_named, score
 from experiments.metrics.catalogue import measured_in
+from experiments.metrics.measured import MEASURED
+from strategies.catalogue import REASONING, RETRIEVAL
+from strategies.settings.choosing import reasoning
+from strategies.types import Reply
 
 PLUGIN = '''
 from dataclasses import replace
@@ -33,10 +40,31 @@ def test_figures_are_scores_under_names_that_no_metric_has(figures, scores):
 
 
 def test_those_of_ragbeds_strategies_are_metrics_by_name_and_of_no_group():
-    assert all(str(metric_named(name)) == name for name in ("agreement", "support", "samples"))
+    assert all(str(metric_named(name)) == name for name in ("agreement", "sentences_supported", "samples"))
     assert measured_in([{"metrics": {"em": {}, "agreement": {}}}, {"metrics": {"recall@5": {}, "own": {}}}]) == [
         "agreement", "own"]
     assert "recall" in METRICS
+
+
+def test_every_figure_of_ragbeds_strategies_is_a_metric_and_every_such_metric_a_figure():
+    situation, found = next(situations()), set()
+
+    def noting(recipe):
+        def played(task):
+            draft = yield from recipe(task)
+            found.update(draft.figures)
+            return draft
+        return played
+
+    def lines(task, call, turn):
+        text = '[1] "Paris is the capital of France."\n| Paris | is | the capital | [1] |\nwhole = 2 + 2'
+        return good(task, call, turn) if call.purpose == "answer" else Reply(text)
+
+    asked = [name for name in REASONING if name != "few_shot"] + [{"kind": "self_consistency", "tokens": 500}]
+    for said in asked:
+        for reply in (good, lines, *(stand_in for _, stand_in in stand_ins())):
+            play(noting(reasoning(said)), RETRIEVAL["once"], situation, "a model", reply)
+    assert found == {metric.name for metric in MEASURED}
 
 
 def test_a_plugins_figures_are_columns_of_its_cells_alone_and_cannot_make_its_score(serve, town, ragbed, tmp_path):

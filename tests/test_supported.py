@@ -26,14 +26,14 @@ def test_a_supported_answer_costs_no_call_and_stays_as_it_is():
     told = scene(GOOD)
     answer = told.play("once", REPAIR)
     assert (answer.text, answer.cited, told.purposes) == (GOOD, (1, 2), ["answer"])
-    assert (answer.figures, answer.notes, decided(answer)) == ({"support": 1.0, "repaired": 0.0}, (), [])
+    assert (answer.figures, answer.notes, decided(answer)) == ({"sentences_supported": 1.0, "repaired": 0.0}, (), [])
 
 
 def test_an_unsupported_sentence_is_mended_by_a_call_that_shows_documents_answer_and_finding():
     told = scene(LONG, GOOD)
     answer = told.play("once", REPAIR)
     assert (answer.text, answer.outcome, told.purposes) == (GOOD, "answered", ["answer", "answer"])
-    assert answer.figures == {"support": 1.0, "repaired": 1.0}
+    assert answer.figures == {"sentences_supported": 1.0, "repaired": 1.0}
     assert decided(answer) == [("repairs", "1 of 2 statements are supported")]
     first, second = told.calls
     assert first.messages[1].parts[0] == second.messages[1].parts[0]
@@ -49,17 +49,18 @@ def test_what_is_not_mended_is_refused_where_less_than_the_share_is_supported():
     told = scene(BAD, BAD)
     answer = told.play("once", REPAIR)
     assert (answer.outcome, answer.text, answer.cited) == ("refused", REFUSAL, ())
-    assert (answer.figures, answer.notes) == ({"support": 0.0, "repaired": 1.0}, ("unsupported",))
+    assert (answer.figures, answer.notes) == ({"sentences_supported": 0.0, "repaired": 1.0}, ("unsupported",))
     assert [what for what, _ in decided(answer)] == ["repairs", "refuses"]
     half = scene(LONG, LONG)
-    assert half.play("once", REPAIR).figures == {"support": 0.5, "repaired": 1.0}
+    assert half.play("once", REPAIR).figures == {"sentences_supported": 0.5, "repaired": 1.0}
     assert scene(LONG, LONG).play("once", {**REPAIR, "share": 0.6}).outcome == "refused"
 
 
 def test_a_mended_answer_that_is_worse_or_cannot_be_read_leaves_the_first_one():
     for second, note in ((BAD, "repair_worse"), ("", "repair_unread"), ("It is so.", "repair_worse")):
         answer = scene(LONG, second).play("once", REPAIR)
-        assert (answer.text, answer.figures, answer.notes) == (LONG, {"support": 0.5, "repaired": 1.0}, (note,))
+        assert (answer.text, answer.notes) == (LONG, (note,))
+        assert answer.figures == {"sentences_supported": 0.5, "repaired": 1.0}
 
 
 def test_a_mended_answer_may_refuse():
@@ -72,7 +73,7 @@ def test_refuse_and_keep_ask_for_nothing_more():
         told = scene(BAD)
         answer = told.play("once", settings)
         assert (answer.outcome, answer.text, told.purposes) == (outcome, text, ["answer"])
-        assert (answer.figures, answer.notes) == ({"support": 0.0, "repaired": 0.0}, ("unsupported",))
+        assert (answer.figures, answer.notes) == ({"sentences_supported": 0.0, "repaired": 0.0}, ("unsupported",))
 
 
 def test_missing_citations_and_those_of_nothing_that_was_shown_are_flaws():
@@ -80,22 +81,22 @@ def test_missing_citations_and_those_of_nothing_that_was_shown_are_flaws():
                        ("Cincinnati [9]", "it cites [9], which no document has")):
         told = scene(said, "Cincinnati [1] [2]")
         answer = told.play("once", REPAIR)
-        assert (answer.text, answer.figures["support"]) == ("Cincinnati [1] [2]", 1.0)
+        assert (answer.text, answer.figures["sentences_supported"]) == ("Cincinnati [1] [2]", 1.0)
         assert f'- "Cincinnati": {flaw}\n</findings>' in told.prompt(1)
 
 
 def test_a_short_answer_is_looked_for_with_the_questions_words_in_what_it_cites():
-    assert scene("Cincinnati [2]").play("once", KEEP).figures["support"] == 1.0
-    assert scene("Cincinnati [1]").play("once", KEEP).figures["support"] == 0.0
-    assert scene("Yes [2]").play("once", {**KEEP, "threshold": 0.6}).figures["support"] == 0.0
+    assert scene("Cincinnati [2]").play("once", KEEP).figures["sentences_supported"] == 1.0
+    assert scene("Cincinnati [1]").play("once", KEEP).figures["sentences_supported"] == 0.0
+    assert scene("Yes [2]").play("once", {**KEEP, "threshold": 0.6}).figures["sentences_supported"] == 0.0
 
 
 @pytest.mark.parametrize(("changes", "figures", "notes"), [
     ({"rules": "choice", "options": (("A", "x"), ("B", "y"))}, {}, ("support_skipped",)),
     ({"rules": "closed-book"}, {}, ("support_skipped",)),
-    ({"rules": "reading"}, {"support": 0.0, "repaired": 0.0}, ("unsupported",)),
+    ({"rules": "reading"}, {"sentences_supported": 0.0, "repaired": 0.0}, ("unsupported",)),
     ({"rules": "open"}, {"repaired": 0.0}, ("support_skipped",)),
-    ({"separators": False}, {"support": 0.0, "repaired": 0.0}, ("unsupported",))])
+    ({"separators": False}, {"sentences_supported": 0.0, "repaired": 0.0}, ("unsupported",))])
 def test_rules_without_citations_are_checked_against_all_documents_or_not_at_all(changes, figures, notes):
     told = scene("B")
     answer = told.play("once" if changes.get("rules") != "closed-book" else "none", REFUSE, **changes)
@@ -104,8 +105,8 @@ def test_rules_without_citations_are_checked_against_all_documents_or_not_at_all
 
 
 def test_without_numbers_an_answer_is_supported_by_any_document():
-    assert scene("Cincinnati").play("once", REFUSE, separators=False).figures["support"] == 1.0
-    assert scene("Cincinnati").play("once", REFUSE, rules="reading").figures["support"] == 1.0
+    assert scene("Cincinnati").play("once", REFUSE, separators=False).figures["sentences_supported"] == 1.0
+    assert scene("Cincinnati").play("once", REFUSE, rules="reading").figures["sentences_supported"] == 1.0
 
 
 def test_refusals_and_what_is_no_answer_are_left_alone():
@@ -118,10 +119,10 @@ def test_fields_of_an_object_are_checked_with_the_citations_beside_the_answer():
     from strategies.types import Reply
     said = Reply('{"x": 1}', parsed={"answer": "Cincinnati", "citations": [1, 2], "refused": False})
     told = scene(said)
-    assert told.play("once", REPAIR, answer_format="json").figures == {"support": 1.0, "repaired": 0.0}
+    assert told.play("once", REPAIR, answer_format="json").figures == {"sentences_supported": 1.0, "repaired": 0.0}
     wrong = Reply("{}", parsed={"answer": "Springfield", "citations": [1], "refused": False})
     told = scene(wrong, said)
-    assert told.play("once", REPAIR, answer_format="json").figures == {"support": 1.0, "repaired": 1.0}
+    assert told.play("once", REPAIR, answer_format="json").figures == {"sentences_supported": 1.0, "repaired": 1.0}
     assert told.calls[1].schema is not None
     assert "JSON" in told.prompt(1)
 
@@ -129,7 +130,7 @@ def test_fields_of_an_object_are_checked_with_the_citations_beside_the_answer():
 def test_a_model_judges_all_statements_in_one_call_over_the_same_documents():
     told = scene(LONG, check="1: yes\n2: partly")
     answer = told.play("once", {**MODEL, "threshold": 0.5})
-    assert (told.purposes, answer.figures) == (["answer", "check"], {"support": 1.0, "repaired": 0.0})
+    assert (told.purposes, answer.figures) == (["answer", "check"], {"sentences_supported": 1.0, "repaired": 0.0})
     assert told.calls[0].messages[1].parts[0] == told.calls[1].messages[1].parts[0]
     assert ("<statements>\n1. Steven Spielberg, who directed Jaws, was born in Cincinnati. (documents [1] [2])\n"
             "2. He was born in Springfield, Illinois, in 1950. (documents [2])\n</statements>") in told.prompt(1)
@@ -142,7 +143,7 @@ def test_a_model_that_judges_again_after_mending_sees_the_mended_answer():
     assert "Springfield" in told.prompt(1)
     assert "its documents do not say so" in told.prompt(2)
     assert "Springfield" not in told.prompt(3)
-    assert (answer.text, answer.figures) == (GOOD, {"support": 1.0, "repaired": 1.0})
+    assert (answer.text, answer.figures) == (GOOD, {"sentences_supported": 1.0, "repaired": 1.0})
 
 
 @pytest.mark.parametrize("said", ["", "All are fine, I think.", "1: two: 3:", "<statements>", "9: no", "1: perhaps"])
@@ -193,13 +194,13 @@ def test_it_goes_around_other_checks_and_sees_what_they_gathered():
     assert told.calls[3].shown == (1, 2)
     assert TEXTS["spielberg"] in told.prompt(3)
     assert (answer.text, answer.cited) == ("Cincinnati [2] [1]", (2, 1))
-    assert answer.figures == {"sufficiency": 0.8, "support": 1.0, "repaired": 1.0}
+    assert answer.figures == {"sufficiency": 0.8, "sentences_supported": 1.0, "repaired": 1.0}
 
 
 def test_inside_another_check_it_sees_documents_that_were_gathered_outside():
     told = scene("Cincinnati [1] [2]", sufficiency="Sufficiency: 9")
     answer = told.play("once", {"kind": "sufficient", "of": KEEP})
-    assert answer.figures == {"sufficiency": 0.9, "support": 1.0, "repaired": 0.0}
+    assert answer.figures == {"sufficiency": 0.9, "sentences_supported": 1.0, "repaired": 0.0}
     assert told.rounds == [[QUESTION]]
 
 
@@ -207,7 +208,7 @@ def test_it_goes_around_strategies_that_draw_several_answers():
     told = Told(LIBRARY, {"answer": "<Answer>Cincinnati [1] [2]</Answer>", "sufficiency": "Sufficiency: 9"})
     answer = told.play("once", {**KEEP, "of": {"kind": "sufficient", "of": {
         "kind": "self_consistency", "of": "direct", "samples": 2}}})
-    assert (answer.figures["support"], answer.figures["agreement"]) == (1.0, 1.0)
+    assert (answer.figures["sentences_supported"], answer.figures["agreement"]) == (1.0, 1.0)
 
 
 def test_it_goes_around_strategies_that_search_on_their_way():
@@ -215,7 +216,7 @@ def test_it_goes_around_strategies_that_search_on_their_way():
         "self_ask": ["Follow up: Where was Steven Spielberg born?", "So the final answer is: Cincinnati"],
         "answer": "<Answer>Cincinnati [2]</Answer>"})
     answer = told.play("once", {**KEEP, "of": "self_ask"})
-    assert (answer.figures["support"], answer.cited) == (1.0, (2,))
+    assert (answer.figures["sentences_supported"], answer.cited) == (1.0, (2,))
 
 
 def test_a_sweep_is_a_strategy_for_each_threshold():
@@ -225,4 +226,4 @@ def test_a_sweep_is_a_strategy_for_each_threshold():
 
 
 def test_a_threshold_of_nothing_supports_everything():
-    assert scene(BAD).play("once", {**REFUSE, "threshold": 0}).figures == {"support": 1.0, "repaired": 0.0}
+    assert scene(BAD).play("once", {**REFUSE, "threshold": 0}).figures == {"sentences_supported": 1.0, "repaired": 0.0}

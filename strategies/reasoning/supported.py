@@ -19,10 +19,10 @@ from strategies.support.check import By, alone, checked
 from strategies.support.repair import repaired
 from strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
-Part = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
-def supported(task: Task, *, of: Reasoning = direct, by: By = "lexical", threshold: Part = 0.5, share: Part = 0.5,
+def supported(task: Task, *, of: Reasoning = direct, by: By = "lexical", threshold: Share = 0.5, share: Share = 0.5,
               otherwise: Literal["repair", "refuse", "keep"] = "repair") -> Recipe:
     """Checks each sentence of the answer against what it cites; repairs once, refuses or keeps what fails.
 
@@ -30,8 +30,8 @@ def supported(task: Task, *, of: Reasoning = direct, by: By = "lexical", thresho
     model says (`by: model`: yes 1, partly 0.5, no 0); it is 0 where the sentence cites nothing, or what was not shown.
     With `repair` one unsupported sentence is enough for a second call. An answer with less than `share` of its
     sentences supported is refused where the rules offer a refusal, and else, or with `keep`, stays with the note
-    `unsupported`. Figures: `support`, the share of supported sentences of the answer that was checked last, among
-    those of which it could be told; `repaired`, 1 where the second call was made.
+    `unsupported`. Figures: `sentences_supported`, the share of supported sentences of the answer that was checked last,
+    among those of which it could be told; `repaired`, 1 where the second call was made.
     """
     seen = Seen()
     draft = yield from watched(of, task, seen)
@@ -48,7 +48,7 @@ def supported(task: Task, *, of: Reasoning = direct, by: By = "lexical", thresho
     if draft.refused or found.share is None:
         notes = () if draft.refused else ("support_unread" if found.findings else "support_skipped",)
         return replace(draft, notes=(*draft.notes, *notes), figures=figures)
-    figures["support"] = found.share
+    figures["sentences_supported"] = found.share
     if found.share >= share:
         return replace(draft, figures=figures)
     refuses = otherwise != "keep" and task.rules == "grounded"
