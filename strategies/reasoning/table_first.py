@@ -19,6 +19,8 @@ from strategies.types import Decision, Draft, Recipe, Reply, Task
 def table_first(task: Task, *, rows: Annotated[int, Field(ge=1, le=40)] = 12) -> Recipe:
     """One call that collects facts in a table, and one that reasons over it and the documents.
 
+    A row stays in the table though no document has its value word for word, since a value may be worked out or worded
+    anew, and the documents are shown beside the table; dropped are only rows that name a document that was not shown.
     The figure `rows_found` is the share of rows whose value stands in a document as it is.
 
     Args:
