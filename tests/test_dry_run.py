@@ -12,8 +12,9 @@ from experiments.planning.plan import SAMPLE, spread
 from experiments.planning.standin import about_tokens, prompt_tokens, reply_to
 from experiments.question import Question
 from strategies import catalogue
-from strategies.prompting import numbers, prompt
-from strategies.types import Draft, Generate, Message
+from strategies.answering import answer, inquiry
+from strategies.prompting import template
+from strategies.types import Generate, Message
 
 DATA = Path(__file__).parent / "data"
 
@@ -59,13 +60,11 @@ def test_the_table_says_what_json_says(ragbed, town):
 def loops(task):
     """Asks whether the evidence is enough until it is, five times at most: a user's strategy, known to no table."""
     evidence = yield from task.gather(task.question)
-    shown = numbers(task, evidence)
     for _ in range(4):
-        reply = yield Generate(prompt("direct", task, evidence), "enough", shown, max_tokens=10)
+        reply = yield replace(inquiry(task, template("direct"), evidence, "enough"), max_tokens=10)
         if "Yes" in reply.text:
             break
-    reply = yield Generate(prompt("direct", task, evidence), "answer", shown)
-    return Draft.from_reply(reply)
+    return (yield from answer(task, "direct", evidence, thinks=False))
 
 
 def test_bounds_of_a_strategy_come_from_playing_it(plan, monkeypatch):
@@ -129,6 +128,15 @@ def test_a_judge_model_is_counted_apart(plan):
     assert planned["judge"]["completion_tokens"] == 10 * 512
     assert planned["judge"]["price"] > 0
     assert plan()["judge"] is None
+
+
+def test_how_many_questions_their_limits_may_end_is_said(plan):
+    note = "`limits` may end up to 6 of 12 questions, in 1 of 2 cells, before they have an answer: "
+    limited = plan(conditions="retrieved", retriever={"kind": "dense", "k": 5}, limits={"calls": 2},
+                   reasoning=["direct", "sufficient"])
+    assert [one for one in limited["notes"] if one.startswith(note)] == [note + "the question may make 2 calls."]
+    free = plan(conditions="retrieved", retriever={"kind": "dense", "k": 5}, reasoning=["direct", "sufficient"])
+    assert not [one for one in free["notes"] if "may end" in one]
 
 
 def test_prompts_that_cannot_fit_are_counted_and_not_sent(plan, town):
