@@ -17,8 +17,8 @@ _METRICS = {
     "support_joint_em": "exact answer and citations", "support_joint_f1": "F1 of answer and citations",
     "ndcg": "nDCG", "mrr": "reciprocal rank", "map": "average precision", "well_formed": "well-formed",
     "tagged": "in its tags", "agreement": "agreement of samples", "samples": "samples drawn",
-    "sufficiency": "sufficiency of the evidence", "support": "supported sentences", "repaired": "asked to repair",
-    "revised": "revised answers"}
+    "sufficiency": "sufficiency of the evidence", "sentences_supported": "supported sentences",
+    "repaired": "asked to repair", "revised": "revised answers"}
 _SUB = {"sub_em": "exact match", "sub_f1": "token F1"}
 _FRACTIONS = ((1 / 2, "half"), (1 / 3, "a third"), (1 / 4, "a quarter"), (1 / 5, "a fifth"), (1 / 10, "a tenth"))
 _FEW = 20  # of which percentages would claim more than there is
