@@ -16,6 +16,7 @@ from retrieval.retrievers import Kind
 
 _MOST = 2**63 - 1
 _NO_MAPPING = ("model_type", "model_attributes_type", "dict_type")
+_MOST_BYTES = 1_000_000  # of a file; some seconds of reading
 _SHOWN = 60  # characters of a value
 
 
@@ -61,11 +62,16 @@ def read_settings(path: Path) -> RunSettings:
 def content_of(path: Path) -> dict[str, Any]:
     """The settings of a YAML file as it has them, with a name; SettingsError where it has none."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            read = file.read(_MOST_BYTES + 1)
+        text = read.decode("utf-8")
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path}: not readable as YAML: {error}") from error
+    if len(read) > _MOST_BYTES:
+        raise SettingsError(f"{path}: larger than {_MOST_BYTES:,} bytes; split it into several files, or give a "
+                            "strategy's parameter a list of values")
     content = read_value(text, str(path))
     if not isinstance(content, dict):
         raise SettingsError(f"{path}: a mapping of settings is expected")
