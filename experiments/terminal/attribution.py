@@ -78,6 +78,7 @@ def _show(run: _Run) -> None:
     if swept := [row for row in run.said["tradeoff"] if "threshold" in row]:
         say("")
         print_table(*_swept(run, swept), title="Thresholds: % of the questions [95 %]")
+        say("The best threshold is picked on the questions that it is measured on, and so looks better than it is.")
     if run.said["joint"]:
         say("")
         print_table(*_joint(run), title="Beside the same questions over the gold alone (`evidence`)")
