@@ -75,6 +75,7 @@ class Cell:
         label: the factors in which the cells of this run differ.
         factors: the value of every factor, None where it has none in this cell.
         figures: by column, where a judged metric's column names the judge: `unified (lexical)`.
+        passages: that the prompts of a question showed, in the mean; None where the run does not say.
     """
 
     id: str
@@ -90,6 +91,7 @@ class Cell:
     calls: int
     price: float | None
     judge: str | None
+    passages: float | None = None
 
     @property
     def tokens_each(self) -> float | None:
@@ -203,7 +205,8 @@ def _cell(number: int, stored: Mapping[str, Any], label: str) -> Cell:
         figures={column(name, judge): Figure.of(value) for name, value in (stored.get("metrics") or {}).items()},
         outcomes=_outcomes(stored.get("outcomes") or {}),
         prompt_tokens=int(usage.get("prompt_tokens") or 0), completion_tokens=int(usage.get("completion_tokens") or 0),
-        calls=int(usage.get("calls") or 0), price=usage.get("price"), judge=judge)
+        calls=int(usage.get("calls") or 0), price=usage.get("price"), judge=judge,
+        passages=stored.get("passages"))
 
 
 def _text(value: object) -> str:

@@ -34,6 +34,7 @@ def _together(cells: Sequence[Cell], factors: Sequence[str], known: Mapping[str,
     label = called(first.factors, factors) or first.factors.get("reasoning") or first.label
     if len(cells) == 1:
         return replace(first, label=label)
+    shown = [cell.passages for cell in cells if cell.passages is not None]
     prices = [cell.price for cell in cells if cell.price is not None]
     return replace(
         first, ids=tuple(cell.id for cell in cells), label=f"{label} ({plural(len(cells), 'repeat')})",
@@ -44,7 +45,7 @@ def _together(cells: Sequence[Cell], factors: Sequence[str], known: Mapping[str,
                        for name in dict.fromkeys(name for cell in cells for name, _ in cell.outcomes)),
         prompt_tokens=sum(cell.prompt_tokens for cell in cells), calls=sum(cell.calls for cell in cells),
         completion_tokens=sum(cell.completion_tokens for cell in cells),
-        price=sum(prices) if len(prices) == len(cells) else None)
+        passages=fmean(shown) if shown else None, price=sum(prices) if len(prices) == len(cells) else None)
 
 
 def _mean(figures: Sequence[Figure]) -> Figure:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from experiments.attribution import figures_of
@@ -109,7 +110,7 @@ def _row(cell: Cell, results: Sequence[Result], settings: RunSettings, judge: st
             "scoring": settings.scoring, "n": len(results), "outcomes": outcomes(results),
             "metrics": aggregate(results, settings.scoring, settings.seed, refusing=may_refuse(cell.rules),
                                  clusters=[grouped[result.question] for result in results]),
-            "usage": _usage([result.usage for result in results]),
+            "usage": _usage([result.usage for result in results]), "passages": _passages(results),
             "judge_usage": _usage([result.judge_usage for result in results])}
 
 
@@ -119,6 +120,11 @@ def _sub_questions(results: Sequence[Result], settings: RunSettings, scheme: Sch
         return {}
     return {"sub_answers": settings.sub_answers, "filled": settings.filled,
             "sub_usage": _usage([result.sub_usage for result in results])}
+
+
+def _passages(results: Sequence[Result]) -> float | None:
+    """How many passages the prompts of a question showed, in the mean."""
+    return round(fmean(len(result.in_view) for result in results), 4) if results else None
 
 
 def _usage(used: Sequence[Usage]) -> dict[str, Any]:

@@ -20,7 +20,8 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: the factors that tell cells apart, figures with their 95 % intervals, outcomes, cost.
+    """Header and rows: the factors that tell cells apart, figures with their 95 % intervals, outcomes, passages
+    shown for a question in the mean, cost.
 
     Shares that have a column together, joined by ` / `, stand there as counts. How many answers are unjudged has a
     column where any is, and so has what strategies measured themselves.
@@ -32,8 +33,8 @@ def run_table(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tup
     columns = [*columns, *measured_in(cells)]
     judge = "lexical" if cells and cells[0]["judge"] == "lexical" else None  # a model's name is long, and in the title
     unjudged = ["unjudged"] if any(map(_unjudged, cells)) else []
-    header = [*factors, "n", *(_shown(column, judge) for column in columns), *unjudged, "outcomes", "calls", "tokens",
-              "price"]
+    header = [*factors, "n", *(_shown(column, judge) for column in columns), *unjudged, "outcomes",
+              "passages", "calls", "tokens", "price"]
     return header, [_row(cell, factors, columns, bool(unjudged)) for cell in shortened(cells)]
 
 
@@ -130,7 +131,7 @@ def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str]
     metrics, usage = cell["metrics"], cell["usage"]
     return [*("-" if (value := level(cell, name)) is None else str(value) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
-            _outcomes(cell["outcomes"]), str(usage["calls"]),
+            _outcomes(cell["outcomes"]), _passages(cell.get("passages")), str(usage["calls"]),
             str(usage["prompt_tokens"] + usage["completion_tokens"]), price(usage["price"], "?")]
 
 
@@ -162,6 +163,11 @@ def _unjudged(cell: Mapping[str, Any]) -> int:
 
 def _interval(metric: Mapping[str, Any] | None) -> str:
     return "-" if metric is None else figure(metric["mean"], metric["low"], metric["high"])
+
+
+def _passages(mean: float | None) -> str:
+    """How many a question's prompts showed; summaries of earlier versions do not say."""
+    return "-" if mean is None else f"{mean:.3g}"
 
 
 def _outcomes(counts: Mapping[str, int]) -> str:
