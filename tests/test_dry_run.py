@@ -133,9 +133,9 @@ def test_a_judge_model_is_counted_apart(plan):
 def test_how_many_questions_their_limits_may_end_is_said(plan):
     note = "`limits` may end up to 6 of 12 questions, in 1 of 2 cells, before they have an answer: "
     limited = plan(conditions="retrieved", retriever={"kind": "dense", "k": 5}, limits={"calls": 2},
-                   reasoning=["direct", "sufficient"])
+                   reasoning=["direct", "least_to_most"])
     assert [one for one in limited["notes"] if one.startswith(note)] == [note + "the question may make 2 calls."]
-    free = plan(conditions="retrieved", retriever={"kind": "dense", "k": 5}, reasoning=["direct", "sufficient"])
+    free = plan(conditions="retrieved", retriever={"kind": "dense", "k": 5}, reasoning=["direct", "least_to_most"])
     assert not [one for one in free["notes"] if "may end" in one]
 
 

@@ -153,6 +153,11 @@ def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
     too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
     if too_long:
         yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
+    ended = sum((plan.bounds for plan in plans), Bounds())
+    if ended.ended:
+        cells = sum(plan.bounds.ended > 0 for plan in plans)
+        yield (f"`limits` may end up to {round(ended.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
+               f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(ended.limits)}.")
     done = _is_finished(settings, benchmark)
     if not done:
         yield from _on_budget(settings, planner, plans)

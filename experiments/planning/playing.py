@@ -8,12 +8,13 @@ from typing import NoReturn
 from agents.asked import CallOutcome
 from agents.context import Context
 from agents.playback import Means, Playback
+from agents.types import Answer
 from documents.errors import CallTooLong, RunError
 from documents.types import Chunk
 from experiments.planning.standin import FINDING, MANNERS, Manner, prompt_tokens, reply_to
 from experiments.question import Question
 from experiments.running.tasks import Tasks
-from strategies.types import Evidence, Failure, Generate, Task
+from strategies.types import Failure, Generate, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +34,26 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the most, and how many questions have a prompt that cannot fit the context."""
+    """The least and the most, and how many questions have a prompt that cannot fit the context.
+
+    Attributes:
+        ended: how many questions some manner of replies leads to where the limits of a question end them.
+        limits: what ended them, in words.
+    """
 
     least: Use = Use()
     most: Use = Use()
     too_long: float = 0
+    ended: float = 0
+    limits: tuple[str, ...] = ()
 
     def __add__(self, other: Bounds) -> Bounds:
-        return Bounds(self.least + other.least, self.most + other.most, self.too_long + other.too_long)
+        return Bounds(self.least + other.least, self.most + other.most, self.too_long + other.too_long,
+                      self.ended + other.ended, tuple(dict.fromkeys([*self.limits, *other.limits])))
 
     def times(self, factor: float) -> Bounds:
-        return Bounds(self.least.times(factor), self.most.times(factor), self.too_long * factor)
+        return Bounds(self.least.times(factor), self.most.times(factor), self.too_long * factor, self.ended * factor,
+                      self.limits)
 
 
 Find = Callable[[int | None, int], Sequence[Chunk]]
@@ -56,8 +66,9 @@ def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context |
         search: what a search for so many chunks returns, for the question's first query, its second and so on, from 0.
     """
     played = [_Play(tasks, search, context, manner).question(question) for manner in MANNERS]
-    return Bounds(least_of([use for use, _ in played]), most_of([use for use, _ in played]),
-                  max(too_long for _, too_long in played))
+    uses, ends = [use for use, _ in played], [answer for _, answer in played]
+    limits = tuple(dict.fromkeys(one.failure.message for one in ends if one.outcome == "budget" and one.failure))
+    return Bounds(least_of(uses), most_of(uses), any(one.outcome == "too_long" for one in ends), bool(limits), limits)
 
 
 def least_of(uses: Sequence[Use]) -> Use:
@@ -77,17 +88,17 @@ class _Play:
         self._tasks, self._search, self._context, self._manner = tasks, search, context, manner
         self._limits = tasks.settings.limits
 
-    def question(self, question: Question) -> tuple[Use, bool]:
-        """What it uses, and whether a prompt cannot fit."""
-        use, evidence, too_long = self._played(self._tasks.whole(question), self._search)
-        if self._tasks.sub_answers(question) == "asked" and not too_long:
+    def question(self, question: Question) -> tuple[Use, Answer]:
+        """What it uses, its sub-questions included, and its own end."""
+        use, answer = self._played(self._tasks.whole(question), self._search)
+        if self._tasks.sub_answers(question) == "asked" and answer.outcome != "too_long":
             for place, text in enumerate(question.sub_questions):
-                task = self._tasks.part(question, place, text, evidence)
-                more, _, _ = self._played(task, lambda k, turn: [passage.chunk for passage in evidence])
+                task = self._tasks.part(question, place, text, answer.in_view)
+                more, _ = self._played(task, lambda k, turn: [passage.chunk for passage in answer.in_view])
                 use += more
-        return use, too_long
+        return use, answer
 
-    def _played(self, task: Task, search: Find) -> tuple[Use, Evidence, bool]:
+    def _played(self, task: Task, search: Find) -> tuple[Use, Answer]:
         play = Playback(task, self._tasks.reasoning,
                         Means(_unused, _unused, _unused, _unused, self._limits))
         use = Use()
@@ -103,8 +114,7 @@ class _Play:
                 use = sum((one for _, one in asked), use)
                 purposes |= {call.purpose for call in play.calls()}
                 play.take_asked([one for one, _ in asked])
-        answer = play.answer()
-        return use, answer.in_view, answer.outcome == "too_long"
+        return use, play.answer()
 
     def _asked(self, call: Generate, question: str, before: Collection[str]) -> tuple[CallOutcome, Use]:
         limit = call.max_tokens or self._limits.max_tokens
