@@ -151,6 +151,8 @@ def _limited(found: Examined, strategy: Strategy, told: Told) -> None:
             if not found.problems:  # else told already, as what breaks the protocol
                 found.problems.append(("limits", f"raises where it is stopped: {failing_line(error)}"))
             return
+        if played.problems:
+            return  # told already too
         if played.calls > limits.calls or played.searches > limits.searches:
             found.problems.append(("limits", f"made {played.calls} calls and {played.searches} searches of "
                                              f"{limits.calls} and {limits.searches}"))

@@ -1,0 +1,108 @@
+"""A strategy of one's own may raise, print and be anything: each is one line, and what is only read is not executed."""
+import json
+import os
+
+import pytest
+
+from agents.conformance import check
+from documents.errors import RecipeFailed, SettingsError
+from experiments.settings.file import content_of
+from strategies.settings.choosing import chosen
+from strategies.settings.plugins import family_of
+from strategies.types import Task
+
+HEAD = "import os\nimport re\nfrom strategies.types import *\nclass Odd(Exception): pass\n"
+RECIPE = HEAD + "def recipe(task: Task) -> Recipe:\n    yield from task.gather(task.question)\n    "
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("line", "said"), [("raise Odd('boom')", "Odd: boom"), ("re.compile('(')", "error: missing )"),
+                                            ("raise StopAsyncIteration", "StopAsyncIteration"),
+                                            ("raise SystemExit", "SystemExit")])
+def test_an_exception_of_any_class_is_one_line_at_import_and_in_a_recipe(here, line, said):
+    (here / "odd.py").write_text(f"{HEAD}{line}\n")
+    with pytest.raises(SettingsError, match=r"^odd\.py: odd\.py:5: ") as refused:
+        chosen("reasoning", "odd.py:recipe")
+    assert said in str(refused.value)
+    (here / "plays.py").write_text(RECIPE + line)
+    recipe = chosen("reasoning", {"kind": "self_consistency", "of": "plays.py:recipe"}).function(
+        Task("q", "Who?", chosen("retrieval", "once").function))
+    next(recipe)
+    with pytest.raises(RecipeFailed, match=r"^plays\.py:recipe: plays\.py:7: ") as failed:
+        recipe.send([()])
+    assert said in str(failed.value)
+
+
+def test_a_task_that_is_cancelled_is_no_failure_of_the_strategy(here):
+    (here / "plays.py").write_text(RECIPE + "raise KeyboardInterrupt")
+    recipe = chosen("reasoning", "plays.py:recipe").function(Task("q", "Who?", chosen("retrieval", "once").function))
+    next(recipe)
+    with pytest.raises(KeyboardInterrupt):
+        recipe.send(())
+
+
+def test_what_it_prints_is_no_part_of_the_json_on_standard_output(here, serve, ragbed):
+    (here / "page.txt").write_text("Town 2 has 222 people.")
+    (here / "loud.py").write_text("print('at import')\nfrom strategies.answering import answer\n" + RECIPE +
+                                  "print('as it is played')\n"
+                                  "    return (yield from answer(task, 'direct', (), thinks=False))\n")
+    assert ragbed("index", "page.txt", "--out", "i")[0] == 0
+    status, out, err = ragbed("ask", "How many?", "--index", "i", "--retriever", "bm25", "--reasoning",
+                              "loud.py:recipe", "--model", f"{serve(lambda body: '<Answer>222</Answer>').url}#m",
+                              "--json")
+    assert (status, json.loads(out)["answer"]) == (0, "222")
+    assert "at import" in err
+    assert "as it is played" in err
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ("os._exit(0)", "ends the process that plays it: without a word"),
+    ("while True: pass", "asks for nothing and does not end: stuck.py:5, in <module>")])
+def test_a_file_that_ends_or_holds_up_whoever_imports_it_is_told_so(here, line, said):
+    (here / "stuck.py").write_text(f"{HEAD}{line}\n")
+    verdict, = check("stuck.py:recipe", seconds=1.0)
+    assert (verdict.name, verdict.passed, verdict.detail) == ("ends", False, said)
+
+
+def test_the_family_of_a_file_is_read_and_not_executed(here):
+    (here / "both.py").write_text("raise SystemExit\ndef one(task): yield\ndef two(task, query, *, k=3): yield\n")
+    assert [family_of(f"both.py:{name}") for name in ("one", "two", "absent")] == ["reasoning", "retrieval",
+                                                                                  "reasoning"]
+
+
+def test_what_a_broken_strategy_was_too_short_to_show_was_not_seen(here):
+    (here / "early.py").write_text(HEAD + "def recipe(task: Task) -> Recipe:\n    yield 5\n")
+    verdicts = {one.name: one.passed for one in check("early.py:recipe")}
+    assert verdicts["protocol"] is False
+    assert [name for name, passed in verdicts.items() if passed is None] == ["limits", "answers", "shown", "gold"]
+
+
+@pytest.mark.parametrize(("kind", "said"), [
+    ("loop.py:recipe", "no path that can be read"), ("\0.py:recipe", "no path that can be read"),
+    ("\ud800.py:recipe", "no path that can be read"), ("x" * 300 + ".py:recipe", "no path that can be read"),
+    ("pipe.py:recipe", "no file; a strategy is a file of Python source"),
+    ("zero.py:recipe", "no file; a strategy is a file of Python source"),
+    ("folder.py:recipe", "no file; a strategy is a file of Python source"),
+    ("huge.py:recipe", "larger than 1,000,000 bytes")])
+def test_a_path_that_names_no_source_is_one_line(here, kind, said):
+    (here / "loop.py").symlink_to(here / "loop.py")
+    (here / "zero.py").symlink_to("/dev/zero")
+    (here / "folder.py").mkdir()
+    (here / "huge.py").write_text("#" * 1_000_001)
+    os.mkfifo(here / "pipe.py")
+    for refuses in (lambda: chosen("reasoning", kind), lambda: family_of(kind)):
+        with pytest.raises(SettingsError) as refused:
+            refuses()
+        assert said in str(refused.value)
+        assert str(refused.value).isprintable()
+
+
+def test_a_huge_file_of_settings_is_refused_before_it_is_understood(here):
+    (here / "huge.yaml").write_text("reasoning:\n" + "- direct\n" * 200_000)
+    with pytest.raises(SettingsError, match=r"huge\.yaml: larger than 1,000,000 bytes"):
+        content_of(here / "huge.yaml")
