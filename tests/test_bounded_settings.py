@@ -1,0 +1,49 @@
+"""Settings of strategies stand for no more than a run can ask, and names are words that a table can show."""
+import pytest
+
+from documents.errors import SettingsError
+from strategies.settings.choosing import chosen, sweep
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J\nevil", "a\nb", "\ud800", "\u202eevil", " ", "\t", "x" * 81])
+def test_a_name_that_a_table_cannot_show_is_refused(name):
+    with pytest.raises(SettingsError, match="a name is one line of at most 80 characters") as refused:
+        chosen("reasoning", {"kind": "direct", "name": name})
+    assert str(refused.value).isprintable()
+
+
+def test_a_sweep_of_more_than_a_run_takes_is_refused_before_it_is_spread():
+    said = {"kind": "self_consistency", "samples": list(range(1, 101)), "temperature": [0.5] * 200,
+            "threshold": [0.1] * 99}
+    with pytest.raises(SettingsError, match="its lists stand for 1,980,000 strategies, of which a run takes 1,000"):
+        next(sweep("reasoning", said))
+    assert len(list(sweep("reasoning", {"kind": "self_consistency", "samples": list(range(1, 101))}))) == 100
+
+
+def test_an_empty_list_says_that_it_is_one():
+    with pytest.raises(SettingsError, match="self_consistency: samples: an empty list"):
+        list(sweep("reasoning", {"kind": "self_consistency", "samples": []}))
+
+
+def test_samples_of_samples_are_counted_before_any_is_drawn():
+    def nested(*samples):
+        said = "chain_of_thought"
+        for one in samples:
+            said = {"kind": "self_consistency", "of": said, **({"samples": one} if one else {})}
+        return said
+
+    with pytest.raises(SettingsError, match="it draws 10,000 samples of one question, one within another; 1,000 are"):
+        chosen("reasoning", nested(100, 100))
+    with pytest.raises(SettingsError, match="it draws 3,125 samples"):
+        chosen("reasoning", nested(None, None, None, None, None))
+    around = chosen("reasoning", {"kind": "supported", "of": nested(100, 10)})
+    assert around.samples == 1_000
+
+
+@pytest.mark.parametrize(("said", "why"), [
+    ({"kind": "native", "max_tokens": 10**30}, "max_tokens: Input should be less than or equal to 1000000"),
+    ({"kind": "few_shot", "exemplars": "."}, "exemplars: .: not a file")])
+def test_values_beyond_reason_are_one_line(said, why):
+    with pytest.raises(SettingsError) as refused:
+        chosen("reasoning", said)
+    assert why in str(refused.value)
