@@ -76,7 +76,7 @@ def test_calls_are_rewritten_by_recipe_over_all_weaves_and_then_differ():
     assert loom.tokens == 45
 
 
-def test_decisions_pass_through_with_their_recipe_and_empty_lists_are_answered_without_a_round():
+def test_decisions_pass_through_with_their_recipe_and_empty_lists_as_they_are():
     def recipe(word):
         assert (yield []) == []
         assert (yield Decision("stops", word)) is None
@@ -84,8 +84,8 @@ def test_decisions_pass_through_with_their_recipe_and_empty_lists_are_answered_w
         yield
 
     assert play(Loom().weave([recipe("x"), recipe("")])) == (
-        [Decision("stops", "1: x"), Decision("stops", "2")], [said("x"), said("")])
-    assert play(Loom().weave([recipe("x")]))[0] == [Decision("stops", "x")]
+        [[], Decision("stops", "1: x"), [], Decision("stops", "2")], [said("x"), said("")])
+    assert play(Loom().weave([recipe("x")]))[0] == [[], Decision("stops", "x")]
 
 
 def test_a_failure_that_is_seen_is_not_remembered():
@@ -119,3 +119,30 @@ def test_a_question_that_is_stopped_closes_every_recipe():
 
 def test_no_recipes_are_no_round():
     assert play(Loom().weave([])) == ([], [])
+
+
+def test_many_samples_are_not_compared_with_one_another():
+    compared = []
+
+    class Sample(int):
+        def __eq__(self, other):
+            compared.append(self)
+            return int(self) == int(other)
+
+        __hash__ = int.__hash__
+
+    def recipe():
+        yield Search("a")
+        return said((yield ask("q")).text)
+
+    loom = Loom(lambda place, call: ask("q", sample=Sample(place)))
+    out, drafts = play(loom.weave([recipe() for _ in range(300)]))
+    assert (len(out), len(out[1]), len(drafts)) == (2, 300, 300)
+    assert len(compared) < 10 * 300
+
+
+def test_calls_that_differ_in_what_cannot_be_hashed_are_told_apart():
+    def recipe(schema):
+        return said((yield ask("q", schema=schema)).text)
+
+    assert shape(play(Loom().weave([recipe({"a": 1}), recipe({"a": 2}), recipe({"a": 1})]))[0]) == [["q#0", "q#0"]]
