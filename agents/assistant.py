@@ -20,6 +20,7 @@ from agents.model import Model
 from agents.models import open_model
 from agents.playback import Means, Playback
 from agents.relevance import on_judges, open_aids
+from agents.restoring import restore
 from agents.saved import check_mark, mark_of
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
@@ -32,10 +33,12 @@ from retrieval.retrievers import RetrieverSettings
 from retrieval.scoped import How, Whole
 from retrieval.types import Aids
 from strategies.catalogue import SEARCH_ONLY
-from strategies.settings.choosing import reasoning, retrieval
+from strategies.settings.choosing import Strategy, chosen
 from strategies.types import AnswerFormat, Framing, Rules, Task
 
 Options = tuple[tuple[str, str], ...]
+Pair = tuple[Strategy, Strategy]
+"""Of reasoning and of retrieval."""
 
 
 class AssistantSettings(BaseModel):
@@ -73,17 +76,17 @@ class Assistant:
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
-                 checkpointer: Any = None, aids: Aids | None = None) -> None:
+                 checkpointer: Any = None, aids: Aids | None = None, strategies: Pair | None = None) -> None:
         self.settings = settings
         self.index = index
         self.aids = aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
         how = How(settings.retriever, settings.where, lambda: self.aids)
         self.searcher = Searcher(Whole(index, how), settings.k)
-        self.made = mark_of(settings, index, client.identity)
-        self._reasoning = reasoning(settings.reasoning)
-        self._retrieval = retrieval(settings.retrieval)
-        self._live: dict[str, Playback] = {}
+        reasoning, retrieval = strategies or _chosen(settings)
+        self.made = mark_of(settings, reasoning, retrieval, index, client.identity)
+        self._reasoning, self._retrieval = reasoning.function, retrieval.function
+        self._live: dict[str, Playback | None] = {}
         self.graph = build_graph(self, checkpointer, self.made)
 
     @classmethod
@@ -97,14 +100,13 @@ class Assistant:
         Raises:
             UserError: the index or model cannot be opened, or a strategy is unknown.
         """
-        if settings.reasoning == SEARCH_ONLY:
-            raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
         # Files are read here, once, and in a thread: a server's event loop must not wait for them.
+        strategies = await asyncio.to_thread(_chosen, settings)
         index = await asyncio.to_thread(Index.open, settings.index)
-        await asyncio.to_thread(mark_of, settings, index, "")
+        await asyncio.to_thread(mark_of, settings, *strategies, index, "")
         async with (open_model(settings.model, settings.calls) as client,
                     open_aids(settings.retriever, settings.calls, settings.limits) as aids):
-            assistant = cls(settings, index, client, checkpointer, aids)
+            assistant = cls(settings, index, client, checkpointer, aids, strategies)
             try:
                 yield assistant
             finally:
@@ -166,6 +168,8 @@ class Assistant:
                    keep: Callable[[State], None] | None = None) -> AsyncGenerator[Event | Answer]:
         """Play a question from where its state is; yields events, and last the Answer.
 
+        A step whose failure ended the question is made again, but where a checkpointer keeps it.
+
         Args:
             watched: whether to tell of steps and tokens.
             keep: called with the state before the first step and after each, which then is told of by an event `saved`.
@@ -174,14 +178,17 @@ class Assistant:
             SettingsError: the thread holds another question, or is being answered.
             RecipeMismatch: as `resume`.
         """
-        known = await self.saved(state["id"])
-        if known is not None and (known["question"], known.get("options")) != (state["question"], state.get("options")):
-            raise SettingsError(f"the thread {state['id']!r} holds another question; name a new one")
         if state["id"] in self._live:
             raise SettingsError(f"the question of the thread {state['id']!r} is being answered already")
-        play = self._live[state["id"]] = self.playback(known or state)
-        play.watched = watched
+        self._live[state["id"]] = None  # before anything is waited for, so that nobody else takes it up meanwhile
         try:
+            known = await self._known(state)
+            play = self.playback(known or state)
+            if known is None and play.lost:
+                state = _before_the_last_step(state)
+                play = self.playback(state)
+            self._live[state["id"]] = play
+            play.watched = watched
             async with contextlib.aclosing(self._steps(state, known, keep is not None)) as steps:
                 async for mode, event in steps:
                     if mode == "custom":
@@ -205,9 +212,16 @@ class Assistant:
         if "made" in state:
             check_mark(state["made"], self.made)
         play = self._begin(state["question"], tuple((label, text) for label, text in state.get("options", ())))
-        play.restore(state.get("results", ()))
+        restore(play, state.get("results", ()))
         play.watched = True  # whoever plays the graph itself, such as LangGraph's server, may listen
         return play
+
+    async def _known(self, state: State) -> State | None:
+        """What is kept under the thread of a state; SettingsError where that is another question."""
+        known = await self.saved(state["id"])
+        if known is not None and (known["question"], known.get("options")) != (state["question"], state.get("options")):
+            raise SettingsError(f"the thread {state['id']!r} holds another question; name a new one")
+        return known
 
     async def _ended(self, state: State) -> Answer:
         *_, answer = [event async for event in self.play(state)]
@@ -229,3 +243,18 @@ class Assistant:
                     options=options, answer_format=self.settings.answer_format, framing=self.settings.framing)
         means = Means(self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits)
         return Playback(task, self._reasoning, means)
+
+
+def _chosen(settings: AssistantSettings) -> Pair:
+    """The strategies that settings name, with whatever files they name."""
+    reasoning, retrieval = chosen("reasoning", settings.reasoning), chosen("retrieval", settings.retrieval)
+    if reasoning.kind == SEARCH_ONLY:
+        raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
+    return reasoning, retrieval
+
+
+def _before_the_last_step(state: State) -> State:
+    """A question as it was before a step that failed, and what came of that."""
+    before = cast(State, {**state, "results": state["results"][:-1]})
+    before.pop("answer", None)
+    return before

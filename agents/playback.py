@@ -11,7 +11,7 @@ from agents.asked import CallOutcome
 from agents.settings import Limits
 from agents.streamed import Tell
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
-from documents.errors import RecipeFailed, RecipeMismatch
+from documents.errors import RecipeFailed
 from documents.types import Chunk, digest
 from strategies.choice import read_choice
 from strategies.protocol import MOST_DECISIONS, actions_of, draft_of
@@ -106,6 +106,12 @@ class Playback:
         return [action for action in self.pending if isinstance(action, Generate)]
 
     @property
+    def lost(self) -> bool:
+        """Whether a call or search that failed ended it."""
+        return self.failure is not None and any(step.failure == self.failure for step in self.trace
+                                                if not isinstance(step, DecisionStep))
+
+    @property
     def made(self) -> int:
         """Calls so far."""
         return sum(isinstance(step, GenerateStep) for step in self.trace)
@@ -164,27 +170,6 @@ class Playback:
             results = [one.outcome for one in asked]
             self._send(results if self._listed else results[0])
         return entry
-
-    def restore(self, results: Sequence[Mapping[str, Any]]) -> None:
-        """Bring a fresh playback to where the recorded results leave it, with what they used of its budget. Nobody is
-        told of their steps again.
-
-        Raises:
-            RecipeMismatch: the recipe asks for something other than what was recorded.
-        """
-        for entry in results:
-            wanted = [*map(search_hash, self.searches()), *map(self.means.key, self.calls())]
-            if wanted != entry["actions"]:
-                raise RecipeMismatch(f"question {self.task.id}: step {len(self.trace) + 1} of the strategy differs "
-                                     "from what was recorded; the strategy or its prompts have changed since")
-            if "found" in entry:
-                self.take_found([[self.means.chunk(key) for key in keys] for keys in entry["found"]])
-            elif "lost" in entry:
-                self.take_lost(Failure(**entry["lost"]))
-            else:
-                self.take_asked([CallOutcome.from_json(one) for one in entry["asked"]])
-            self.started -= entry.get("seconds", 0.0)
-            self.told = len(self.trace)
 
     def answer(self) -> Answer:
         """The end of the question, its cited numbers split into shown and never shown."""

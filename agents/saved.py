@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
+from agents.saved_form import misfit
 from documents.errors import RecipeMismatch, SettingsError
+from documents.places import local
 from documents.types import digest
 from retrieval.storage.files import why_unwritten, write_atomically
 from strategies.prompting import prompts_hash
-from strategies.settings.choosing import Strategy, chosen, known
+from strategies.settings.choosing import Strategy, known
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
@@ -33,13 +35,13 @@ _FORMAT = "ragbed question 1"
 _ELSEWHERE = {"index", "model", "calls"}  # where things are and how they are reached may change; what they are may not
 
 
-def mark_of(settings: AssistantSettings, index: Index, identity: str) -> dict[str, Any]:
+def mark_of(settings: AssistantSettings, reasoning: Strategy, retrieval: Strategy, index: Index,
+            identity: str) -> dict[str, Any]:
     """What a question is made with, as plain JSON: the settings, and hashes of what they only name.
 
     Args:
         identity: of the model.
     """
-    reasoning, retrieval = chosen("reasoning", settings.reasoning), chosen("retrieval", settings.retrieval)
     said = {"reasoning": reasoning.said, "retrieval": retrieval.said, "index": str(settings.index.resolve())}
     return {"settings": {**settings.model_dump(mode="json"), **said}, "model": identity, "index": index.content,
             "strategies": digest(prompts_hash(), *_code(reasoning), *_code(retrieval))}
@@ -97,7 +99,7 @@ def _code(strategy: Strategy) -> Iterator[str]:
 
 
 def write_state(path: Path, state: State) -> None:
-    """Keep a state in a file, in the place of an earlier one.
+    """Keep a state in a file, in the place of an earlier one, which stays where the new one cannot be written.
 
     Raises:
         SettingsError: it cannot be written.
@@ -106,44 +108,53 @@ def write_state(path: Path, state: State) -> None:
     try:
         write_atomically(path, json.dumps({"format": _FORMAT, "sha256": digest(text), "state": state}).encode())
     except OSError as error:
-        raise SettingsError(f"{path}: {why_unwritten(error)}") from error
+        again = f"`ragbed resume {path}` goes on" if path.exists() else "the same command begins again"
+        raise SettingsError(f"{path}: {why_unwritten(error, again)}") from error
 
 
 def read_state(path: Path) -> State:
     """The state that a file keeps.
 
     Raises:
-        SettingsError: there is none, or it is not as it was written.
+        UserError: there is none, or it is not as it was written.
     """
+    place = local(path)
     try:
-        kept = json.loads(path.read_bytes())
+        if place.exists() and not place.is_file():
+            raise SettingsError(f"{path}: is no file")
+        kept = json.loads(place.read_bytes())
+        whole = isinstance(kept, dict) and digest(json.dumps(kept.get("state"))) == kept.get("sha256")
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError):
-        kept = None
+        kept, whole = None, False
     if not isinstance(kept, dict) or kept.get("format") != _FORMAT:
         raise SettingsError(f"{path}: is no question that `ragbed ask --save` kept")
-    if digest(json.dumps(kept.get("state"))) != kept.get("sha256"):
-        raise SettingsError(f"{path}: was changed since it was written; ask the question again")
-    return cast("State", kept["state"])
+    state = kept.get("state")
+    amiss = misfit(state) if whole else "its hash does not fit"
+    if amiss:
+        raise SettingsError(f"{path}: was changed since it was written ({amiss}); ask the question again")
+    return cast("State", state)
 
 
 def settings_of(state: State) -> AssistantSettings:
     """The settings that a question was begun with.
 
     Raises:
-        SettingsError: they do not fit this version.
+        UserError: they do not fit this version, or their index can be nowhere.
     """
     from agents.assistant import AssistantSettings
     try:
-        return AssistantSettings.model_validate(state["made"]["settings"])
+        settings = AssistantSettings.model_validate(state["made"]["settings"])
+        local(settings.index)
+        return settings
     except (KeyError, ValidationError):
         raise SettingsError("the question was begun with another version of ragbed; ask it again") from None
 
 
 def _parts(made: Mapping[str, Any]) -> dict[str, Any]:
     settings = made["settings"]
-    calls = {name: settings["calls"].get(name) for name in ("temperature", "reasoning_effort")}
+    calls = {name: settings.get("calls", {}).get(name) for name in ("temperature", "reasoning_effort")}
     return {**{name: value for name, value in settings.items() if name not in _ELSEWHERE}, **calls,
             "model": made["model"], "index": made["index"], "strategies": made["strategies"]}
 

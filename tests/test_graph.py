@@ -16,6 +16,7 @@ from agents.journal import Journal
 from agents.model import Model
 from agents.models import open_model
 from agents.playback import Means, Playback
+from agents.restoring import restore
 from agents.settings import CallLimits, Limits, ModelSettings
 from agents.types import Answer, GenerateStep, SearchStep
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
@@ -71,7 +72,7 @@ class Player:
     def playback(self, state: State) -> Playback:
         task = Task(state["id"], state["question"], retrieval("once"))
         play = Playback(task, self.recipe, self.means)
-        play.restore(state.get("results", ()))
+        restore(play, state.get("results", ()))
         return play
 
 
@@ -136,6 +137,20 @@ async def test_the_questions_deadline_ends_a_search_and_its_trace_says_so_even_w
     assert json.loads(json.dumps(state)) == state
     again = await state_of(server, recipe, results=state["results"])
     assert again["answer"] == state["answer"]
+
+
+async def test_a_search_that_fails_ends_those_beside_it(serve):
+    ended = []
+
+    async def fails(search: Search) -> list[Chunk]:
+        try:
+            await asyncio.sleep(0 if search.query == "first" else 30)
+            raise CallError("it is gone", "connection")
+        finally:
+            ended.append(search.query)
+
+    assert (await answer_of(serve([]), many_at_once, find=fails))["outcome"] == "error"
+    assert ended == ["first", "second"]
 
 
 @pytest.mark.parametrize(("error", "outcome"), [

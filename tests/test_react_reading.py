@@ -11,6 +11,7 @@ from growth import grows_linearly
 from agents.asked import CallOutcome
 from agents.journal import call_key
 from agents.playback import Means, Playback
+from agents.restoring import restore
 from agents.settings import Limits
 from strategies.parts.tool_calls import calls_of, refuses_tools
 from strategies.reasoning.react import action
@@ -30,7 +31,7 @@ def resumed(replies, steps):
     saved = []
     while True:
         play = Playback(Task("q", QUESTION, retrieval("once")), chosen("react"), means)
-        play.restore(json.loads(json.dumps(saved)))
+        restore(play, json.loads(json.dumps(saved)))
         while play.node != "finish":
             if play.node == "search":
                 entry = play.take_found([[chunk(name) for name in LIBRARY[one.query].split()]

@@ -42,9 +42,8 @@ def ask(question: Asked, index: IndexFolder,
 
     if stop_after is not None and save is None:
         raise SettingsError("--stop-after needs --save FILE, which keeps the question")
-    if save is not None and save.exists():
-        raise SettingsError(f"{save} is there already; go on with what it keeps by `ragbed resume {save}`, or name "
-                            "another file")
+    if save is not None:
+        _refuse_taken(save)
     kind, conditions = finding(retriever, where or [])
     settings = AssistantSettings(index=index, model=model, reasoning=strategy_of("reasoning", reasoning),
                                  retrieval=strategy_of("retrieval", retrieval), k=k,
@@ -53,6 +52,23 @@ def ask(question: Asked, index: IndexFolder,
                                  calls=ModelSettings(temperature=_temperature(temperature)))
     if not sit(settings, question, How(stream, trace, json, save, stop_after)):
         raise typer.Exit(1)
+
+
+def _refuse_taken(save: Path) -> None:
+    """Make sure that nothing is there; else a question that is kept there would be lost."""
+    from documents.errors import SettingsError
+    from documents.places import local
+
+    if not local(save).exists():
+        return
+    from agents.saved import read_state
+
+    try:
+        read_state(save)
+    except SettingsError:
+        raise SettingsError(f"{save} is there already, and keeps no question; name another file") from None
+    raise SettingsError(f"{save} is there already; go on with what it keeps by `ragbed resume {save}`, or name another "
+                        "file")
 
 
 def _temperature(text: str) -> float | None:

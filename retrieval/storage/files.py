@@ -105,14 +105,19 @@ def unwritable(error: OSError) -> SettingsError:
 
 # What to do where a file cannot be written; elsewhere, its place has to be made writable.
 _REMEDIES: Mapping[int, str] = MappingProxyType({
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free space, and the same command continues"),
     errno.ENOENT: "make the folder first", errno.ENOTDIR: "what it is to lie in is no folder; name another",
     **dict.fromkeys((errno.EISDIR, errno.EBUSY), "a folder has that name; name another file, or move the folder"),
     errno.ENAMETOOLONG: "give a shorter name"})
 
 
-def why_unwritten(error: OSError) -> str:
-    """Why a file of a run cannot be written, and what to do."""
+def why_unwritten(error: OSError, again: str = "the same command continues") -> str:
+    """Why a file of a run cannot be written, and what to do.
+
+    Args:
+        again: how it goes on once there is space.
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"cannot write: {error.strerror}; free space, and {again}"
     remedy = _REMEDIES.get(error.errno or 0, "make its folder writable, or copy that to where you can write")
     return f"cannot write: {error.strerror}; {remedy}"
 
