@@ -69,6 +69,22 @@ def test_no_function_is_longer_than_50_lines():
                 if (lines := (one.end_lineno or 0) - one.lineno + 1) > 50}
 
 
+def test_the_recipe_of_a_strategy_has_at_most_60_lines():
+    """Without imports, docstrings and blank lines: what one reads to know what it does."""
+    files = [path for family in ("reasoning", "retrieval") for path in (ROOT / "strategies" / family).glob("*.py")]
+    assert len(files) > 25
+    assert not {path.name: lines for path in files if (lines := lines_of_recipe(path.read_text())) > 60}
+
+
+def lines_of_recipe(source):
+    left_out = set()
+    for node in ast.walk(ast.parse(source)):
+        docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if docstring or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out.update(range(node.lineno, node.end_lineno + 1))
+    return sum(bool(line.strip()) for place, line in enumerate(source.splitlines(), 1) if place not in left_out)
+
+
 def test_only_the_command_line_prints():
     printing = {path.relative_to(ROOT).as_posix() for path in FILES for node in ast.walk(ast.parse(path.read_text()))
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"}
