@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import operator
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Protocol, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -32,9 +32,11 @@ from agents.events import Teller, begin_searches, tell_steps
 from agents.playback import Node, Playback, evidence_of
 from agents.settings import Limits
 from agents.types import Answer
+from agents.window import in_window
 from documents.errors import CallError
 from strategies.types import Failure
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -113,7 +115,7 @@ async def _searched(play: Playback) -> dict[str, Any]:
     """Perform the pending searches by the question's deadline, and return the entry for the state."""
     try:
         async with asyncio.timeout(play.deadline - time.monotonic()) as limit:
-            found = await _together([play.means.search(search) for search in play.searches()])
+            found = await _together(play.searches(), play.means.search)
     except CallError as error:
         return play.take_lost(failure_of(error))
     except TimeoutError:
@@ -126,14 +128,22 @@ async def _searched(play: Playback) -> dict[str, Any]:
 async def _asked(play: Playback, writer: StreamWriter) -> list[CallOutcome]:
     """The outcomes of the pending calls, each told as it comes where somebody watches."""
     if not play.watched:
-        return await _together([play.means.ask(call, play.deadline, None) for call in play.calls()])
+        return await _together(play.calls(), lambda call: play.means.ask(call, play.deadline, None))
     tellers = [Teller(writer, number, call) for number, call in enumerate(play.calls(), play.made + 1)]
-    return await _together([told.outcome(play.means.ask(told.call, play.deadline, told)) for told in tellers])
+    return await _together(tellers, lambda told: told.outcome(play.means.ask(told.call, play.deadline, told)))
 
 
-async def _together(work: Sequence[Awaitable[Result]]) -> list[Result]:
-    """The results in order; the usual lone one without a task of its own."""
-    return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
+async def _together(items: Sequence[Item], perform: Callable[[Item], Awaitable[Result]]) -> list[Result]:
+    """The results in order; the usual lone one without a task of its own. What ends one ends them all."""
+    if len(items) == 1:
+        return [await perform(items[0])]
+    results: dict[int, Result] = {}
+
+    async def keep(place: int) -> None:
+        results[place] = await perform(items[place])
+
+    await in_window(range(len(items)), len(items), keep)
+    return [results[place] for place in range(len(items))]
 
 
 def answer_to_json(answer: Answer) -> dict[str, Any]:
