@@ -1,6 +1,8 @@
 """The served form of the graph: asks, streams, and keeps its states where a checkpointer is given."""
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -91,6 +93,45 @@ async def test_the_same_question_twice_shares_nothing_of_its_state_under_a_check
     assert max(len(state.get("results", ())) for state in states) == 5
 
 
+class Waits(InMemorySaver):
+    """A store that is slow to say what it keeps, the first time that it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def aget_tuple(self, config):
+        if not self.asked.is_set():
+            self.asked.set()
+            await self.go_on.wait()
+        return await super().aget_tuple(config)
+
+
+async def test_a_question_is_taken_up_by_one_alone_also_while_the_store_is_read(serve, index):
+    server, saver = serve(LINES), Waits()
+    async with open_model(f"{server.url}#m", ModelSettings()) as client:
+        assistant = Assistant(settings(index), index, client, saver)
+        first = asyncio.create_task(assistant.ask("Where is Oslo?", thread="mine"))
+        await saver.asked.wait()
+        with pytest.raises(SettingsError, match="'mine' is being answered already"):
+            await assistant.ask("Where is Oslo?", thread="mine")
+        saver.go_on.set()
+        assert (await first).outcome == "answered"
+        assistant.searcher.close()
+    assert len(server.requests) == 4
+
+
+async def test_files_that_settings_name_are_read_once(serve, index, tmp_path):
+    examples, opened = tmp_path / "examples.jsonl", []
+    examples.write_text('{"question": "Where is Bonn?", "answer": "Germany"}')
+    sys.addaudithook(lambda event, given: opened.append(1) if event == "open" and given[0] == str(examples) else None)
+    few = {"kind": "few_shot", "exemplars": str(examples)}
+    async with Assistant.open(AssistantSettings(index=index.folder, reasoning=few, retriever="bm25",
+                                                model=f"{serve(LINES).url}#m")) as assistant:
+        assert assistant.made["settings"]["reasoning"] == few
+    assert len(opened) == 1
+
+
 async def test_the_graph_plays_a_state_that_nobody_began_as_the_studio_does(serve, index):
     server = serve([*LINES, "<Answer>Norway</Answer>"])
     async with open_model(f"{server.url}#m", ModelSettings()) as client:
@@ -107,3 +148,10 @@ async def test_an_unknown_strategy_is_named_before_anything_is_opened(index):
     with pytest.raises(SettingsError, match="there are: direct"):
         async with Assistant.open(AssistantSettings(index=index.folder, reasoning="guess")):
             pass
+
+
+async def test_search_only_answers_nothing_however_it_is_named(index):
+    for named in ("search_only", {"kind": "search_only"}):
+        with pytest.raises(SettingsError, match="search_only gives no answer"):
+            async with Assistant.open(AssistantSettings(index=index.folder, reasoning=named)):
+                pass
