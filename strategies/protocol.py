@@ -9,9 +9,9 @@ from typing import Any, get_args
 from documents.errors import RecipeFailed
 from strategies.types import Action, Decision, Draft, Generate, Message, Role, Search
 
-MOST_DECISIONS = 1000
+MOST_DECISIONS = 5_000
 """Of a recipe between two things that it asks for, empty lists included: one that goes on so would never end. A
-hundred samples may each decide several times before the next call."""
+thousand samples may each decide several times before the next call."""
 
 
 def actions_of(asked: Any) -> list[Action]:
