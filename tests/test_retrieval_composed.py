@@ -230,7 +230,7 @@ def test_what_a_draft_of_the_retrieval_strategy_alone_showed_is_no_evidence_and_
                  {"kind": "react", "laps": 1}):
         scene = Scene(library, {"draft": "Ohio", "answer": "<Answer>Ada [1] [3]</Answer>", "react": "Finish"})
         answer = scene.play({"kind": "iterative", "keep": 2}, name)
-        assert [call.shown for call in scene.calls][0] == (1, 2)
+        assert scene.calls[0].shown == (1, 2)
         assert ([passage.chunk.id for passage in answer.in_view], len(answer.ranked)) == (["c", "d"], 4)
         assert (answer.cited, answer.invalid_citations) == ((3,), (1,))
 

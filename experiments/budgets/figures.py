@@ -22,9 +22,9 @@ def budgets_of_run(run: Finished, unit: Unit, budgets: Sequence[float], metric: 
     """What each way of answering reaches where no question may use more than a budget.
 
     A record whose answer took more counts as ended by the budget, as `limits` would have ended it: tokens, calls and
-    searches exactly, seconds as far as they are the same twice. Every other record counts as it is. Cells that differ in exactly one factor are tested at each budget, question by question; p is
-    corrected by Holm over all of these tests. Where they would be too many, fewer pairs are tested, each of them at
-    every budget.
+    searches exactly, seconds as far as they are the same twice. Every other record counts as it is. Cells that differ
+    in exactly one factor are tested at each budget, question by question; p is corrected by Holm over all of these
+    tests. Where they would be too many, fewer pairs are tested, each of them at every budget.
 
     Args:
         budgets: none stands for `usual_budgets`.
