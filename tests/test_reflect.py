@@ -39,7 +39,7 @@ def test_what_each_check_finds_and_its_searches_bring_reaches_the_next_draft_and
             "Missing: Cincinnati state\n</faults>") in fourth
     assert "<draft>\nCincinnati, Ohio [2] [3]\n</draft>" in fifth
     assert (answer.outcome, answer.text, answer.cited) == ("answered", "Cincinnati, Ohio [2] [3]", (2, 3))
-    assert answer.figures == {"checks": 3.0, "revised": 1.0}
+    assert answer.figures == {"laps": 3.0, "revised": 1.0}
     assert decided(answer) == [("searches again", "check 1 asks for 1 search"),
                                ("searches again", "check 2 asks for 1 search"),
                                ("accepts the draft", "check 3 found no fault")]
@@ -54,7 +54,7 @@ def test_laps_bound_the_checks():
 def test_a_draft_without_fault_is_the_answer():
     scene, answer = played(["NO FAULTS"], ["Cincinnati [1]"])
     assert scene.purposes == ["answer", "critique"]
-    assert (answer.text, answer.figures) == ("Cincinnati [1]", {"checks": 1.0, "revised": 0.0})
+    assert (answer.text, answer.figures) == ("Cincinnati [1]", {"laps": 1.0, "revised": 0.0})
 
 
 def test_without_searches_no_query_is_asked_for_or_searched():

@@ -29,6 +29,8 @@ def reflect(task: Task, *, of: Reasoning = direct, laps: Annotated[int, Field(ge
             searches: bool = True) -> Recipe:
     """A draft, then calls that check it and write it anew, until nothing is found or the laps are over.
 
+    The figure `laps` is how often a draft was checked.
+
     Args:
         of: what makes the first draft.
         laps: how often a draft is checked at most.
@@ -55,7 +57,7 @@ def reflect(task: Task, *, of: Reasoning = direct, laps: Annotated[int, Field(ge
         if fold(latest.text) == fold(before.text) and evidence == known:
             yield Decision("stops", f"check {lap} changed nothing")
             break
-    return revised(first, latest, checks=lap)
+    return revised(first, latest, laps=lap)
 
 
 def _critique(task: Task, latest: Draft, evidence: Evidence, searching: bool) -> Generate:
