@@ -22,7 +22,6 @@ from agents.types import Answer, GenerateStep, SearchStep
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
 from documents.types import Chunk, Document
 from strategies.answering import inquiry
-from strategies.prompting import template
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning, retrieval
 from strategies.types import Draft, Failure, Generate, Recipe, Reply, Search, Task
@@ -34,16 +33,12 @@ FOUND = {"first": ["oslo", "bergen"], "second": ["rome", "oslo"], "Where is Oslo
 BY_ID = {chunk.id: chunk for chunk in CHUNKS.values()}
 
 
-def asked(task, evidence, purpose):
-    return inquiry(task, template("direct"), evidence, purpose, rules=True)
-
-
 def two_searches(task: Task) -> Recipe:
     """Searches, asks, searches again, and asks over both findings."""
     first = yield Search("first")
-    yield asked(task, first, "look")
+    yield inquiry(task, "Answer.", first, "look")
     second = yield Search("second")
-    reply: Reply = yield asked(task, second, "answer")
+    reply: Reply = yield inquiry(task, "Answer.", second, "answer")
     return Draft.from_reply(reply)
 
 
@@ -51,14 +46,14 @@ def many_at_once(task: Task) -> Recipe:
     """Two searches at once, three calls at once, none at all, and an answer made of what came back, in order."""
     left, right = yield [Search("first"), Search("second")]
     evidence = left + right
-    replies = yield [asked(replace(task, question=f"slow {n}"), evidence, "solve") for n in (3, 2, 1)]
+    replies = yield [inquiry(replace(task, question=f"slow {n}"), "Answer.", evidence, "solve") for n in (3, 2, 1)]
     none = yield []
     return Draft.from_reply(Reply(" ".join(reply.text for reply in replies) + f" {none} [1] [3]"))
 
 
 def sees_failure(task: Task) -> Recipe:
     """Answers with the kind of the failure that it asked to see."""
-    seen = yield replace(asked(task, (), "answer"), see_failure=True)
+    seen = yield replace(inquiry(task, "Answer.", (), "answer"), see_failure=True)
     return Draft.from_reply(Reply(f"saw {seen.kind}" if isinstance(seen, Failure) else seen.text))
 
 
