@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NoReturn
 
 from agents.asked import CallOutcome, wire_message
-from agents.conformance.situations import TELLING, Situation, mark, number_of
+from agents.conformance.situations import EXEMPLAR, TELLING, Situation, mark, number_of
 from agents.conformance.stand_ins import StandIn
 from agents.playback import Means, Playback
 from agents.settings import Limits
@@ -110,8 +110,18 @@ def _look_at_call(call: Generate, numbers: dict[int, int], played: Played) -> No
     unknown = [number for number in call.shown if number not in numbers.values()]
     if unknown:
         played.problems.append(("shown", f"{named} names [{unknown[0]}] in `shown`, which no search found"))
+    if answers and _in_another_form(call, text):
+        played.problems.append(("answers", f"{named} shows worked examples in another form than it asks for"))
     if call.schema is not None and "answer" in call.schema.get("properties", {}):
         played.forms.append("answer")
+
+
+def _in_another_form(call: Generate, text: str) -> bool:
+    """Whether worked examples, where there are any, stand in tags or fields and the answer is not asked for so, or the
+    other way round."""
+    tagged, field = f"<Answer>{EXEMPLAR.answer}</Answer>", f'"answer": "{EXEMPLAR.answer}"'
+    fields, tags = call.schema is not None, call.schema is None and "<Answer>" in text.replace(tagged, "")
+    return EXEMPLAR.question in text and (tagged in text, field in text) != (tags, fields)
 
 
 def _wired(call: Generate) -> str:

@@ -15,7 +15,7 @@ _QUESTION = "Which city is the capital of France, and how many people lived in P
 _SAID = ("Paris is the capital of France.", "In 2020 Paris had 2145906 people.", "Lyon lies on the Rhone.",
          "The Seine flows through Paris.", "Marseille is a port of France.")
 _OPTIONS = (("A", "Paris"), ("B", "Lyon"), ("C", "Marseille"))
-_EXEMPLAR = Exemplar("Where does the Rhone end?", "In the sea [1]", ("The Rhone ends in the sea.",), "It says so.")
+EXEMPLAR = Exemplar("Where does the Rhone end?", "In the sea [1]", ("The Rhone ends in the sea.",), "It says so.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,9 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "without separators, as JSON": {"separators": False, "answer_format": "json"},
     "without framing": {"framing": "none"},
     "as published": {"layout": "as_published"},
-    "brief, with exemplars": {"brief": True, "exemplars": (_EXEMPLAR,)},
-    "with exemplars, as JSON": {"exemplars": (_EXEMPLAR,), "answer_format": "json"},
+    "as published, with exemplars": {"layout": "as_published", "exemplars": (EXEMPLAR,)},
+    "brief, with exemplars": {"brief": True, "exemplars": (EXEMPLAR,)},
+    "with exemplars, as JSON": {"exemplars": (EXEMPLAR,), "answer_format": "json"},
     "with sub-questions": {"sub_questions": ("What is the capital of France?", "How many live in #1?")},
     "with sub-answers": {"sub_questions": ("What is the capital of France?", "How many live in #1?"),
                          "with_sub_answers": True}}
