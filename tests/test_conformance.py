@@ -154,7 +154,9 @@ ODD = [
     (f"{CALL}, schema=[1])", "protocol", "whose schema or tools are no JSON objects"),
     (f"{CALL}, tools=(5,))", "protocol", "whose schema or tools are no JSON objects"),
     (f"{TOLD}, (5,)),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
-    (f"{TOLD}, (), 5),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects")]
+    (f"{TOLD}, (), 5),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
+    ("import sys\n    evidence = yield Search('x')\n    sys.__stdout__.write('hello\\n')", "io", "prints 'hello"),
+    ("from os import write\n    evidence = yield Search('x')\n    write(1, b'{}')", "io", "prints '{}")]
 RETRIEVING = """
 def numbers_alone(task: Task, query: str) -> Gathering:
     found = yield Search(query)

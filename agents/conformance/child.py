@@ -12,11 +12,12 @@ import json
 import os
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from agents.conformance.examining import examine
 from agents.conformance.source_rules import broken_rules
@@ -38,6 +39,7 @@ class Watch:
         self.seen: dict[str, None] = {}
         self._named: frozenset[str] = frozenset()
         places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+        self._screen = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._allowed = (*map(str, places), str(Path(__file__).parents[2]) + os.sep + "strategies")
         sys.addaudithook(self._hook)
 
@@ -63,16 +65,32 @@ class Watch:
         Args:
             said: the settings of the strategy, which may name files of worked examples.
         """
-        self._named, printed = frozenset(_texts(said)), io.StringIO()
+        self._named, errors = frozenset(_texts(said)), io.StringIO()
         self.seen.clear()
         self.on = True
         try:
-            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            with contextlib.redirect_stderr(errors):
                 yield
         finally:
             self.on = False
-            if printed.getvalue():
-                self.seen[f"prints {printed.getvalue()[:40]!r}"] = None
+            printed = self._printed() + errors.getvalue()
+            if printed:
+                self.seen[f"prints {printed[:40]!r}"] = None
+
+    def take_screen(self) -> TextIO:
+        """Standard output as it was; what the process writes there from now on is noted instead, however it does it."""
+        told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(self._screen.fileno(), 1)
+        return told
+
+    def _printed(self) -> str:
+        """What was written to standard output since the last time."""
+        sys.stdout.flush()
+        self._screen.seek(0)
+        printed = self._screen.read().decode(errors="replace")
+        self._screen.seek(0)
+        self._screen.truncate()
+        return printed
 
 
 def _texts(said: Any) -> Iterator[str]:
@@ -87,7 +105,9 @@ def main() -> None:
     """Play what standard input says; one line of JSON for each strategy on standard output."""
     asked = json.load(sys.stdin)
     sys.dont_write_bytecode = True
-    out, watch = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8"), Watch()
+    sys.unraisablehook = lambda unraisable: None  # what a stopped generator raises is told as what breaks a limit
+    watch = Watch()
+    out = watch.take_screen()
     for family, said in asked["strategies"]:
         out.write(json.dumps(_result(family, said, watch, asked["again"], asked["seconds"])) + "\n")
         out.flush()
