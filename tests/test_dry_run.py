@@ -122,6 +122,17 @@ def test_prices_are_of_the_whole_run_and_unknown_where_the_model_is(plan):
     assert unknown["prompt_tokens"] == known["prompt_tokens"]
 
 
+def test_votes_on_answers_of_whole_sentences_are_told_beforehand(plan):
+    def told(**settings):
+        return [note for note in plan(**settings)["notes"] if "voted on word by word" in note]
+
+    voting = {"kind": "supported", "of": {"kind": "self_consistency", "samples": 3}}
+    assert told(reasoning=["direct", voting]) == [
+        "supported(self_consistency(samples=3)): answers are voted on word by word, and of whole sentences hardly two "
+        "are equal; `brief: true` asks for short ones."]
+    assert told(reasoning=[voting], brief=True) == told(reasoning=["direct"]) == []
+
+
 def test_a_judge_model_is_counted_apart(plan):
     planned = plan(judge="openai:gpt-4o")
     assert planned["judge"]["calls"] == 10  # five answerable questions, each asked again where it cannot be read

@@ -25,7 +25,9 @@ from experiments.runs.store import config_of
 from experiments.settings import RunSettings
 from experiments.settings.budget import foreseen
 from experiments.settings.matrix import models_of
+from experiments.settings.strategies import strategies_of
 from experiments.statistics import clusters
+from strategies.settings.choosing import Strategy
 
 SAMPLE = 100  # questions that stand for all, evenly spread
 _SEEDS = 4  # seeds that stand for all, in turn
@@ -158,10 +160,23 @@ def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
         cells = sum(plan.bounds.ended > 0 for plan in plans)
         yield (f"`limits` may end up to {round(ended.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
                f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(ended.limits)}.")
+    yield from _on_votes(settings, benchmark)
     done = _is_finished(settings, benchmark)
     if not done:
         yield from _on_budget(settings, planner, plans)
     yield from _on_folder(settings, benchmark, done)
+
+
+def _on_votes(settings: RunSettings, benchmark: Benchmark) -> Iterator[str]:
+    """Where answers are voted on that are too long for two to be equal."""
+    voting = [label for label, one in strategies_of(settings, "reasoning").items() if _votes(one)]
+    if voting and not settings.brief and not all(question.options for question in benchmark.questions):
+        yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
+               "`brief: true` asks for short ones.")
+
+
+def _votes(strategy: Strategy) -> bool:
+    return strategy.kind == "self_consistency" or any(map(_votes, strategy.parts))
 
 
 def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
