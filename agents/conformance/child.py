@@ -28,6 +28,7 @@ _SEEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os
          "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate",
          "os.putenv", "os.startfile", "shutil.", "ctypes.dlopen", "urllib.", "http.", "ftplib.", "smtplib.", "sqlite3.",
          "tempfile.", "webbrowser.", "builtins.input", "pty.")
+_LOADS = 3.0  # plays that loading it may take as long as: packages that it imports may be large
 _CODE = (".py", ".pyc", ".so", ".pyd", ".zip")
 
 
@@ -38,8 +39,8 @@ class Watch:
         self.on = False
         self.seen: dict[str, None] = {}
         self._named: frozenset[str] = frozenset()
-        places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
         self._screen = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        places = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
         self._allowed = (*map(str, places), str(Path(__file__).parents[2]) + os.sep + "strategies")
         sys.addaudithook(self._hook)
 
@@ -116,6 +117,7 @@ def main() -> None:
 def _result(family: Any, said: Any, watch: Watch, again: bool, seconds: float) -> dict[str, Any]:
     try:
         with watch.watching(said):
+            faulthandler.dump_traceback_later(_LOADS * seconds, exit=True, file=2)
             strategy = chosen(family, said)
             found = examine(strategy, lambda play: faulthandler.dump_traceback_later(
                 seconds, exit=True, file=2), again)
