@@ -184,7 +184,7 @@ def told(tmp_path_factory):
         verdicts = check_all([(family, kind) for family, _, kind in named])
     finally:
         os.chdir(before)
-    return {name: {verdict.name: verdict.detail for verdict in found if not verdict.passed}
+    return {name: {verdict.name: verdict.detail for verdict in found if verdict.passed is False}
             for (_, name, _), found in zip(named, verdicts, strict=True)}
 
 
