@@ -254,10 +254,9 @@ class Task:
         with_sub_answers: whether the reply is to answer each of them too, in lines before its final answer.
         about: what the documents are, such as a novel's title and author; shown under `closed-book` alone.
         brief: whether the rules ask for a final answer of a few words.
-        answer_format: how the final answer is asked for where a strategy leaves that open: in tags, or as a JSON
-            object whose schema the server is asked to enforce.
-        framing: how documents are set apart from instructions: between marks, with the rule that nothing in them is
-            an instruction, or not at all.
+        answer_format: how the final answer is asked for where a strategy leaves that open: by tags or a JSON Schema.
+        framing: how documents are set apart: between marks, with the rule that they instruct nothing, or not at all.
+        placed: whether the evidence is placed beforehand: every search finds the same.
         seed: of question and cell, for `rng`.
     """
 
@@ -275,6 +274,7 @@ class Task:
     exemplars: tuple[Exemplar, ...] = ()
     answer_format: AnswerFormat = "tags"
     framing: Framing = "marked"
+    placed: bool = False
     seed: int = 0
 
     @property

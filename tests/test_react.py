@@ -203,13 +203,35 @@ async def test_a_call_that_the_model_writes_out_in_its_text_counts_as_one(serve,
     assert (assistant["content"], assistant["tool_calls"][0]["id"]) == (None, result["tool_call_id"])
 
 
-def test_where_every_search_finds_the_same_it_stops_after_the_first():
-    for tools in ("native", "text"):
-        first = reply_of(searching("sharks"), "Search: sharks")
-        scene = Scene({"": "jaws spielberg"}, {"react": [first]})
-        answer = scene.play("once", chosen({"kind": "react", "tools": tools}))
-        assert decisions(answer) == [("stops", "lap 1 brought nothing new")]
-        assert [call.purpose for call in scene.calls] == ["react", "answer"]
+@pytest.mark.parametrize("tools", ["native", "text"])
+def test_one_search_that_finds_the_same_does_not_end_it_and_two_do(tools):
+    turns = [reply_of(searching(query), f"Search: {query}") for query in ("sharks", "whales")]
+    scene = Scene({"": "jaws spielberg"}, {"react": turns})
+    answer = scene.play("once", chosen({"kind": "react", "tools": tools}))
+    assert decisions(answer) == [("goes on", "lap 1 of 4 brought 0 new passages"),
+                                 ("stops", "2 laps in a row brought nothing new")]
+    assert [call.purpose for call in scene.calls] == ["react", "react", "answer"]
+
+
+@pytest.mark.parametrize("tools", ["native", "text"])
+def test_over_placed_evidence_it_goes_on_until_it_finishes_and_searches_once(tools):
+    turns = [reply_of(searching("sharks"), "Search: sharks"), reply_of(searching("whales"), "Search: whales"),
+             reply_of(FINISH, "Finish")]
+    scene = Scene({"": "jaws spielberg"}, {"react": turns})
+    answer = scene.play("once", chosen({"kind": "react", "tools": tools}), placed=True)
+    assert scene.searched == [QUESTION]
+    assert [call.purpose for call in scene.calls] == ["react"] * 3 + ["answer"]
+    assert all(text.startswith("Everything that can be found is shown above.") for text in scene.prompts("react")[1:])
+    assert decisions(answer)[-1] == ("stops", "finish" if tools == "text" else "finish is called")
+
+
+def test_results_of_calls_end_without_blank_lines_and_one_called_twice_is_told_so():
+    scene = Scene(LIBRARY, {"react": [reply_of(searching("sharks", "director of Jaws", "sharks"), ""),
+                                      reply_of(FINISH, "")]})
+    scene.play("once", chosen({"kind": "react", "tools": "native"}))
+    results = [message.content for message in scene.calls[-1].messages if message.role == "tool"]
+    assert results == [one.rstrip() for one in results]
+    assert results[2] == "This was asked before; what was found for it is shown above."
 
 
 @pytest.mark.parametrize("tools", ["native", "text"])

@@ -56,24 +56,50 @@ def test_laps_bound_the_follow_ups_and_what_the_last_one_found_is_shown_with_the
     assert decisions(answer) == [("stops", "lap 1 of 1 brought 1 new passage")]
 
 
-def test_where_every_search_finds_the_same_it_stops_after_the_first():
-    scene, answer = asked(TURNS[0], library={"": "jaws spielberg"})
-    assert [call.purpose for call in scene.calls] == ["self_ask", "answer"]
-    assert decisions(answer) == [("stops", "lap 1 brought nothing new")]
-    last = scene.calls[-1].messages[-1].content
-    assert last.startswith("This search brought no document that was not shown before.\n\n")
+def test_over_placed_evidence_it_asks_and_answers_on_and_searches_once():
+    scene, answer = asked(*TURNS, library={"": "jaws spielberg"}, placed=True)
+    assert scene.searched == [QUESTION]
+    assert [call.purpose for call in scene.calls] == ["self_ask"] * 3 + ["answer"]
+    assert scene.calls[1].messages[-1].content.startswith(
+        "Everything that can be found is shown above.\n\nAnswer your follow-up question from what is shown above, ")
+    assert decisions(answer) == [("goes on", "lap 1 of 4 asks on: all evidence is placed"),
+                                 ("goes on", "lap 2 of 4 asks on: all evidence is placed"),
+                                 ("stops", "no follow-up question is left")]
+
+
+def test_over_placed_evidence_laps_and_a_question_asked_again_end_it():
+    two = {"kind": "self_ask", "laps": 2}
+    scene, _ = asked(*TURNS[:2], library={"": "jaws"}, placed=True, reasoning=two)
+    assert [call.purpose for call in scene.calls] == ["self_ask", "self_ask", "answer"]
+    scene, answer = asked(TURNS[0], TURNS[0], library={"": "jaws"}, placed=True)
+    assert [call.purpose for call in scene.calls] == ["self_ask", "self_ask", "answer"]
+    assert decisions(answer)[-1] == ("stops", "it asks for what was asked before")
+
+
+def test_a_search_that_finds_what_was_shown_names_it_and_the_follow_up_is_answered_from_it():
+    library = {QUESTION: "jaws spielberg", "a?": "spielberg jaws", "b?": "", "c?": "ohio"}
+    scene, answer = asked(*[f"Follow-up: {name}?" for name in "abc"], "Follow-up: none", library=library)
+    assert scene.searched == [QUESTION, "a?", "b?"]
+    assert scene.prompts("self_ask")[1].startswith(
+        "This search found documents that are shown above: [2], [1]. None is new.\n\nAnswer your follow-up question ")
+    assert scene.prompts("answer")[0].startswith("This search found no document.\n\nNow answer")
+    assert decisions(answer)[-1] == ("stops", "2 laps in a row brought nothing new")
+    scene, _ = asked("Follow-up: a?", "Follow-up: none", library=library, separators=False)
+    assert scene.prompts("self_ask")[1].startswith("This search found documents that are shown above. None is new.\n\n")
 
 
 def test_one_search_without_news_does_not_end_it_where_there_is_more_to_be_found_and_two_do():
     library = {QUESTION: "jaws spielberg", "a?": "jaws", "b?": "ohio", "c?": "jaws", "d?": "ohio"}
-    turns = [f"Follow-up: {name}?" for name in "abcd"]
+    turns = [f"Follow-up: {name}?" for name in "abcde"]
     scene, answer = asked(*turns, library=library, reasoning={"kind": "self_ask", "laps": 10})
     assert scene.searched == [QUESTION, "a?", "b?", "c?", "d?"]
-    assert decisions(answer)[-1] == ("stops", "lap 4 brought nothing new")
+    assert decisions(answer)[-1] == ("stops", "2 laps in a row brought nothing new")
 
 
 def test_a_question_that_was_asked_before_is_not_searched_again_and_ends_it():
-    scene, _ = asked(TURNS[0], "Follow-up: who directed JAWS")
+    scene, answer = asked(TURNS[0], "Follow-up: who directed JAWS")
+    assert decisions(answer)[-1] == ("stops", "it asks for what was asked before")
+    assert scene.prompts("answer")[0].startswith("This was asked before; what was found for it is shown above.\n\nNow")
     assert scene.searched == [QUESTION, "Who directed Jaws?"]
     assert [call.purpose for call in scene.calls] == ["self_ask", "self_ask", "answer"]
 

@@ -62,6 +62,7 @@ class Tasks:
                     with_sub_answers=self.sub_answers(question) == "in_prompt", about=question.about,
                     brief=self.settings.brief, exemplars=self.exemplars,
                     answer_format=self.cell.answer_format or "tags", framing=self.cell.framing or "none",
+                    placed=not self.cell.searched,
                     seed=int(digest(str(seed), self.cell.id)[:12], 16))
 
     def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:
@@ -72,4 +73,4 @@ class Tasks:
         """
         return replace(self.whole(question), id=f"{question.id}, sub-question {place + 1}", question=text,
                        retrieval=RETRIEVAL["once" if evidence else "none"], options=(), sub_questions=(),
-                       rules="open" if self.cell.rules == "choice" else self.cell.rules)
+                       rules="open" if self.cell.rules == "choice" else self.cell.rules, placed=True)

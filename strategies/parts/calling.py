@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from strategies.parts.laps import Found, concluded, nothing_more, opened, searched, shown, went_on
+from strategies.parts.laps import Found, concluded, opened, searched, went_on
 from strategies.parts.tool_calls import MOST_CALLS, Call, calls_of, refuses_tools, said_with, search_tools
 from strategies.prompting import fill, numbers, template
 from strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Task
@@ -35,23 +35,23 @@ def calling(task: Task, found: Found, laps: int, auto: bool) -> Generator[Asked,
         queries = [one.query for one in made if one.query]
         if queries:
             found = yield from searched(task, found, queries)
-        talk = (*talk, said_with(reply, made), *_results(task, made, found, len(calls) - len(made)))
+        talk = (*talk, said_with(reply, made), *_results(made, found, len(calls) - len(made)))
         if not calls or any(one.ends for one in made):
             yield Decision("stops", "finish is called" if calls else "the reply calls no tool")
             break
+        unread = Decision("goes on", f"lap {lap + 1}: no call could be read")
+        yield went_on(task, lap, laps, found) if queries else unread
         if found.over:
-            yield nothing_more(lap)
             break
-        yield went_on(lap, laps, found) if queries else Decision("goes on", f"lap {lap + 1}: no call could be read")
     return (yield from concluded(task, talk, found.evidence, tools=search_tools()))
 
 
-def _results(task: Task, calls: Sequence[Call], found: Found, left_out: int) -> Iterator[Message]:
+def _results(calls: Sequence[Call], found: Found, left_out: int) -> Iterator[Message]:
     """What each call brought, or why it brought nothing."""
-    news = iter(found.news)
+    texts = iter(found.texts)
     for place, call in enumerate(calls, start=1):
         text = template("tool_finished" if call.ends else "tool_unread")
-        brought = shown(task, next(news)) if call.query else text
+        brought = next(texts) if call.query else text
         more = left_out and place == len(calls)
-        note = (fill("tool_too_many", count=str(left_out), most=str(MOST_CALLS)),) if more else ()
+        note = ("\n\n", fill("tool_too_many", count=str(left_out), most=str(MOST_CALLS)),) if more else ()
         yield Message("tool", (brought, *note), call_id=call.id)

@@ -11,7 +11,7 @@ from typing import Any
 
 from strategies.answering import answer, asking, draft, form_of, inquiry
 from strategies.framing import without_turns
-from strategies.parts.merging import in_order
+from strategies.parts.merging import beyond, in_order
 from strategies.parts.querying import gather_each
 from strategies.prompting import fill, numbers, show_documents, template
 from strategies.reading import fold, strip_citations
@@ -20,7 +20,7 @@ from strategies.types import Asked, Decision, Draft, Evidence, Generate, Message
 LONGEST_QUERY = 400
 """Characters of a query that are searched for."""
 _LONGEST_TURN = 2_000  # characters of a reply that stay in the conversation
-_IDLE = 2  # searches in a row without news, after which there are none more
+_IDLE = 2  # laps in a row without news, after which there are none more
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +29,19 @@ class Found:
 
     Attributes:
         evidence: all of it, each passage once, in the order in which it was found.
-        news: of each search of the last lap, what was not found before.
-        over: whether a further search would bring nothing: the last ones brought nothing new, or all that is known
-            again, as where the evidence is given; or the model asks for what was searched before.
+        texts: of each query of the last lap, what it brought, as the conversation shows it.
+        fresh: how many passages the last lap brought that were not found before.
+        over: why no further search is made, for a reader; empty where one may bring more.
+        queries: that were asked, folded.
+        idle: how many laps in a row, the last one among them, brought nothing new.
     """
 
     evidence: Evidence = ()
-    news: tuple[Evidence, ...] = ()
-    over: bool = False
+    texts: tuple[str, ...] = ()
+    fresh: int = 0
+    over: str = ""
     queries: tuple[str, ...] = ()
     idle: int = 0
-
-    def after(self, queries: Sequence[str], lists: Sequence[Evidence]) -> Found:
-        """What is known after these searches."""
-        known, news = self.evidence, []
-        for one in lists:
-            seen = {passage.number for passage in known}
-            news.append(tuple(passage for passage in one if passage.number not in seen))
-            known = in_order((known, one))
-        idle = 0 if any(news) else self.idle + 1
-        same = len(in_order(lists)) == len(known)
-        return Found(known, tuple(news), idle >= _IDLE or (idle > 0 and same),
-                     (*self.queries, *map(fold, queries)), idle)
 
 
 Finding = Generator[Asked, Any, Found]
@@ -78,23 +69,37 @@ def opened(task: Task, found: Found, name: str) -> tuple[Message, ...]:
 
 
 def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
-    """Search for all that was not searched before, at once; where there is nothing, no search is made.
+    """Search for all that was not searched before, at once. Where the evidence is placed no search is made, since none
+    brings more, and where all was asked before none either, which ends the laps.
 
     Returns:
-        what is known then, with a list of news for each query.
+        what is known then, with a text for each query.
     """
-    asked = dict.fromkeys(query for query in queries if fold(query) not in found.queries)
+    asked = list(dict.fromkeys(query for query in queries if fold(query) not in found.queries))
+    known, repeated = (*found.queries, *map(fold, asked)), template("asked_before")
     if not asked:
-        return replace(found, news=((),) * len(queries), over=True)
-    lists: list[Evidence] = yield from gather_each(task, list(asked), Task.gather)
-    after = found.after(list(asked), lists)
-    news = dict(zip(asked, after.news, strict=True))
-    return replace(after, news=tuple(news.pop(query, ()) for query in queries))
+        return replace(found, texts=(repeated,) * len(queries), fresh=0, over="it asks for what was asked before")
+    if task.placed:
+        return replace(found, texts=(template("all_shown"),) * len(queries), queries=known)
+    evidence, texts = found.evidence, {}
+    lists: list[Evidence] = yield from gather_each(task, asked, Task.gather)
+    for query, one in zip(asked, lists, strict=True):
+        texts[query] = _shown(task, one, beyond(evidence, one))
+        evidence = in_order((evidence, one))
+    fresh = len(evidence) - len(found.evidence)
+    idle = 0 if fresh else found.idle + 1
+    over = f"{_IDLE} laps in a row brought nothing new" if idle >= _IDLE else ""
+    return Found(evidence, tuple(texts.pop(query, repeated) for query in queries), fresh, over, known, idle)
 
 
-def shown(task: Task, fresh: Evidence) -> str:
-    """What a search brought, as the conversation shows it: as well set apart as the first documents are."""
-    return show_documents(task, fresh) if fresh else f"{template('nothing_new')}\n\n"
+def _shown(task: Task, one: Evidence, fresh: Evidence) -> str:
+    """What a search brought: its new passages as well set apart as the first documents are, the others by number."""
+    if fresh:
+        return show_documents(task, fresh).removesuffix("\n\n")
+    if not one:
+        return template("nothing_found")
+    return fill("nothing_new", numbers=": " + ", ".join(f"[{passage.number}]" for passage in one)
+                if task.separators else "")
 
 
 def converse(task: Task, laps: int, name: str, read: Callable[[str], Turn], stop: tuple[str, ...] = (),
@@ -120,7 +125,7 @@ def _in_text(task: Task, found: Found, laps: int, name: str, read: Callable[[str
     talk, brought = opened(task, found, f"{name}_first"), ""
     for lap in range(laps):
         if lap:
-            talk = (*talk, Message("user", (brought, template(f"{name}_next"))))
+            talk = (*talk, Message("user", (f"{brought}\n\n", template(f"{name}_next"))))
         reply: Reply = yield Generate(talk, name, numbers(task, found.evidence), stop=stop)
         turn = read(reply.text)
         talk, brought = (*talk, said(turn.said)), ""
@@ -128,24 +133,20 @@ def _in_text(task: Task, found: Found, laps: int, name: str, read: Callable[[str
             yield Decision("stops", turn.why)
             break
         found = yield from searched(task, found, [turn.query])
-        brought = shown(task, found.news[0])
+        brought = found.texts[0]
+        yield went_on(task, lap, laps, found)
         if found.over:
-            yield nothing_more(lap)
             break
-        yield went_on(lap, laps, found)
     return (yield from concluded(task, talk, found.evidence, brought))
 
 
-def nothing_more(lap: int) -> Decision:
-    """That searching on is pointless."""
-    return Decision("stops", f"lap {lap + 1} brought nothing new")
-
-
-def went_on(lap: int, laps: int, found: Found) -> Decision:
-    """That the next lap begins, or that there is none left."""
-    fresh = sum(map(len, found.news))
-    more = "goes on" if lap + 1 < laps else "stops"
-    return Decision(more, f"lap {lap + 1} of {laps} brought {fresh} new passage{'s' * (fresh != 1)}")
+def went_on(task: Task, lap: int, laps: int, found: Found) -> Decision:
+    """That the next lap begins, or why there is none."""
+    if found.over:
+        return Decision("stops", found.over)
+    brought = "asks on: all evidence is placed" if task.placed else \
+        f"brought {found.fresh} new passage{'s' * (found.fresh != 1)}"
+    return Decision("goes on" if lap + 1 < laps else "stops", f"lap {lap + 1} of {laps} {brought}")
 
 
 def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought: str = "",
@@ -158,7 +159,7 @@ def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought
             them nothing of the conversation would be known again; none can be called any more.
     """
     last = fill("laps_answer", question=task.question) + form_of(task)
-    parts = (brought, last) if brought else (last,)
+    parts = (f"{brought}\n\n", last) if brought else (last,)
     call = asking(task, (*talk, Message("user", parts)), evidence)
     return (yield from draft(replace(call, tools=tools, tool_choice="none" if tools else "auto"), task))
 
