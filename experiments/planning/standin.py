@@ -17,9 +17,10 @@ from strategies.types import Generate, Reply, Usage
 
 # short: an answer in its tags. echo: the question again, and nothing new. refusal: that it cannot be answered.
 # long: a list of questions that fills the limit. doubt: never content, and never twice the same: the lowest of every
-# grade, no to every question, and always something more to search for; it fills the limit too. deaf: in doubt, and
-# calls no tool. mended: in doubt when it is first asked for something, content when it is asked again, and its answers
-# say what no document does. picky: likewise, but content with all that comes before the first answer.
+# grade, no to every question, always something more to search for, and a sum of what nobody knows; it fills the limit
+# too. deaf: in doubt, and calls no tool. mended: in doubt when it is first asked for something, content when it is
+# asked again, and its answers say what no document does. picky: likewise, but content with all that comes before the
+# first answer.
 Manner = Literal["short", "echo", "refusal", "long", "doubt", "deaf", "mended", "picky"]
 MANNERS: tuple[Manner, ...] = ("short", "echo", "refusal", "long", "doubt", "deaf", "mended", "picky")
 FINDING: tuple[Manner, ...] = ("long", "doubt", "deaf", "mended")
@@ -31,6 +32,7 @@ Sufficiency: 0
 Missing: part {number}
 Follow-up: What do the documents say of part {number}?
 Search: part {number}
+part{number} = unknown + 1
 complex
 1: no
 No.
