@@ -30,7 +30,7 @@ def broken_rules(source: str) -> Iterator[tuple[int, str]]:
             owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
             if owner in _DATES and node.attr in _NOW:
                 yield node.lineno, f"reads {owner}.{node.attr}; a recipe has no clock"
-            elif owner == "random" and node.attr not in ("Random", "random"):
+            elif owner == "random" and node.attr != "Random":
                 yield node.lineno, f"draws by random.{node.attr}; a recipe draws by task.rng() alone"
             elif node.attr in _FRAMES:
                 yield node.lineno, f"looks around by {node.attr}; a recipe sees its task alone"
