@@ -14,13 +14,14 @@ from experiments.question import Benchmark
 from experiments.settings import RunSettings
 from experiments.settings.factors import Show
 from experiments.settings.finders import finder_name
-from experiments.settings.matrix import FAMILIES, Combination, combinations_of, retrievers_of
+from experiments.settings.matrix import Combination, combinations_of, retrievers_of
 from experiments.settings.retrievers import RetrieverFactor
 from experiments.settings.strategies import strategies_of
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy
+from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Framing, Rules
 
 # In the order in which tables show them.

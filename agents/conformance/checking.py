@@ -16,7 +16,7 @@ from agents.conformance.promises import PROMISES, Verdict
 from agents.settings import Limits
 from documents.errors import SettingsError
 from strategies.settings.choosing import Family, Said, known
-from strategies.settings.plugins import family_of
+from strategies.settings.plugins import FAMILIES, family_of
 
 _SECONDS = 600.0  # of a process
 _LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play can end too early for
@@ -53,8 +53,7 @@ def _family(said: Said) -> Family:
     kind = said if isinstance(said, str) else said.get("kind")
     if not isinstance(kind, str):
         raise SettingsError(f"expected a name, FILE.py:FUNCTION, or settings such as {{kind: NAME}}, not {said!r:.80}")
-    families: tuple[Family, ...] = ("reasoning", "retrieval")
-    return next((family for family in families if kind in known(family)), None) or family_of(kind)
+    return next((family for family in FAMILIES if kind in known(family)), None) or family_of(kind)
 
 
 def _child(strategies: Sequence[tuple[Family, Said]], seed: str, seconds: float) -> subprocess.Popen[str]:

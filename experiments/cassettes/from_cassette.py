@@ -9,9 +9,9 @@ from documents.errors import SettingsError
 from experiments.cassettes.replay import Replay
 from experiments.settings import RunSettings
 from experiments.settings.file import check_settings, read_value
-from experiments.settings.matrix import FAMILIES
 from experiments.settings.strategies import strategies_of
 from experiments.settings.targets import Part, narrowed, option
+from strategies.settings.plugins import FAMILIES
 
 TAKEN = ("name", "out", "set")
 

@@ -8,11 +8,11 @@ from documents.types import digest
 from experiments.cells import Cell
 from experiments.question import Question
 from experiments.scheme import Scheme
-from experiments.settings.matrix import FAMILIES
 from experiments.settings.run import RunSettings, SubAnswers
 from experiments.settings.strategies import strategies_of
 from strategies.catalogue import RETRIEVAL
 from strategies.settings.choosing import Strategy
+from strategies.settings.plugins import FAMILIES
 from strategies.types import Evidence, Exemplar, Reasoning, Retrieval, Task
 
 

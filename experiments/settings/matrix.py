@@ -16,14 +16,14 @@ from experiments.settings.naming import label
 from experiments.settings.retrievers import RetrieverFactor, Searched
 from experiments.settings.run import RunSettings
 from retrieval.conditions import Condition
-from strategies.settings.choosing import Family, named
+from strategies.settings.choosing import named
+from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Framing, Rules
 
 _SHOWN = 80  # characters of an entry
 _MOST = 100_000  # combinations of a matrix: more are no experiment, and would fill the memory before they are refused
 
 Lists = Mapping[str, Sequence[Any]]
-FAMILIES: tuple[Family, ...] = ("reasoning", "retrieval")
 
 
 @dataclass(frozen=True, slots=True)

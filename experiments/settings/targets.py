@@ -13,11 +13,11 @@ from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
 from experiments.settings.factors import COLUMNS
 from experiments.settings.file import check_settings, read_value
-from experiments.settings.matrix import FAMILIES
 from experiments.settings.run import RunSettings
 from experiments.settings.runs_of_file import read_runs
 from experiments.settings.said import said
 from strategies.catalogue import CRESTS
+from strategies.settings.plugins import FAMILIES
 
 _COLUMNS = {key: column for column, key in COLUMNS.items()}
 _LONGEST = 80  # characters of a run's name

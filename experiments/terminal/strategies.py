@@ -6,7 +6,7 @@ from typing import Any
 
 from strategies.settings.choosing import known
 from strategies.settings.parameters import fields_schema
-from strategies.settings.plugins import GROUPS, Family, installed
+from strategies.settings.plugins import FAMILIES, Family, installed
 
 _LEAST = (("minimum", "at least"), ("exclusiveMinimum", "above"))
 _MOST = (("maximum", "at most"), ("exclusiveMaximum", "below"))
@@ -17,11 +17,10 @@ def strategy_rows() -> Iterator[dict[str, Any]]:
 
     Installed packages are loaded for it; of one that cannot be used `does` says why.
     """
-    families: tuple[Family, ...] = ("retrieval", "reasoning")
-    for family in families:
+    for family in FAMILIES:
         for name, function in known(family).items():
             yield _row(family, name, function, "ragbed")
-    for family in GROUPS:
+    for family in FAMILIES:
         for found in installed(family, tuple(known(family))):
             if isinstance(found, tuple):
                 name, package, why = found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from documents.errors import SettingsError
 from documents.types import digest
@@ -25,6 +25,7 @@ from strategies.settings.source import (
 )
 
 Family = Literal["reasoning", "retrieval"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
 GROUPS: dict[Family, str] = {"reasoning": "ragbed.reasoning", "retrieval": "ragbed.retrieval"}
 """The groups of entry points under which installed packages offer strategies."""
 USUAL = "recipe"
