@@ -82,12 +82,20 @@ def test_closed_book_asks_once_and_searches_for_nothing():
     ("<think>Hm.\nLong.</think>\n\nAda wrote it.", "Ada wrote it."), ("Here is the next step:\nAda.", "Ada."),
     ("The answer is not known yet: who wrote it", "The answer is not known yet: who wrote it"),
     ("So the answer is: Ada", ""), ("The answer to the question is Ada.", ""), ("따라서 정답은 서울이다.", ""),
+    ("We need to know whose answer is wanted.", None), ("To find the answer is to know who directed Jaws.", None),
+    ("So the answer to the first part is Spielberg, and next his birthplace is needed.", None),
+    ("The answer is still to be found.", None), ("Which of the two is the answer?", None),
+    ("Therefore, Ohio is the answer.", ""), ("Ohio is the answer [1].", ""), ("The answer: Ohio", ""),
+    ("Final answer: Ohio", ""), ("Since he was born there, the answer is Ohio.", ""), ("Thus, the answer is Ohio", ""),
+    ("The answer is United Artists.", ""), ("It follows that the final answer is Ohio.", ""),
     ("因此答案是北京。", ""), ("<Answer>Ada</Answer>", ""), ("", ""), ("...\n--", "")])
 def test_the_first_line_is_the_thought_and_one_that_holds_the_answer_ends_it(text, query):
+    query = text if query is None else query
     assert thought(text).query == query
     assert bool(thought(text).why) is (query == "")
 
 
-@pytest.mark.parametrize("piece", ["the answer to ", " ", "- ", "step 1", "**", "x:\n", "answer "])
+@pytest.mark.parametrize("piece", ["the answer to ", " ", "- ", "step 1", "**", "x:\n", "answer ", "so, ",
+                                   "the answer is not ", "is the answer [1]"])
 def test_a_monstrous_reply_takes_no_time(piece):
     grows_linearly(lambda n: thought(piece * n), 40_000)

@@ -16,7 +16,10 @@ from strategies.reading import outside_think
 from strategies.types import Recipe, Task
 
 _LONGEST_THOUGHT = 600  # characters
-_ANSWERS = re.compile(r"\banswer(?: to [^.\n]{1,100})? is\b(?! (?:not|un|still|yet|missing|to be))|<answer>"
+_OPENS = r"(?:^|[,;:.]|\b(?:so|thus|therefore|hence|that))[, ]{0,3}"
+_UNKNOWN = r"(?: (?:not|unknown|unclear|uncertain|undetermined|still|yet|missing|to be)\b)"
+_ANSWERS = re.compile(rf"{_OPENS}the (?:final )?answer(?: to the question)? is\b(?!{_UNKNOWN})"
+                      r"|^(?:the )?(?:final )?answer ?[:：]|\bis the (?:final )?answer[\s\d.!*\[\]]*$|<answer>"
                       r"|(?:정답|답)은|答案(?:是|为|為)", re.IGNORECASE)
 _NAME = r"(?:next )?(?:step|thought)(?: ?\d{1,2})?[*_]{0,2} ?[:：.]"
 _MARK = re.compile(rf"\s*(?:[-*>#]+ )?[*_]{{0,2}}(?:{_NAME}|\d{{1,2}}[.)])?[*_]{{0,2}}\s*", re.IGNORECASE)
