@@ -50,7 +50,7 @@ def test_two_laps_search_twice_and_then_refuse_with_what_is_missing():
     answer = told.play("once", {**ONCE, "laps": 2})
     assert told.purposes == ["sufficiency"] * 3
     assert [call.shown for call in told.calls] == [(1,), (1, 2), (1, 2, 3)]
-    assert (answer.outcome, answer.text, answer.notes) == ("refused", f"{REFUSAL} a map", ("insufficient",))
+    assert (answer.outcome, answer.text, answer.notes) == ("refused", f"{REFUSAL} Missing: a map.", ("insufficient",))
     assert (answer.figures, answer.cited) == ({"sufficiency": 0.2}, ())
     assert [what for what, _ in decided(answer)] == ["searches again", "searches again", "refuses"]
 

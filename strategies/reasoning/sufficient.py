@@ -49,7 +49,8 @@ def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annot
     low = grade.value is not None and grade.value < threshold
     if low and task.rules == "grounded":
         yield Decision("refuses", f"sufficiency {grade.value:.2g} is below {threshold:g}")
-        text = f"{REFUSAL} {strip_citations(grade.missing)}".strip()
+        missing = strip_citations(grade.missing).rstrip(" .")
+        text = f"{REFUSAL} Missing: {missing}." if missing else REFUSAL
         return Draft(text, (), True, True, None, ("insufficient",), figures=figures)
     notes = ("sufficiency_unread",) if grade.value is None else ("insufficient",) if low else ()
     if notes:
