@@ -56,13 +56,23 @@ def test_a_repair_that_holds_no_lines_leaves_those_before_it():
     assert answer.figures == {"worked_out": pytest.approx(2 / 3)}
 
 
-@pytest.mark.parametrize("program", ["NONE", "", "Nothing to calculate.", "a == b", "<think>x = 1</think>NONE"])
-def test_without_a_calculation_the_answer_is_reasoned_out(program):
+@pytest.mark.parametrize(("program", "note", "why"), [
+    *[(said, "nothing_to_calculate", "there is nothing to calculate")
+      for said in ("NONE", "**None**", "Nothing to calculate.", "<think>x = 1</think>NONE")],
+    *[(said, "no_program", "no line of one could be read") for said in ("", "a == b", "Sales grew by 25%.")]])
+def test_without_a_calculation_the_answer_is_reasoned_out(program, note, why):
     scene, answer = played([program])
     assert scene.purposes == ["calculate", "answer"]
     assert "<lines>" not in scene.prompt(1)
-    assert (answer.notes, answer.figures) == (("no_program",), {})
-    assert decided(answer)[-1] == ("answers without a calculation", "no line of one could be read")
+    assert (answer.notes, answer.figures) == ((note,), {})
+    assert decided(answer)[-1] == ("answers without a calculation", why)
+
+
+def test_results_that_are_rounded_are_shown_as_such():
+    scene, _ = played(["third = 10 / 3\nhalf = 5 / 2\nroot = sqrt(2)\nagain = 10 / 3 ≈ 3.3333"])
+    assert ("third = 10 / 3 ≈ 3.33333333333\nhalf = 5 / 2 = 2.5\nroot = sqrt(2) ≈ 1.41421356237\n"
+            "again = 10 / 3 ≈ 3.33333333333\n</lines>") in scene.prompt(1)
+    assert "those after ≈ rounded" in scene.prompt(1)
 
 
 def test_hostile_lines_are_never_run_and_end_no_marks():

@@ -70,6 +70,11 @@ def shown_value(value: Value) -> str:
     return str(rounding.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(rounding)).lower()
 
 
+def is_shown_whole(value: Value) -> bool:
+    """Whether `shown_value` shows all of the value, rather than rounding it."""
+    return not isinstance(value, Fraction) or Fraction(shown_value(value)) == value
+
+
 def _round(values: Sequence[Value]) -> Value:
     """To whole numbers or so many places; halves go away from zero, as in sums by hand and in spreadsheets."""
     number, places = number_of(values[0]), number_of(values[1]) if len(values) > 1 else Fraction(0)

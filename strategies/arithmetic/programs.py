@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from strategies.arithmetic.expressions import evaluate
-from strategies.arithmetic.functions import Unworkable, Value, shown_value
+from strategies.arithmetic.functions import Unworkable, Value, is_shown_whole, shown_value
 
 _MOST_LINES, _LONGEST_LINE, _LONGEST_REPLY = 40, 1_200, 50_000  # lines; characters
 _SHOWN = 200  # characters of an expression
-_EQUALS = re.compile(r"(?<![<>=!])=(?!=)")
+_EQUALS = re.compile(r"(?<![<>=!])=(?!=)|≈")
 _MARK = re.compile(r"(?:[-*•>]|\(?\d{1,2}[.)])\s")
 _NAME = re.compile(r"[^\W\d]\w{0,59}(?: \w{1,60}){0,9}")
 
@@ -30,19 +30,20 @@ class Line:
     error: str = ""
 
     def __str__(self) -> str:
-        """The line with what it comes to: `growth = (120 - 100) / 100 = 0.2`; or with its error."""
+        """The line with what it comes to: `growth = (120 - 100) / 100 = 0.2`; after `≈` where that is rounded; or with
+        its error."""
         said = f"{self.name} = {self.expression[:_SHOWN]}"
         if self.value is None:
             return f"{said}: {self.error}"
         came = shown_value(self.value)
-        return said if came == self.expression else f"{said} = {came}"
+        return said if came == self.expression else f"{said} {'=' if is_shown_whole(self.value) else '≈'} {came}"
 
 
 def run(text: str) -> tuple[Line, ...]:
     """The program of a reply, its first 40 lines, each worked out with the names of those before it.
 
     Read are lines `name = expression`, with or without a list mark, code marks and a comment after `#`; what such a
-    line itself says to come to, after a second `=`, is dropped. Every other line is no part of the program.
+    line itself says to come to, after a second `=` or `≈`, is dropped. Every other line is no part of the program.
     """
     names: dict[str, Value] = {}
     lines = []

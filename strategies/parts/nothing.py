@@ -11,7 +11,8 @@ from strategies.reading import fold
 
 _LONGEST = 200  # characters that are looked at
 _FAULT = r"(?:faults?|errors?|problems?|issues?|mistakes?|flaws?)"
-_VERB = r"(?:mend|correct|change|fix|improve|search|look|find|add|ask|do|work|report|note)(?: (?:for|up|out))?"
+_VERB = (r"(?:mend|correct|change|fix|improve|search|look|find|add|ask|do|work|report|note|calculate|compute)"
+         r"(?: (?:for|up|out))?")
 _ENGLISH = (rf"(?:none|nothing|no (?:\w+ ){{0,2}}{_FAULT})(?: (?:at all|else|more|further|found|here|left|needed|"
             rf"(?:is )?(?:missing|left|needed|required)|applicable|to {_VERB})){{0,3}}")
 _SAYS_SO = r"(?:there (?:is|are) |i (?:find|found|see) )?"

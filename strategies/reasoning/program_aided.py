@@ -13,7 +13,9 @@ from pydantic import Field
 from strategies.answering import answer, draft, inquiry, opening
 from strategies.arithmetic import FUNCTIONS, Line, run
 from strategies.parts.laps import said
+from strategies.parts.nothing import begins_with_nothing
 from strategies.prompting import fill, fill_quoting
+from strategies.reading import read_answer
 from strategies.types import Decision, Draft, Generate, Message, Recipe, Reply, Task
 
 _LONGEST = 20_000  # characters of a calculation that stay in the conversation
@@ -22,7 +24,8 @@ _LONGEST = 20_000  # characters of a calculation that stay in the conversation
 def program_aided(task: Task, *, laps: Annotated[int, Field(ge=1, le=5)] = 2) -> Recipe:
     """A call that writes a calculation, again where it cannot be worked out, and one that answers with the results.
 
-    The figure `worked_out` is the share of its lines that could be worked out.
+    The figure `worked_out` is the share of its lines that could be worked out. Without any the question is answered
+    as by `chain_of_thought`, with the note `nothing_to_calculate` where the model says so, and else `no_program`.
 
     Args:
         laps: how often the calculation may be written, the first time counted.
@@ -39,8 +42,11 @@ def program_aided(task: Task, *, laps: Annotated[int, Field(ge=1, le=5)] = 2) ->
             break
         asked = _again(asked, reply, failed)
     if not lines:
-        yield Decision("answers without a calculation", "no line of one could be read")
-        return (yield from answer(task, "chain_of_thought", evidence, "no_program"))
+        none = begins_with_nothing(read_answer(reply.text)[0])
+        why = "there is nothing to calculate" if none else "no line of one could be read"
+        yield Decision("answers without a calculation", why)
+        note = "nothing_to_calculate" if none else "no_program"
+        return (yield from answer(task, "chain_of_thought", evidence, note))
     shown = fill_quoting("program_aided_answer", lines="\n".join(map(str, lines)))
     made: Draft = yield from draft(opening(task, shown, evidence), task)
     return replace(made, figures={"worked_out": 1 - len(failed) / len(lines)})
