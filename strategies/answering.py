@@ -32,7 +32,7 @@ def inquiry(task: Task, instruction: str, evidence: Evidence, purpose: str, rule
     Args:
         rules: whether rules and exemplars are shown.
     """
-    first = first_message(task, evidence, instruction, rules, form=form_named(task))
+    first = first_message(task, evidence, instruction, rules, form=form_named(task), later=True)
     return Generate((system_message(), first), purpose, numbers(task, evidence))
 
 

@@ -82,14 +82,18 @@ def show_documents(task: Task, evidence: Evidence) -> str:
     return f"{quoted}{template('framed_documents')}\n\n<documents>\n{shown}</documents>\n\n"
 
 
-def show_exemplars(task: Task, form: Form) -> str:
-    """The worked examples: with their reasoning and the tags where the strategy asks for them, else the answers."""
+def show_exemplars(task: Task, form: Form, later: bool = False) -> str:
+    """The worked examples: with their reasoning and the tags where the strategy asks for them, else the answers.
+
+    Args:
+        later: whether the answer is asked for by another call than the one that shows them first.
+    """
     if not task.exemplars:
         return ""
     shown = [fill("exemplar", number=str(number), documents=_exemplar_documents(task, one), question=one.question,
                   solution=_solution(task, one, form))
              for number, one in enumerate(task.exemplars, start=1)]
-    return "\n\n".join([template("exemplars"), *shown]) + "\n\n"
+    return "\n\n".join([template("exemplars_later" if later else "exemplars"), *shown]) + "\n\n"
 
 
 def _exemplar_documents(task: Task, exemplar: Exemplar) -> str:
@@ -153,7 +157,7 @@ def closing(task: Task) -> str:
 
 
 def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool = True,
-                  instruction_last: bool = False, form: Form = "tags") -> Message:
+                  instruction_last: bool = False, form: Form = "tags", later: bool = False) -> Message:
     """The first user message: documents, exemplars, rules, question, options, instruction.
 
     With the layout `as_published` the order is CReSt's: rules and instruction, exemplars, question, documents.
@@ -162,9 +166,10 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
         rules: whether rules and exemplars are shown.
         instruction_last: the instruction takes up the question, and comes after it in every layout.
         form: of the answers that exemplars show.
+        later: whether such an answer is asked for by a later call.
     """
     documents = show_documents(task, evidence)
-    rule_text, exemplars = (rules_of(task) + "\n\n", show_exemplars(task, form)) if rules else ("", "")
+    rule_text, exemplars = (rules_of(task) + "\n\n", show_exemplars(task, form, later)) if rules else ("", "")
     if task.layout == "documents_first":
         shared = (documents, exemplars) if exemplars else (documents,)
         return Message("user", (*shared, f"{rule_text}{_question(task)}\n\n{instruction}"))

@@ -140,3 +140,8 @@ def test_what_a_model_makes_up_after_its_follow_up_does_not_stay_in_the_conversa
 @pytest.mark.parametrize("piece", ["follow-up: ", "follow up", "> ", "\n", "*", "Follow-up: none ", "?\n", "((("])
 def test_a_monstrous_reply_takes_no_time(piece):
     grows_linearly(lambda n: follow_up(piece * n), 40_000)
+
+
+def test_worked_examples_do_not_ask_for_the_answer_before_it_is_time():
+    scene, _ = asked("Follow-up: none", exemplars=(Exemplar("Who?", "Ada"),))
+    assert "They show what a final answer looks like, once it is asked for; " in scene.calls[0].messages[1].content
