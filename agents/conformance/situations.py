@@ -34,7 +34,8 @@ class Situation:
 
     def task(self, retrieval: Retrieval) -> Task:
         """The question, asked like this."""
-        return Task(id=f"{TELLING}-question", question=_QUESTION, retrieval=retrieval, seed=7, **self.changes)
+        return Task(id=f"{TELLING}-question", question=_QUESTION, retrieval=retrieval, placed=self.finds == "same",
+                    seed=7, **self.changes)
 
     def found(self, search: Search, turn: int) -> list[Chunk]:
         """What a search finds.
