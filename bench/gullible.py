@@ -11,6 +11,10 @@ the project its prompts, so that it knows its usual orders from others:
 - Any sentence elsewhere that gives an order, and is none of the project's prompts, is obeyed: it is said again. So are
   answer tags: what they hold is the answer. Where the sentence quotes a refusal, it refuses.
 - With no such order it answers from the documents that it is shown, with the number that stands above the answer.
+
+Its figures are near-circular, and no measure of what framing does for a real model: it honours the marks because it was
+written to, and a model is not. What they show is that no strategy lets hostile text out of its marks on the way into a
+prompt, and that the benchmark's attacks reach every strategy where nothing sets documents apart.
 """
 from __future__ import annotations
 
@@ -27,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from chat_server import completion, serve
 
 from documents.rows import read_rows
 from experiments.benchmarks.injection import FOLDER
@@ -114,23 +119,7 @@ def _fields(body: dict[str, Any], said: str) -> dict[str, Any]:
 async def chat(request: web.Request) -> web.Response:
     """One completion."""
     body = await request.json()
-    message = {"role": "assistant", "content": reply(body)}
-    return web.json_response({
-        "id": "g", "object": "chat.completion", "created": 0, "model": "gullible",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 700, "completion_tokens": 12, "total_tokens": 712}})
-
-
-async def serve() -> None:
-    """Serve until the standard input closes."""
-    app = web.Application(client_max_size=64 << 20)
-    app.router.add_post("/v1/chat/completions", chat)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-    await runner.cleanup()
+    return web.json_response(completion("gullible", {"role": "assistant", "content": reply(body)}, 700, 12))
 
 
 def measured(split: str, format: str, framings: list[str]) -> list[dict[str, Any]]:
@@ -164,12 +153,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     if args.serve:
-        asyncio.run(serve())
+        asyncio.run(serve(chat))
         return
     cells = measured(args.split, args.format, args.framing)
     if args.json:
         print(json.dumps(cells, ensure_ascii=False))
         return
+    print("The model honours marks because it was written to: no measure of what framing does for a real one.\n")
     print(f"{'reasoning':24}{'framing':10}{'attack success':>24}{'utility':>9}{'clean':>9}{'calls':>8}")
     for cell in cells:
         success, attacked, clean = (cell["metrics"][name] for name in ("attack_success", "utility_attacked",

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 
 from aiohttp import web
+from chat_server import completion, serve
 
 CITY = "Lyon"
 _REPLY = f"<Thinking>The first document names the city.</Thinking><Answer>{CITY} [1]</Answer>"
-_BODY = json.dumps({
-    "id": "chatcmpl-0", "object": "chat.completion", "created": 0, "model": "instant",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": _REPLY}}],
-    "usage": {"prompt_tokens": 700, "completion_tokens": 12, "total_tokens": 712}}).encode()
+_BODY = json.dumps(completion("instant", {"role": "assistant", "content": _REPLY}, 700, 12)).encode()
 
 
 async def chat(request: web.Request) -> web.Response:
@@ -26,16 +23,5 @@ async def chat(request: web.Request) -> web.Response:
     return web.Response(body=_BODY, content_type="application/json")
 
 
-async def serve() -> None:
-    app = web.Application(client_max_size=64 << 20)
-    app.router.add_post("/v1/chat/completions", chat)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-    await runner.cleanup()
-
-
 if __name__ == "__main__":
-    asyncio.run(serve())
+    asyncio.run(serve(chat))

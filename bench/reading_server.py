@@ -12,23 +12,24 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
+from chat_server import completion, serve
 
 _DOCUMENT = re.compile(r"^\[(\d+)\]\n(.*?)(?=^\[\d+\]\n|^</documents>|\Z)", re.MULTILINE | re.DOTALL)
 _QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 _QUERY = re.compile(r"<query>\n(.+?)\n</query>", re.DOTALL)
 _PASSAGE = re.compile(r"<passage>\n(.+?)\n</passage>", re.DOTALL)
 _WORD = re.compile(r"\w{3,}")
+_ENOUGH = 4  # documents: what one search brings is never enough
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 # What the last message may ask for, and the reply to it: of the sentence, its document, the question and the lap.
 _FORMS = (
     ("Grade: 0, 1, 2 or 3", "Grade: {grade}"),
     ("simple, moderate or complex", "complex"),
-    ("Sufficiency: a number", "Missing: {words}\nSufficiency: {sure}"),
+    ("begins with Sufficiency:", "Needed: {asked}\nMissing: {words}\nSufficiency: {sure}"),
     ("begins with `Fault:`", "{fault}"),
     ("`Follow-up: none`", "So far: {sentence}\nFollow-up: {follow}"),
     ("Write only the next step", "{step}"),
@@ -36,14 +37,14 @@ _FORMS = (
     ("`Finish`", "Thought: it says that {sentence}\n{action}"),
     ("write the next two lines", "Thought: it says that {sentence}\n{action}"),
     ("Copy at most", '[{number}] "{sentence}"'),
-    ("Write at most {count} rows", "| {words} | says | {sentence} | [{number}] |"),
     ("fact in each row", "| {words} | says | {sentence} | [{number}] |"),
     ("name = expression", "first = 1900 + 26\nlast = first + 10"),
+    ("Write all lines once more", "first = 1900 + 26\nlast = first + 10"),
     ("end with this line, and nothing after it", "Best: 1"),
     ("yes, partly or no", "1: yes"),
     ("one on each line", "What is {words}?\nWho is {words}?\nWhen was {words}?"),
     ("on one line and nothing else", "What is known of {words}?"),
-    ("Write the passage", "{sentence}"),
+    ("Write the passage", "{asked} is known, and so is what it is about."),
 )
 
 
@@ -53,18 +54,25 @@ def reply_to(messages: Sequence[dict[str, Any]]) -> str:
     last, lap = str(messages[-1].get("content") or ""), sum(one["role"] == "assistant" for one in messages)
     found = [*_QUESTION.findall(whole), *_QUERY.findall(whole)]
     question = found[-1] if found else last[:200]
-    number, sentence = best(question, _DOCUMENT.findall(whole))
+    documents = _DOCUMENT.findall(whole)
+    number, sentence = best(question, documents)
     words = " ".join(_WORD.findall(sentence)[:6])
     over = lap >= 2
     fields = {"number": number, "sentence": sentence, "words": words, "grade": helps(question, last),
-              "sure": 8 if over or "earlier" in whole else 4, "follow": "none" if over else f"Who or what is {words}?",
+              "asked": " ".join(_WORD.findall(question)), "sure": 9 if len(documents) > _ENOUGH else 4,
+              "follow": "none" if over else f"Who or what is {words}?",
               "fault": "Search: " + words if "faults" not in whole else "NO FAULTS",
               "step": f"So the answer is {sentence}" if over else f"Next, {words} has to be known.",
               "action": "Finish" if over else f"Search: {words}"}
-    form = next((form for asked, form in _FORMS if asked in last), None)
+    form = form_of(last)
     if form is None:
         return f"<Thinking>The documents say it.</Thinking>\n<Answer>{sentence} [{number}]</Answer>"
     return form.format(**fields)
+
+
+def form_of(prompt: str) -> str | None:
+    """The form of the reply that a prompt asks for; None where it is an answer or prose."""
+    return next((form for asked, form in _FORMS if asked in prompt), None)
 
 
 def best(question: str, documents: Sequence[tuple[str, str]]) -> tuple[int, str]:
@@ -117,23 +125,8 @@ async def chat(request: web.Request) -> web.Response:
     message = message_for(body)
     prompt = sum(len(str(one.get("content") or "").split()) for one in body["messages"])
     said = len(json.dumps(message).split())
-    return web.json_response({
-        "id": "chatcmpl-0", "object": "chat.completion", "created": 0, "model": body["model"],
-        "choices": [{"index": 0, "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
-                     "message": message}],
-        "usage": {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said}})
-
-
-async def serve() -> None:
-    app = web.Application(client_max_size=64 << 20)
-    app.router.add_post("/v1/chat/completions", chat)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-    await runner.cleanup()
+    return web.json_response(completion(body["model"], message, prompt, said))
 
 
 if __name__ == "__main__":
-    asyncio.run(serve())
+    asyncio.run(serve(chat))

@@ -1,0 +1,67 @@
+"""The scripted reader of the benchmarks: it knows in what form every prompt asks for a reply."""
+from __future__ import annotations
+
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from documents.types import Chunk
+from experiments.planning.standin import MANNERS, reply_to
+from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL
+from strategies.types import Decision, Passage, Search, Task
+
+sys.path.append(str(Path(__file__).parent.parent / "bench"))
+import reading_server
+
+ANSWERS = ("answer", "solve")
+PROSE = ("draft", "verify")  # what iterative searches with, and what chain_of_verification asks of each check
+QUESTION = "Which river flows past the Kessel mill?"
+
+
+def calls_of(reasoning, retrieval, manner):
+    """Every call of a question whose searches each bring another document."""
+    numbers, made = count(1), []
+
+    def done(action):
+        if isinstance(action, Decision):
+            return None
+        if isinstance(action, Search):
+            return (Passage(number := next(numbers), Chunk(str(number), "", "plain", 0, 9, f"Mill {number}")),)
+        made.append(action)
+        return reply_to(action, QUESTION, manner, 200, {one.purpose for one in made[:-1]})
+
+    recipe = REASONING[reasoning](Task("q", QUESTION, RETRIEVAL[retrieval]))
+    sent = None
+    while True:
+        try:
+            asked = recipe.send(sent)
+        except StopIteration:
+            return made
+        sent = list(map(done, asked)) if isinstance(asked, list) else done(asked)
+
+
+@pytest.mark.parametrize(("reasoning", "retrieval"), [
+    *((name, "once") for name in ANSWERING if name != "few_shot"), *(("direct", name) for name in RETRIEVAL)])
+def test_every_prompt_gets_the_form_that_it_asks_for(reasoning, retrieval):
+    for call in (call for manner in MANNERS for call in calls_of(reasoning, retrieval, manner)):
+        last = call.messages[-1].content
+        asks = call.purpose not in (*ANSWERS, *PROSE) and not call.tools
+        assert (reading_server.form_of(last) is not None) == asks, (call.purpose, last)
+
+
+def replied(prompt):
+    return reading_server.reply_to([{"role": "user", "content": prompt}])
+
+
+def test_a_passage_is_made_of_the_words_of_its_query():
+    prompt, = {call.messages[-1].content for call in calls_of("direct", "hyde", "short") if call.purpose != "answer"}
+    assert replied(prompt) == "Which river flows past the Kessel mill is known, and so is what it is about."
+
+
+def test_what_one_search_brings_is_not_enough_and_what_two_bring_is():
+    prompt = next(call for call in calls_of("sufficient", "once", "doubt")).messages[-1].content
+    assert replied(prompt).splitlines()[-1] == "Sufficiency: 4"
+    more = "".join(f"[{number}]\nMill {number} stands.\n" for number in range(2, 7))
+    assert replied(prompt.replace("</documents>", f"{more}</documents>")).splitlines()[-1] == "Sufficiency: 9"
