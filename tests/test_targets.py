@@ -158,6 +158,13 @@ def test_scoring_as_published_implies_how_the_benchmark_is_shown_unless_it_is_sa
     assert of(scoring="as-published").benchmark == of().benchmark
 
 
+def test_the_layout_as_published_sets_documents_apart_by_nothing_unless_it_is_said():
+    assert [of(kind).framings for kind in ("crest", "mrceval", "mrke")] == [["none"]] * 3
+    assert of(set=["layout=documents_first"]).framings == ["marked"]
+    assert of(set=["framings=marked"]).framings == ["marked"]
+    assert of("mdbench").framings == ["marked"]
+
+
 def test_list_benchmarks_says_for_each_what_it_is_and_what_is_here(ragbed):
     status, out, _ = ragbed("list", "benchmarks")
     assert status == 0
@@ -168,7 +175,7 @@ def test_list_benchmarks_says_for_each_what_it_is_and_what_is_here(ragbed):
     for kind, row in rows.items():
         assert all(row[field] for field in ("is", "paper", "licence", "size", "metrics", "get", "here")), kind
         assert set(row["run_as"]) <= {"reasoning", "retrieval", "layout", "rules", "conditions", "show", "brief",
-                                      "perturbations", "sub_answers", "filled", "retriever", "formats"}
+                                      "framings", "perturbations", "sub_answers", "filled", "retriever", "formats"}
     assert (rows["demo"]["here"], rows["jsonl"]["here"]) == ("bundled", "give a path")
     assert rows["crest"]["here"].startswith("hub:upstage/CReSt is")
     assert "unified" in rows["crest"]["metrics"]

@@ -99,7 +99,8 @@ class RunSettings(Matrix):
             samples: 5}`; a list in the place of one value of these stands for a strategy with each. `FILE.py:FUNCTION`
             is a strategy of one's own.
         answer_formats: how final answers are asked for: in tags, or as JSON objects under a schema.
-        framings: how documents are set apart from instructions: `marked`, or `none`.
+        framings: how documents are set apart from instructions: `marked`, `quoted`, or `none`, which the layout
+            `as_published` implies where none is given.
         brief: whether the rules ask for an answer of a few words, as exact match needs it.
         sub_answers: of a benchmark that scores sub-questions: each asked as a question of its own over the same
             evidence, all asked for in the one reply, or none.
@@ -157,6 +158,8 @@ class RunSettings(Matrix):
         if known is None:
             return fields
         fields = with_defaults(known.run_as(fields["benchmark"]), fields)
+        if fields.get("layout") == "as_published":  # nothing published sets documents apart from instructions
+            fields = {"framings": ["none"], **fields}
         implied = known.about.as_published if fields.get("scoring") == "as-published" else {}
         return {**fields, "benchmark": {**implied, **fields["benchmark"]}}
 
