@@ -106,3 +106,22 @@ def test_options_that_do_not_fit_are_one_line(ragbed, run):
         ragbed.refuses("budgets", run, "--at", text, says=["numbers above 0"])
     ragbed.refuses("budgets", run, "--metric", "beauty", says=["beauty"])
     ragbed.refuses("budgets", run, "--metric", "support_f1", says=["support_f1 is no metric of the cells"])
+
+
+def test_a_record_that_was_cut_short_is_within_no_budget_and_said_to_be(ragbed, serve, town):
+    def reply(body):
+        last = body["messages"][-1]["content"]
+        if "in town 5" in last:
+            return {"status": 400, "error": {"message": "no"}}
+        usage = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
+        return {"text": "<Answer>111 people [1]</Answer>" if "step by step" in last else "Sufficiency: 9",
+                "usage": usage}
+
+    server = serve(reply)
+    path = town.config(server.url, reasoning=["chain_of_thought", "sufficient"], conditions="given",
+                       limits={"tokens": 150})
+    assert ragbed("run", path)[0] == 0
+    made = found(ragbed, town.run, "--at", "100,100000")
+    assert [[point["share"] for point in row["at"]] for row in made["rows"]] == [[5 / 6, 5 / 6], [0, 0]]
+    assert made["notes"][0].startswith("7 of 12 records were ended by a limit of the run, a timeout or an error")
+    assert found(ragbed, town.run)["budgets"] == [100]

@@ -40,7 +40,16 @@ def budgets_of_run(run: Finished, unit: Unit, budgets: Sequence[float], metric: 
             for place, cells in enumerate(replicates(run.rows))]
     tests, notes = _tests(run, sides, chosen, metric)
     return {"unit": unit, "metric": metric, "budgets": list(chosen), "rows": rows, "tests": tests,
-            "notes": [*_on_replayed(kept, unit), *notes]}
+            "notes": [*_on_cut(kept), *_on_replayed(kept, unit), *notes]}
+
+
+def _on_cut(kept: Mapping[str, Mapping[str, Kept]]) -> list[str]:
+    """That what some records would have taken is not known."""
+    every = [one for own in kept.values() for one in own.values()]
+    cut = sum(one.cut for one in every)
+    return [f"{cut} of {len(every)} records were ended by a limit of the run, a timeout or an error: what their "
+            "answers would have taken is not known, so they are failures at every budget, and no share holds "
+            "them."] if cut else []
 
 
 def _on_replayed(kept: Mapping[str, Mapping[str, Kept]], unit: Unit) -> list[str]:

@@ -38,7 +38,7 @@ def show_budgets(path: Path, unit: str, at: str | None, metric: str | None, json
         title = f"{run.name}: {shown_name(found['metric'], judge)} where a question may use so many {unit}"
     print_table(["cell", f"{unit} used", *(_amount(budget) for budget in found["budgets"])],
                 [_row(row) for row in found["rows"]], title=title)
-    say("In brackets the 95 % interval; then the share of the records that the budget does not end.")
+    say("In brackets the 95 % interval; then the share of the records that came to their own end within the budget.")
     _show_tests(found)
     for text in found["notes"]:
         say(text)
