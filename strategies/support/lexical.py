@@ -41,9 +41,9 @@ def score(sentence: str, question: str, cited: Evidence) -> Score:
 
     From 0.5 on, gold answers of HotpotQA are supported by their gold passages in 100 % of cases and by as many
     distractors in 19 %; of FinanceBench (answers that stand on a page) in 59 % and by other pages of the company in
-    0 %; of Korean PDFs in 87 % and 8 %. The areas under the ROC curves are 0.97, 0.89 and 0.93, and weights and threshold
-    were chosen on these questions; on MuSiQue, where nothing was chosen, it is 98 % and 6 %, and 0.98. Between right and
-    wrong answers, both against the gold passages that the wrong ones take their words from, the areas are 0.53 on
+    0 %; of Korean PDFs in 87 % and 8 %. The areas under the ROC curves are 0.97, 0.89 and 0.93; weights and threshold
+    were chosen on these questions. On MuSiQue, where nothing was chosen, it is 98 % and 6 %, and 0.98. Between right
+    and wrong answers, both against the gold passages that the wrong ones take their words from, the areas are 0.53 on
     HotpotQA, 0.56 on MuSiQue and 0.41 on FinanceBench: no better than chance (`bench/support.py`).
     """
     text = "\n".join(passage.chunk.content for passage in cited)
