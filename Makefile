@@ -31,7 +31,7 @@ demo: setup
 	$(BIN)/ragbed demo
 
 test: setup
-	$(BIN)/python -m pytest -n auto --dist loadgroup --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
 check: setup
 	$(BIN)/ruff check .

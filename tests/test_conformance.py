@@ -10,8 +10,6 @@ from agents.conformance import PROMISES, check, check_all
 from documents.errors import SettingsError
 from strategies.catalogue import REASONING, RETRIEVAL
 
-pytestmark = pytest.mark.xdist_group("conformance")  # which plays the catalogue once, in one process
-
 KNOWN = [*(("reasoning", name) for name in REASONING), *(("retrieval", name) for name in RETRIEVAL)]
 HEAD = '''
 import json
@@ -28,7 +26,7 @@ def answered(task, evidence):
 '''
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def catalogue(tmp_path_factory):
     """The verdicts on every strategy, by family and name; all are played in two processes."""
     examples = tmp_path_factory.mktemp("examples") / "examples.jsonl"
@@ -167,7 +165,7 @@ def fine(task: Task, query: str) -> Gathering:
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def told(tmp_path_factory):
     """What is told of every bad strategy, by its name: the promises that it breaks."""
     folder = tmp_path_factory.mktemp("bad")

@@ -74,7 +74,8 @@ def detective_file(tmp_path: Path) -> Path:
 
 def test_the_schemes_columns_come_first_and_the_rest_stands_apart(detective: BeautifulSoup) -> None:
     heads = [words(head) for head in detective.select("table.cells thead th")]
-    assert heads == ["Cell", "accuracy", "reasoning score by lexical", "outcomes", "tokens", "calls", "price"]
+    assert heads == ["Cell", "accuracy", "reasoning score by lexical", "outcomes", "passages", "tokens", "calls",
+                     "price"]
     assert [words(head) for head in detective.select("#figures .more thead th")] == ["Cell", "well-formed"]
 
 

@@ -23,8 +23,9 @@ from experiments.metrics.text import FORM, OVERLAP
 from experiments.scheme import ANSWERS as ANSWERS_SCHEME
 
 GROUPS: MappingProxyType[str, Group] = MappingProxyType({
-    "attack": ATTACK, "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
-    "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "form": FORM})
+    "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
+    "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "attack": ATTACK,
+    "form": FORM})
 _SCORED = {metric.name: metric for group in GROUPS.values() for metric in group.metrics}
 METRICS = MappingProxyType(_SCORED | {metric.name: metric for metric in MEASURED})
 
