@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 End = TypeVar("End")
 
 
-def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any]) -> Generator[Any, Any, End]:
+def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,
+           came: Callable[[Any, Any], None] = lambda asked, result: None) -> Generator[Any, Any, End]:
     """Play a recipe to its end, and return what it returns.
 
     Args:
         rewrite: whatever it asks for, each of a list alone, before it goes out.
+        came: told what went out and its result, before the recipe is.
     """
     with contextlib.closing(recipe):
         result: Any = None
@@ -22,4 +24,6 @@ def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any]) -> G
             except StopIteration as end:
                 returned: End = end.value
                 return returned
-            result = yield [*map(rewrite, asked)] if isinstance(asked, list) else rewrite(asked)
+            sent = [*map(rewrite, asked)] if isinstance(asked, list) else rewrite(asked)
+            result = yield sent
+            came(sent, result)

@@ -1,14 +1,13 @@
 """Watching a strategy inside another: its actions pass through, and what it finds and shows is kept."""
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from strategies.driving import driven
 from strategies.types import (
     Asked,
-    Draft,
     Evidence,
     Gathering,
     Generate,
@@ -68,21 +67,14 @@ def watched(of: Reasoning, task: Task, seen: Seen) -> Recipe:
 
     The retrieval strategy is watched besides the searches, since it may give what was gathered before.
     """
+    def came(asked: Asked, result: Any) -> None:
+        for action, one in _pairs(asked, result):
+            if isinstance(action, Generate):
+                seen.asked(action)
+            elif isinstance(action, Search) and isinstance(one, tuple):
+                seen.found(one)
 
-    with contextlib.closing(of(replace(task, retrieval=_noting(task.retrieval, seen)))) as recipe:
-        result: Any = None
-        while True:
-            try:
-                asked = recipe.send(result)
-            except StopIteration as end:
-                draft: Draft = end.value
-                return draft
-            result = yield asked
-            for action, one in _pairs(asked, result):
-                if isinstance(action, Generate):
-                    seen.asked(action)
-                elif isinstance(action, Search) and isinstance(one, tuple):
-                    seen.found(one)
+    return (yield from driven(of(replace(task, retrieval=_noting(task.retrieval, seen))), came=came))
 
 
 def _noting(over: Retrieval, seen: Seen) -> Retrieval:
