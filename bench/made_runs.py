@@ -12,23 +12,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.asked import CallOutcome
+from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from agents.types import Answer
 from documents.types import Chunk, Document, digest
+from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.benchmarks.material import passage
-from experiments.cells import Cell, cells_of
-from experiments.evidence.gold import match
-from experiments.judging.ask import ask_judge, graded_of
+from experiments.judges.ask import ask_judge, graded_of
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Timing
+from experiments.running.gold import match
 from experiments.running.results import make_result, scored_result
 from experiments.running.summary import summarise
 from experiments.running.tasks import Tasks
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
+from experiments.settings.cells import Cell, cells_of
 from strategies.catalogue import CRESTS
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.judging.agreement import LABELS, Rater, agreements, kappa, kappas
+from experiments.analysis.agreement import LABELS, Rater, agreements, kappa, kappas
 from experiments.record import Verdict
 
 DATA = Path(__file__).parent / "data"

@@ -9,9 +9,10 @@ from xml.etree import ElementTree
 import pytest
 
 from documents.errors import RunError, SettingsError
-from experiments.comparing import Gate, find, read_side
-from experiments.comparing.gates_as_tests import Passed
-from experiments.comparing.words import ON_INTERVALS
+from experiments.analysis.compare import find
+from experiments.analysis.gates import Gate, Passed
+from experiments.analysis.side import read_side
+from experiments.words import ON_INTERVALS
 
 
 @pytest.fixture(scope="module")

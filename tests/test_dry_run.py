@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import experiments.planning.plan as planner
-from experiments.planning.plan import SAMPLE, spread
-from experiments.planning.standin import about_tokens, prompt_tokens, reply_to
+import experiments.running.dry_run as planner
 from experiments.question import Question
+from experiments.running.dry_run import SAMPLE, spread
+from experiments.running.scripted import about_tokens, prompt_tokens, reply_to
 from strategies import catalogue
 from strategies.answering import answer, inquiry
 from strategies.prompting import template

@@ -90,7 +90,7 @@ def test_seconds_of_records_that_a_journal_answered_are_told_of(ragbed, town, ru
 
 
 def test_where_there_are_too_many_tests_whole_pairs_are_left_out_and_that_is_said(ragbed, serve, town, monkeypatch):
-    monkeypatch.setattr("experiments.budgets.figures._MOST_TESTS", 5)
+    monkeypatch.setattr("experiments.analysis.budgets._MOST_TESTS", 5)
     server = serve(lambda _: "<Answer>111 people [1]</Answer>")
     path = town.config(server.url, reasoning=["direct", "chain_of_thought", "plan_and_solve"], conditions="given")
     assert ragbed("run", path)[0] == 0

@@ -6,10 +6,9 @@ import ir_measures
 import pytest
 from ir_measures import AP, RR, R, nDCG
 
-from experiments.question import Gold, Question
-from experiments.scheme import RANKED
+from experiments.question import RANKED, Gold, Question
 from experiments.settings.file import check_settings
-from experiments.settings.searching import searching_scheme
+from experiments.settings.retrievers import searching_scheme
 
 DATA = Path(__file__).parent / "data"
 BEIR = str(DATA / "beir")

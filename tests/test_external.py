@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from documents.errors import SettingsError
 from documents.types import Chunk
 from retrieval.retrievers import RetrieverSettings
-from retrieval.retrievers.theirs import Theirs
+from retrieval.retrievers.external import Theirs
 from retrieval.types import Aids
 
 READ = TypeAdapter(RetrieverSettings)

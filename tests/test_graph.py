@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.checkpoint import restore
 from agents.graph import State, answer_to_json, build_graph, recursion_limit
-from agents.journal import Journal
-from agents.model import Model
+from agents.journal import Journal, Model
 from agents.models import open_model
 from agents.playback import Means, Playback
-from agents.restoring import restore
 from agents.settings import CallLimits, Limits, ModelSettings
 from agents.types import Answer, GenerateStep, SearchStep
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
@@ -224,7 +223,7 @@ sys.path.insert(0, sys.argv[1])
 import test_graph as t
 from agents.client import ModelClient
 from agents.journal import Journal
-from agents.model import Model
+from agents.journal import Model
 from agents.settings import CallLimits
 from dataclasses import asdict
 client = ModelClient("m", "m", "m", None, None, CallLimits())

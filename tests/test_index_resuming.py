@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import documents
-from documents.paths import cache_dir
+from documents.places import cache_dir
 from retrieval.build import build_index, estimate_index
-from retrieval.building import staging, writer
+from retrieval.building import preflight, writer
 from retrieval.building.plan import parsing_code
-from retrieval.building.staging import Staging
+from retrieval.building.preflight import Staging
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
 from retrieval.storage.folder import alone, replaced
@@ -185,7 +185,7 @@ def test_what_nobody_continues_is_thrown_away_unless_it_is_at_work(tmp_path):
     with alone(tmp_path / "busy"):
         Staging(tmp_path / "new").close()
     assert (old.path.exists(), busy.path.exists()) == (False, True)
-    assert staging.ABANDONED >= 24 * 3_600
+    assert preflight.ABANDONED >= 24 * 3_600
 
 
 def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkeypatch):

@@ -17,8 +17,7 @@ from experiments.question import Attack, Question
 from experiments.runs.store import question_json
 from strategies.answering import inquiry
 from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL
-from strategies.framing import framed
-from strategies.prompting import template
+from strategies.prompting import framed, template
 from strategies.reading import REFUSAL
 from strategies.types import Decision, Generate, Passage, Reply, Search, Task
 

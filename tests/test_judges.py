@@ -8,7 +8,7 @@ from judged import STORY, SUM, graded, play
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.judges import JudgeSettings, ModelJudge
-from experiments.judges.brief import stated, template
+from experiments.judges.base import stated, template
 from experiments.judges.grades import read_grade
 from experiments.judges.points import read_points
 from experiments.judges.steps import read_steps

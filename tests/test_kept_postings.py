@@ -11,10 +11,10 @@ import pytest
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
-from retrieval.lexical import kept as store
+from retrieval.lexical import postings as store
 from retrieval.lexical.words import Words
 from retrieval.retrievers import Bm25
-from retrieval.storage import unused
+from retrieval.storage import files
 from retrieval.types import Aids
 
 MANY = Words.many
@@ -130,7 +130,7 @@ def test_what_nobody_opened_for_long_goes_when_something_new_comes(cache):
     old, used = sorted(cache.iterdir(), key=lambda folder: folder.stat().st_mtime_ns)
     for folder in (old, used):
         os.utime(folder, (time.time() - 91 * 86_400,) * 2)
-    unused._swept.cache_clear()
+    files._swept.cache_clear()
     store._OPEN.clear()
     assert found(Reefs("used"))
     assert found(Reefs("new"))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.errors import SettingsError
-from experiments.cells import Cell, labels
+from experiments.settings.cells import Cell, labels
 from experiments.settings.file import check_settings
 from experiments.settings.matrix import combinations_of
 from strategies import catalogue

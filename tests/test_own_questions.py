@@ -6,8 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import BenchmarkSettings, OwnQuestions
-from experiments.question import Gold, Step
-from experiments.scheme import ANSWERS
+from experiments.question import ANSWERS, Gold, Step
 
 
 @pytest.fixture

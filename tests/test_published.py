@@ -5,9 +5,9 @@ import re
 import pytest
 
 from documents.errors import SettingsError
+from experiments.analysis.published import own_figures, published, published_names
 from experiments.benchmarks import BENCHMARKS
 from experiments.metrics import METRICS
-from experiments.published import own_figures, published, published_names
 from experiments.question import Question
 from experiments.record import Result
 from strategies.types import Usage
@@ -180,7 +180,7 @@ def test_mrkes_tables_3_and_4_share_their_figures_of_3_and_4_hops():
 
 
 def test_every_benchmark_names_tables_and_views_that_exist():
-    from experiments.views import view_named
+    from experiments.analysis.catalogue import view_named
 
     for kind in BENCHMARKS.values():
         assert [name for name in kind.scheme.published if name not in ROWS] == []

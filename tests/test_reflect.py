@@ -6,7 +6,7 @@ from disciplined import Told, decided
 from gathering import QUESTION
 from growth import grows_linearly
 
-from strategies.parts.critiques import Critique, read_critique
+from strategies.parts.reading import Critique, read_critique
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning
 

@@ -8,15 +8,14 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 import pytest
 
 from agents.database import Database
-from agents.journal import SCHEMA, Journal
-from agents.model import Model
+from agents.journal import SCHEMA, Journal, Model
 from agents.models import open_model
 from agents.relevance import RelevanceJudges, open_aids
 from agents.settings import CallLimits, Limits, ModelSettings
 from documents.errors import CallError, CallTimeout, CallTooLong, ModelError, ReplayMiss
 from retrieval.rerankers import Judge
 from retrieval.retrievers.reranked import Reranked
-from strategies.parts.grades import read_grade
+from strategies.parts.reading import read_grade
 
 QUERY = "Who founded the company?"
 OURS = Judge(model="m")
@@ -24,7 +23,7 @@ OURS = Judge(model="m")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("retrieval.serving.retries._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.serving.servers._FIRST", 0.01)
 
 
 class Judging:

@@ -4,9 +4,8 @@ from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
 
 from experiments.metrics.aggregate import share_of
 from experiments.report.cells import table
-from experiments.report.cost import cost_of
 from experiments.report.grid import crossed, grids
-from experiments.report.plot import plot
+from experiments.report.plot import cost_of, plot
 from experiments.report.tradeoff import tradeoff
 
 

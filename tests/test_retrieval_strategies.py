@@ -4,8 +4,8 @@ from gathering import QUESTION, Scene, decisions
 
 from agents.settings import Limits
 from strategies.answering import answer
+from strategies.parts.conversation import gather_each
 from strategies.parts.merging import in_order
-from strategies.parts.querying import gather_each
 from strategies.types import Failure
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from experiments.comparing.every import comparisons
+from experiments.analysis.pairs import comparisons
 from experiments.metrics import aggregate
 from experiments.metrics.aggregate import share_among
 from experiments.question import Gold, Question

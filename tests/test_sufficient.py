@@ -6,7 +6,7 @@ from growth import grows_linearly
 
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import chosen
-from strategies.support.scale import read_share
+from strategies.support.check import read_share
 from strategies.support.sufficiency import Sufficiency, read_sufficiency
 
 LIBRARY = {QUESTION: "jaws shark", "birthplace of Steven Spielberg": "spielberg jaws"}

@@ -3,8 +3,7 @@ import pytest
 from growth import grows_linearly
 
 from documents.types import Chunk
-from strategies.support.agreement import not_stated
-from strategies.support.lexical import Score, score
+from strategies.support.lexical import Score, not_stated, score
 from strategies.support.sentences import MOST_STATEMENTS, statements_of
 from strategies.types import Draft, Passage, Task
 

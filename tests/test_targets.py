@@ -12,7 +12,7 @@ from experiments.benchmarks import BENCHMARKS
 from experiments.metrics.ranking import ranking
 from experiments.metrics.scored import Scored
 from experiments.settings.targets import Part, runs_of_target
-from experiments.terminal.inventory import CONDITIONS, PERTURBATIONS, RULES
+from experiments.terminal.lists import CONDITIONS, PERTURBATIONS, RULES
 from retrieval.conditions import Condition
 from retrieval.perturbations import Perturbation
 from strategies.catalogue import CRESTS

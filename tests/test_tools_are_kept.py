@@ -12,7 +12,7 @@ from agents.context import Context
 from agents.journal import call_key
 from agents.replies import read_reply
 from documents.errors import CallTooLong
-from experiments.comparing.divergence import divergences
+from experiments.analysis.steps import divergences
 from experiments.runs.store import RunFolder
 from strategies.types import Message
 

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from experiments.again.verifying import differences
+from experiments.running.verify import differences
 
 
 @pytest.fixture

@@ -23,13 +23,9 @@ from documents.errors import BenchmarkError
 from documents.places import local
 from documents.rows import Row, parsed, read_text
 from documents.types import Document, digest
-from experiments.benchmarks.about import About
-from experiments.benchmarks.csv_rows import read_csv
-from experiments.benchmarks.files import files_below
-from experiments.benchmarks.material import distinct
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Gold, Question
-from experiments.scheme import SPANS
+from experiments.benchmarks.base import About, Selection, files_below
+from experiments.benchmarks.fields import distinct, read_csv
+from experiments.question import SPANS, Benchmark, Gold, Question
 
 
 class ChunkingEval(Selection):

@@ -8,12 +8,10 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from documents.errors import RunError, SettingsError
-from experiments.export.jsonlines import write_jsonl
 from experiments.export.junit import write_junit
-from experiments.export.material import Material
 from experiments.export.mlflow import log_to_mlflow
 from experiments.export.replacing import check_replaceable
-from experiments.export.tables import write_csv, write_parquet
+from experiments.export.tables import Material, write_csv, write_jsonl, write_parquet
 from experiments.runs.finished import Finished
 from retrieval.storage.files import why_unwritten
 

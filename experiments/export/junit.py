@@ -11,8 +11,8 @@ from typing import Literal
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from documents.errors import RunError
-from experiments.attribution import BY_NAME
-from experiments.export.material import Material
+from experiments.analysis.causes import BY_NAME
+from experiments.export.tables import Material
 from experiments.record import Record
 from retrieval.storage.files import why_unwritten, write_atomically
 

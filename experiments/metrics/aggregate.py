@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from agents.types import OUTCOMES
+from experiments.metrics.bootstrap import RESAMPLES, around, drawn
 from experiments.metrics.bounds import Interval, effective, widened, wilson, within
 from experiments.metrics.catalogue import GROUPS
-from experiments.metrics.drawing import RESAMPLES, around, drawn
 from experiments.metrics.means import Derived, Means, Totals, means_of
 from experiments.metrics.sample import Row, Sample, place, sample_of
 from experiments.metrics.scored import Scoring

@@ -6,21 +6,16 @@ from types import MappingProxyType
 from typing import Any
 
 from documents.errors import SettingsError
-from experiments.metrics.answers import ANSWERS
 from experiments.metrics.attack import ATTACK
 from experiments.metrics.chain import CHAIN
-from experiments.metrics.choice import CHOICE
-from experiments.metrics.measured import MEASURED, measured
+from experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
 from experiments.metrics.metric import Group, Metric, cut_of, family_of
-from experiments.metrics.points import POINTS
-from experiments.metrics.ranking import RANKING
+from experiments.metrics.ranking import RANKING, SPANS
 from experiments.metrics.scored import Scored, Scores, Scoring
-from experiments.metrics.spans import SPANS
 from experiments.metrics.squad import SQUAD
-from experiments.metrics.steps import STEPS
 from experiments.metrics.support import SUPPORT
 from experiments.metrics.text import FORM, OVERLAP
-from experiments.scheme import ANSWERS as ANSWERS_SCHEME
+from experiments.question import ANSWERS as ANSWERS_SCHEME
 
 GROUPS: MappingProxyType[str, Group] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,

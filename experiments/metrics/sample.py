@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agents.types import Outcome
+from experiments.metrics.bootstrap import together
 from experiments.metrics.bounds import effective, room, weight
 from experiments.metrics.catalogue import GROUPS, METRICS
-from experiments.metrics.drawing import together
 from experiments.metrics.means import among
 from experiments.metrics.metric import cut_of, family_of
 

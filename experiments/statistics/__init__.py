@@ -1,7 +1,6 @@
 """Statistics of two cells over the same questions, from stored scores alone."""
-from experiments.statistics.clusters import Clusters, clusters
 from experiments.statistics.comparison import Comparison, compare
-from experiments.statistics.pairs import Pairs, pairs_of
+from experiments.statistics.pairs import Clusters, Pairs, clusters, pairs_of
 from experiments.statistics.power import assumed, planned, smallest_mean, smallest_share
 from experiments.statistics.testing import holm, mcnemar, permutation
 

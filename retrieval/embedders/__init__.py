@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WrapSerializer
 
 from retrieval.embedders.base import EmbedderKind
-from retrieval.embedders.naming import by_name, shortest
+from retrieval.embedders.opening import by_name, shortest
 from retrieval.embedders.sentence import Sentence
 from retrieval.embedders.server import Server
 from retrieval.embedders.static import Static
