@@ -280,3 +280,8 @@ class Benchmark:
         found = {chunk.id: chunk for question in self.questions
                  for chunk in (*question.given, *question.pool, *question.negatives)}
         return list((found | {chunk.id: chunk for chunk in self.shared}).values())
+
+
+def distinct(gold: Iterable[Gold]) -> tuple[Gold, ...]:
+    """Return the gold items in order, each once."""
+    return tuple(dict.fromkeys(gold))

@@ -14,10 +14,10 @@ from typing import Any
 from experiments.analysis.pairs import tested_pairs
 from experiments.analysis.variants import Variant, replicates, variants_of
 from experiments.metrics.aggregate import aggregate
+from experiments.metrics.catalogue import scored_result
 from experiments.metrics.scored import Scoring, may_refuse
 from experiments.question import Question, Scheme
 from experiments.record import Record, Result, Unit, used
-from experiments.running.results import scored_result
 from experiments.runs.finished import Finished
 from experiments.settings.cells import Cell
 from experiments.statistics import compare, pairs_of
@@ -60,8 +60,8 @@ def kept_of(record: Record, unit: Unit, cell: Cell, question: Question, scheme: 
     result = record.result
     ended = result.model_copy(update={**_NOTHING, "outcome": "budget",
                                       "failure": Failure("budget", f"the question may use fewer {unit}")})
-    return Kept(used(record, unit), result, scored_result(ended, cell, question, scheme, scoring),
-                record.timing.replayed > 0, result.outcome in _CUT)
+    scored = scored_result(ended, question, scheme, scoring, cell.rules, cell.separators, cell.searched)
+    return Kept(used(record, unit), result, scored, record.timing.replayed > 0, result.outcome in _CUT)
 
 
 def usual_budgets(kept: Iterable[Kept]) -> tuple[float, ...]:

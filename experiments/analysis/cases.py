@@ -102,7 +102,7 @@ _COARSE = ("page", "document")
 
 def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
               scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
-    """The name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's.
+    """Return the name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's.
 
     Computed from what is stored alone. Empty where the benchmark has no notion of a right answer.
 

@@ -13,7 +13,8 @@ from experiments.metrics.sample import Row, range_of
 from experiments.metrics.scored import Scoring
 from experiments.settings.cells import short_names
 from experiments.statistics import Clusters, holm
-from experiments.statistics.model import Design, Fit, Stratum, Term, design_of, fit, varying
+from experiments.statistics.design import Design, Term, design_of, varying
+from experiments.statistics.fit import Fit, Stratum, fit
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,24 +1,15 @@
-"""Conditions on which `ragbed compare` ends with exit status 1, such as `unified < baseline - 0.02`.
-
-Gates as tests of JUnit's form, which continuous integration shows.
-"""
+"""Conditions on which `ragbed compare` ends with exit status 1, such as `unified < baseline - 0.02`."""
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from documents.errors import RunError, SettingsError
 from experiments.analysis.compare import Finding
 from experiments.metrics import metric_named
 from experiments.statistics import Comparison
 from experiments.words import difference, probability
-
-if TYPE_CHECKING:
-    from experiments.export.junit import Test
 
 _FORM = re.compile(r"\s*(?P<metric>[a-z0-9_]+(?:@[0-9]+)?)(?:\.(?P<bound>low|high))?\s*(?P<sign>[<>])\s*baseline\s*"
                    r"(?:(?P<more>[+-])\s*(?P<number>[0-9]{1,6}(?:\.[0-9]{1,9})?)\s*)?", re.ASCII)
@@ -92,20 +83,3 @@ class Passed:
         made = self.finding.comparison
         return (f"{self.gate.text}: {self.finding.match.cell} has {made.after:.4f}, its baseline {made.before:.4f}; "
                 f"the difference is {difference(made)}, p {probability(made.p)}, p (Holm) {probability(made.p_holm)}")
-
-
-def write_gates(all_passed: Sequence[Passed], left_out: Mapping[str, str], path: Path) -> None:
-    """A suite for each gate, a test for each cell; RunError where the file cannot be written.
-
-    Args:
-        left_out: what no gate was checked of, by what it is: errors of every gate.
-    """
-    from experiments.export.junit import Test, write_suites  # brings all exports with it
-
-    suites: dict[str, list[Test]] = defaultdict(list)
-    for one in all_passed:
-        name = one.finding.match.cell
-        suites[one.gate.text].append(Test(name) if one.passes else Test(name, "failure", one.gate.metric, one.said))
-    for tests in suites.values():
-        tests += [Test(what, "error", "left_out", said) for what, said in left_out.items()]
-    write_suites("gates", suites.items(), path)

@@ -19,9 +19,8 @@ from experiments.metrics.aggregate import Estimate, aggregate
 from experiments.metrics.catalogue import score
 from experiments.metrics.sample import Row
 from experiments.metrics.scored import Scored
-from experiments.question import Question
+from experiments.question import Question, distinct
 from experiments.record import Result
-from experiments.running.gold import distinct
 from experiments.statistics import Clusters, Comparison, clusters, compare, pairs_of
 from experiments.words import ON_INTERVALS, verdict
 

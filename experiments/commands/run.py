@@ -161,8 +161,9 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
 
 
 def _plan(runs: Sequence[RunSettings], json: bool) -> None:
-    from experiments.running.dry_run import plan_run, show_plan, show_total
+    from experiments.running.dry_run import plan_run
     from experiments.terminal.display import print_json
+    from experiments.terminal.dry_run import show_plan, show_total
 
     plans = [plan_run(settings) for settings in runs]
     if json:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from documents.errors import RunError, SettingsError
+from experiments.analysis.cases import causes_of
 from experiments.export.junit import write_junit
 from experiments.export.mlflow import log_to_mlflow
 from experiments.export.replacing import check_replaceable
@@ -41,7 +42,7 @@ def export(run: Finished, destination: str) -> str:
         return f"MLflow: {log_to_mlflow(run, uri)}"
     assert write is not None
     check_replaceable(path, form)
-    material = Material(run, run.causes(run.folder.results()))
+    material = Material(run, causes_of(run, run.folder.results()))
     _whole(path, lambda partial: write(material, partial))
     return f"{path}: {len(run.folder.done())} records"
 

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from documents.errors import RunError
+from experiments.analysis.cases import causes_of
 from experiments.record import Result
 from experiments.report.cells import table
 from experiments.report.overview import overview
@@ -41,7 +43,7 @@ def report_run(run: Finished) -> Path:
 
 def _input(run: Finished) -> ReportInput:
     return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
-                       run.folder.database.text, run.scheme.rights, run.causes, _facts(run))
+                       run.folder.database.text, run.scheme.rights, partial(causes_of, run), _facts(run))
 
 
 def _facts(run: Finished) -> list[tuple[str, str]]:

@@ -18,9 +18,8 @@ from documents.types import Chunk, Format
 from experiments.judges import Graded, Judge
 from experiments.metrics import score
 from experiments.metrics.scored import Scored
-from experiments.question import Benchmark, Question, Rubric
+from experiments.question import Benchmark, Question, Rubric, distinct
 from experiments.running.bounds import Use
-from experiments.running.gold import distinct
 from experiments.running.resources import Resources
 from experiments.running.scripted import prompt_tokens, reply_to
 from experiments.running.search import index_folder

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from documents.types import Chunk, Document
-from experiments.question import Gold
+from experiments.question import Gold, distinct
 from strategies.types import Passage
 
 Level = Literal["chunk", "span", "page", "document"]
@@ -41,11 +41,6 @@ class GoldView:
     def gold_among(self, numbers: Iterable[int]) -> bool | None:
         """Whether any of the evidence of these numbers holds gold; None where the question has none."""
         return any(self.hits[number] for number in numbers) if self.total else None
-
-
-def distinct(gold: Iterable[Gold]) -> tuple[Gold, ...]:
-    """The gold items in order, each once."""
-    return tuple(dict.fromkeys(gold))
 
 
 def match(gold: Sequence[Gold], evidence: Iterable[Passage], source_of: Callable[[str], str],

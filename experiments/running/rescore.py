@@ -11,13 +11,13 @@ from experiments.analysis.agreement import Item
 from experiments.judges import Graded, Lexical
 from experiments.judges.ask import graded_of
 from experiments.metrics import GROUPS, metric_named
+from experiments.metrics.catalogue import scored_result
 from experiments.metrics.scored import Scoring
 from experiments.question import Question, Scheme
 from experiments.record import Result, Verdict
 from experiments.running.exemplars import read_exemplars
 from experiments.running.rejudge import Material, judges_named, rejudge
 from experiments.running.reread import Rereader
-from experiments.running.results import scored_result
 from experiments.runs.finished import Finished
 from experiments.runs.lock import hold
 from experiments.runs.store import RunFolder
@@ -185,5 +185,5 @@ def _notes(work: _Work, again: Again, settings: RunSettings) -> Iterator[str]:
 
 
 def _scored(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
-    scored = scored_result(result, cell, question, scheme, scoring)
+    scored = scored_result(result, question, scheme, scoring, cell.rules, cell.separators, cell.searched)
     return scored.model_copy(update={"trace": ()})  # most of a record

@@ -19,9 +19,7 @@ from agents.database import Database
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
 from experiments.benchmarks.fields import with_references
 from experiments.metrics.as_published import refused as refused_as_published
-from experiments.metrics.catalogue import score
-from experiments.metrics.scored import Scoring, scored_of
-from experiments.question import Question, Scheme
+from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from experiments.running.gold import GoldView
 from experiments.settings.cells import Cell
@@ -49,12 +47,6 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
         gold_in_view=view.gold_among(answer.shown), verdict=None, scores={},
         usage=used(answer), trace=stored_trace(answer.trace, database), failure=answer.failure,
         figures=dict(answer.figures))
-
-
-def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
-    """The result with its scores, computed from what is stored of it alone."""
-    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
-    return result.model_copy(update={"scores": score(item, scoring, scheme.groups, scheme.metrics)})
 
 
 def make_record(result: Result, cost: Cost) -> Record:

@@ -16,6 +16,7 @@ from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import Answer, unasked
 from experiments.judges.ask import ask_judge, graded_of
+from experiments.metrics.catalogue import scored_result
 from experiments.record import Record
 from experiments.running.budget import Metered, Spending, check_prices
 from experiments.running.cassette import Replay
@@ -24,7 +25,7 @@ from experiments.running.play import CellPlayer
 from experiments.running.preflight import beforehand
 from experiments.running.prepare import outset_of, prepare_run
 from experiments.running.resources import Resources
-from experiments.running.results import make_record, make_result, scored_result, subs_of
+from experiments.running.results import make_record, make_result, subs_of
 from experiments.running.schedule import Allowances, Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
 from experiments.running.search import open_resources
 from experiments.running.summary import summarise
@@ -258,7 +259,8 @@ class _Work:
                                  lambda: time.monotonic() + settings.limits.seconds)
         result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage,
                                            "subs": subs.stored, "sub_usage": subs.usage})
-        return make_record(scored_result(result, job.cell, job.question, scheme, settings.scoring),
+        return make_record(scored_result(result, job.question, scheme, settings.scoring, job.cell.rules,
+                                         job.cell.separators, job.cell.searched),
                            answer.cost + subs.cost + judged.cost)
 
     def _timed(self, record: Record) -> Record:

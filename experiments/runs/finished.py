@@ -5,7 +5,7 @@ Python's search for garbage, left out where much is read and all of it kept.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +15,8 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from documents.errors import RunError
-from experiments.analysis.cases import causes_of
 from experiments.metrics.scored import Scoring
 from experiments.question import Question, Scheme
-from experiments.record import Result
 from experiments.runs.store import FORMAT, RunFolder, format_of
 from experiments.settings import RunSettings
 from experiments.settings.cells import Cell, labels
@@ -135,10 +133,6 @@ class Finished:
     @cached_property
     def scheme(self) -> Scheme:
         return self.settings.scheme_of(self.questions.values())
-
-    def causes(self, results: Iterable[Result]) -> dict[str, dict[str, str]]:
-        """By cell's id, then by question: why an answer is wrong, or `right`; as `causes_of` has it."""
-        return causes_of(self.cells, results, self.questions, self.scheme, self.settings.scoring)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer
 
 from documents.errors import RunError, SettingsError
 from experiments.analysis.compare import Finding, Findings, find
-from experiments.analysis.gates import Gate, Passed, write_gates
+from experiments.analysis.gates import Gate, Passed
 from experiments.analysis.side import read_side
 from experiments.analysis.steps import Parting, findings_plain, flips, partings_of, partings_plain
 from experiments.metrics import shown_name
@@ -69,6 +69,8 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool
     left_out = {what: said for what, said in findings.left_out.items()
                 if gates and not (what == "questions" and wanted.shared)}
     if wanted.junit:
+        from experiments.export.junit import write_gates  # brings all exports with it
+
         write_gates(passed, left_out, wanted.junit)
     if left_out:
         raise RunError("--fail-if cannot be checked of both runs: " + "; ".join(

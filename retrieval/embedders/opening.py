@@ -1,22 +1,20 @@
-"""The one way to open an embedder: by its name or its settings.
-
-From the name that a user writes for an embedder to its settings, and back.
-"""
+"""Opens embedders: from the name that a user writes to settings, and from settings to an embedder."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, WrapSerializer
 
 from documents.errors import SettingsError
 from retrieval.embedder import Embedder
-from retrieval.embedders import EmbedderKind, EmbedderSettings
+from retrieval.embedders.base import EmbedderKind
 from retrieval.embedders.engines.base import Backend
+from retrieval.embedders.sentence import Sentence
+from retrieval.embedders.server import Server
+from retrieval.embedders.static import Static
 
 if TYPE_CHECKING:
     from pydantic import SerializerFunctionWrapHandler
-
-    from retrieval.embedders.base import EmbedderKind
 
 FORMS = ("a folder or the hub's name of a sentence-transformers model, after bfloat16:, onnx:, openvino: or "
          "openvino_bfloat16: for that backend; static:FOLDER; openai:NAME; http://host/v1#NAME")
@@ -47,6 +45,9 @@ def shortest(settings: EmbedderKind, write: SerializerFunctionWrapHandler) -> An
     return settings.shorthand() or write(settings)
 
 
+EmbedderSettings = Annotated[
+    Annotated[Sentence | Static | Server, Field(discriminator="kind")],
+    BeforeValidator(by_name, json_schema_input_type=str | Sentence | Static | Server), WrapSerializer(shortest)]
 _ADAPTER: TypeAdapter[EmbedderKind] = TypeAdapter(EmbedderSettings)
 
 
