@@ -20,10 +20,11 @@ from documents.types import Chunk, Document, digest
 from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.judges.ask import ask_judge, graded_of
+from experiments.metrics.catalogue import scored_result
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Timing
 from experiments.running.gold import match
-from experiments.running.results import make_result, scored_result
+from experiments.running.results import make_result
 from experiments.running.summary import summarise
 from experiments.running.tasks import Tasks
 from experiments.runs.store import RunFolder
@@ -161,4 +162,5 @@ async def _record(settings: RunSettings, benchmark: Benchmark, cell: Cell, quest
     judged = await ask_judge(settings.judge, None, graded, float)
     result = result.model_copy(update={"verdict": judged.verdict})
     timing = Timing(seconds=1.5, attempts=1, replayed=0, paid=0.0004, finished="2026-11-20T00:00:00+00:00")
-    return Record(result=scored_result(result, cell, question, benchmark.scheme, settings.scoring), timing=timing)
+    return Record(result=scored_result(result, question, benchmark.scheme, settings.scoring, cell.rules,
+                                       cell.separators, cell.searched), timing=timing)

@@ -4,7 +4,7 @@ Scheme: how a benchmark's answers are scored, what a judge is asked of them, and
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from operator import not_

@@ -42,7 +42,8 @@ def export(run: Finished, destination: str) -> str:
         return f"MLflow: {log_to_mlflow(run, uri)}"
     assert write is not None
     check_replaceable(path, form)
-    material = Material(run, causes_of(run, run.folder.results()))
+    material = Material(run, causes_of(run.cells, run.folder.results(), run.questions, run.scheme,
+                                       run.settings.scoring))
     _whole(path, lambda partial: write(material, partial))
     return f"{path}: {len(run.folder.done())} records"
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -43,7 +42,9 @@ def report_run(run: Finished) -> Path:
 
 def _input(run: Finished) -> ReportInput:
     return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
-                       run.folder.database.text, run.scheme.rights, partial(causes_of, run), _facts(run))
+                       run.folder.database.text, run.scheme.rights,
+                       lambda results: causes_of(run.cells, results, run.questions, run.scheme, run.settings.scoring),
+                       _facts(run))
 
 
 def _facts(run: Finished) -> list[tuple[str, str]]:
