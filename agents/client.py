@@ -16,7 +16,7 @@ from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, ti
 from agents.settings import CallLimits, Endpoint
 from agents.streamed import IN_ONE, Hiding, Tell, Way, Ways
 from documents.errors import CallError, CallTimeout
-from retrieval.serving.servers import Address, back_off, clean, is_transient, retry_after
+from retrieval.servers import Address, back_off, clean, is_transient, retry_after
 from strategies.types import Generate, Reply
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from agents.pull import HUB, found_on_disk, place
 from agents.replies import Pricer
 from agents.settings import CallLimits, Endpoint, ModelSettings, Price, Remote
 from documents.errors import MissingExtra, ModelError
-from retrieval.serving.servers import SERVED, Address, served_at
+from retrieval.servers import SERVED, Address, served_at
 
 
 def free(prompt: int, completion: int, cached: int) -> float:

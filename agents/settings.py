@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from retrieval.serving.servers import Address
+from retrieval.servers import Address
 
 
 class CallLimits(BaseModel):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.replies import BadReply, text_of
-from retrieval.serving.servers import hide, is_secret
+from retrieval.servers import hide, is_secret
 
 Tell = Callable[[str, str], None]
 """Told of what happens to a call: `token` and `reasoning` with a piece of text, `retry` with why all before is void."""

@@ -25,7 +25,7 @@ from experiments.commands.export import export
 from experiments.commands.index import index
 from experiments.commands.judge import judge
 from experiments.commands.list import list_
-from experiments.commands.models import distil, pull
+from experiments.commands.models import pull
 from experiments.commands.negatives import negatives
 from experiments.commands.options import Command
 from experiments.commands.report import report
@@ -56,7 +56,6 @@ for command in (demo, index, search, ask, resume, run, evaluate_retrieval, judge
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_)
 models.command("pull", cls=Command)(pull)
-models.command("distil", cls=Command)(distil)
 app.add_typer(models, name="models")
 cassette.command("export", cls=Command)(cassettes.export)
 cassette.command("show", cls=Command)(cassettes.show)

@@ -6,7 +6,7 @@ import string
 import unicodedata
 from functools import lru_cache
 
-from documents.values import values
+from documents.numbers import values
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 

@@ -14,7 +14,8 @@ from agents.context import Context, least_tokens
 from agents.models import open_model
 from agents.settings import LocalSettings, ModelSettings
 from documents.errors import CallTooLong
-from retrieval.models.finding import MINILM, find_model
+from retrieval.embedders.settings import MINILM
+from retrieval.models.finding import find_model
 from strategies.types import Generate, Message
 
 STORY = ("the detective looked at a door and said that night nobody had left the house before rain came over hills "
