@@ -39,9 +39,9 @@ def _check_depth(text: str, value: Any) -> None:
     if text.count("[") + text.count("{") <= MOST_NESTED:
         return
     level = [value]
-    for _ in range(MOST_NESTED + 1):
-        level = [inner for one in level if isinstance(one, dict | list)
-                 for inner in (one.values() if isinstance(one, dict) else one)]
+    for _ in range(MOST_NESTED):
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
+                 if isinstance(inner, dict | list)]
         if not level:
             return
     raise ValueError("nested beyond reason")
