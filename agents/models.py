@@ -14,11 +14,9 @@ from pathlib import Path
 
 from agents import catalogue
 from agents.client import ModelClient
-from agents.context import Context
-from agents.fetch import check, sha256_of
-from agents.pull import HUB, found_on_disk, place
+from agents.pull import HUB, check, found_on_disk, place, sha256_of
 from agents.replies import Pricer
-from agents.settings import CallLimits, Endpoint, ModelSettings, Price, Remote
+from agents.settings import CallLimits, Context, Endpoint, ModelSettings, Price, Remote
 from documents.errors import MissingExtra, ModelError
 from retrieval.serving.servers import SERVED, Address, served_at
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from agents.database import Database
-from agents.search import Kept, Searcher
-from agents.searches import SCHEMA, Searches
+from agents.search import SCHEMA, Kept, Searcher, Searches
 from documents.errors import CallError, ReplayMiss
 from documents.types import Chunk
 from retrieval.types import Hit

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from agents.searches import Found
+from agents.search import Found
 from documents.types import Chunk, Format
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import match

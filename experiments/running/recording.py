@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from agents.search import Kept
-from agents.searches import Found, Request, Searches
+from agents.search import Found, Kept, Request, Searches
 from documents.types import Chunk, digest
 from experiments.question import Gold
 from retrieval.index import Index, content_of_index

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agents.client import ModelClient
-from agents.search import Searcher, SearchFunction, instant
-from agents.searches import Found
+from agents.search import Found, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
 from documents.types import Chunk, digest
 from experiments.question import Benchmark, Gold, Question
