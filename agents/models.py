@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agents import catalogue
+from agents.catalogue import HUB, check, found_on_disk, hub_place, sha256_of
 from agents.client import ModelClient
-from agents.pull import HUB, check, found_on_disk, place, sha256_of
 from agents.replies import Pricer
 from agents.settings import CallLimits, Context, Endpoint, ModelSettings, Price, Remote
 from documents.errors import MissingExtra, ModelError
@@ -104,7 +104,7 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
     if form == "gguf" and colon:
         return _local(spec, Path(_named(rest, spec)).expanduser(), known)
     if spec.startswith(HUB):
-        return _local(spec, place(spec) if known else found_on_disk(spec), known)
+        return _local(spec, hub_place(spec) if known else found_on_disk(spec), known)
     return _catalogued(spec, calls)
 
 
