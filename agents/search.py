@@ -1,9 +1,8 @@
-"""Searches as a question makes them: blocking retrievers off the event loop, equal searches once.
+"""Searches as a question makes them, and as they are kept, so that a replay needs neither index nor embedder.
 
-What was found: searches, and what else came out of an index, kept so that a replay needs neither it nor an embedder.
-
-A request is plain JSON that names what is searched by its content, and everything else that decides what is found; its
-hash is the key. Equal requests of several cells are kept once.
+A retriever blocks, so it is searched off the event loop; equal searches are made once. What is kept of a search has the
+hash of its request as key: plain JSON that names what is searched by its content, and all else that decides what is
+found.
 """
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ Request = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What came of a request.
+class Findings:
+    """Hits that came of a request, with notes.
 
     Attributes:
         sources: source path by document id, of the documents that only an index knows.
@@ -44,8 +43,8 @@ class Found:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def placed(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> Found:
-        """Chunks that were not compared with anything, in their order."""
+    def placed(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> Findings:
+        """Make hits of chunks that were not compared with anything, in their order."""
         return cls([Hit(chunk, 0.0, rank, by) for rank, chunk in enumerate(chunks, 1)], notes)
 
     @property
@@ -54,12 +53,12 @@ class Found:
 
 
 def request_key(request: Request) -> str:
-    """SHA-256 over everything that decides what is found."""
+    """Return the SHA-256 over everything that decides what is found."""
     return hashlib.sha256(request_json(request).encode()).hexdigest()
 
 
 def request_json(request: Request) -> str:
-    """The request as it is kept."""
+    """Return the request as it is kept."""
     return json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -80,8 +79,8 @@ class Searches:
         """Keep in this database, and read from it but in the mode `live`."""
         self._database, self._reads = database, mode != "live"
 
-    def taken(self, request: Request, make: Callable[[], Found] | None, name: str) -> Found:
-        """What is kept for the request, else what is made now and kept.
+    def taken(self, request: Request, make: Callable[[], Findings] | None, name: str) -> Findings:
+        """Return what is kept for the request, else what is made now and kept.
 
         Args:
             make: None where nothing is there to make it with.
@@ -98,34 +97,31 @@ class Searches:
             self.keep(request, known)
         return known
 
-    def find(self, request: Request) -> Found | None:
-        """What is kept for the request."""
+    def find(self, request: Request) -> Findings | None:
+        """Return what is kept for the request; None where nothing is."""
         if self._database is None or not self._reads:
             return None
         rows = self._database.read("SELECT found FROM searches WHERE key = ?", (request_key(request),))
-        return self._read(json.loads(rows[0][0]), self._database) if rows else None
+        if not rows:
+            return None
+        fields = json.loads(rows[0][0])
+        self.sources.update(fields["sources"])
+        return Findings([_hit(one, rank, self._database) for rank, one in enumerate(fields["hits"], 1)],
+                        tuple(fields["notes"]), fields["sources"])
 
-    def keep(self, request: Request, found: Found) -> None:
-        """Keep what was found; durable with the record or call that is kept next."""
+    def keep(self, request: Request, found: Findings) -> None:
+        """Keep findings; they are durable with the record or call that is kept next."""
         if self._database is None:
             return
-        text = request_json(request)
-        self._database.put(KEEP, (request_key(request), text, json.dumps(self._written(found, self._database))))
-
-    def _written(self, found: Found, database: Database) -> dict[str, Any]:
         sources = {hit.chunk.document: self._source_of(hit.chunk.document) for hit in found.hits} \
             if self._source_of else {}
-        return {"hits": [_hit_fields(hit, database) for hit in found.hits], "notes": list(found.notes),
-                "sources": {document: source for document, source in sources.items() if source != document}}
-
-    def _read(self, fields: Mapping[str, Any], database: Database) -> Found:
-        self.sources.update(fields["sources"])
-        return Found([_hit(one, rank, database) for rank, one in enumerate(fields["hits"], 1)],
-                     tuple(fields["notes"]), fields["sources"])
+        fields = {"hits": [_hit_fields(hit, self._database) for hit in found.hits], "notes": list(found.notes),
+                  "sources": {document: source for document, source in sources.items() if source != document}}
+        self._database.put(KEEP, (request_key(request), request_json(request), json.dumps(fields)))
 
 
 def miss(request: Request, name: str) -> ReplayMiss:
-    """The error of a replay for which the journal does not hold what a request found.
+    """Make the error of a replay for which the journal does not hold what a request found.
 
     Args:
         name: what is searched.
@@ -156,14 +152,14 @@ Asked = TypeVar("Asked", bound=Hashable)
 Query = TypeVar("Query", bound=Hashable, contravariant=True)
 
 
-class Finder(Protocol[Query]):
-    """What is searched: a `Retriever` where the queries are texts, a `Pool` where they name a scope too."""
+class Searchable(Protocol[Query]):
+    """A `Retriever` where the queries are texts, a `Pool` where they name a scope too."""
 
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]: ...
 
 
 def instant(retriever: Retriever) -> SearchFunction:
-    """Searches a retriever that only hands out what was placed: no thread, nothing remembered."""
+    """Return a function that searches a retriever which only hands out placed chunks: no thread, nothing remembered."""
 
     async def search(action: Search) -> Sequence[Chunk]:
         return [hit.chunk for hit in retriever.search([action.query], action.k or 1)[0]]
@@ -172,8 +168,8 @@ def instant(retriever: Retriever) -> SearchFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[Asked]):
-    """How the searches of one retriever are kept.
+class KeptSearches(Generic[Asked]):
+    """A place where the searches of one retriever are kept.
 
     Attributes:
         name: of what is searched, for the message of a miss.
@@ -186,8 +182,8 @@ class Kept(Generic[Asked]):
 
 
 @dataclass(slots=True)
-class Took:
-    """What the searches of a retriever took.
+class SearchTimes:
+    """Time that the searches of a retriever took.
 
     Attributes:
         first: seconds of the first, which loads and builds what it needs; None before it.
@@ -202,7 +198,7 @@ class Took:
     seconds: float = 0.0
 
     def add(self, queries: int, seconds: float) -> None:
-        """A search took so long."""
+        """Count a search of so many queries and seconds."""
         if self.first is None:
             self.first, self.alone = seconds, queries
         else:
@@ -211,7 +207,7 @@ class Took:
 
     @property
     def rate(self) -> float | None:
-        """Queries a second after the first search; where there was one search, in that."""
+        """Return queries a second after the first search; where there was one search, in that."""
         queries, seconds = (self.queries, self.seconds) if self.queries else (self.alone, self.first)
         return queries / seconds if seconds else None
 
@@ -228,13 +224,13 @@ class Searcher(Generic[Asked]):
         kept: where hits are looked for first, and kept; None keeps nothing.
 
     Attributes:
-        took: what the searches took that the retriever was asked for.
+        times: what the searches took that the retriever was asked for.
     """
 
-    def __init__(self, retriever: Finder[Asked] | None, k: int, kept: Kept[Asked] | None = None) -> None:
+    def __init__(self, retriever: Searchable[Asked] | None, k: int, kept: KeptSearches[Asked] | None = None) -> None:
         self.retriever = retriever
         self.k = k
-        self.took = Took()
+        self.times = SearchTimes()
         self._kept = kept
         self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}
         self._found: dict[tuple[Asked, int], list[Hit]] = {}
@@ -243,7 +239,7 @@ class Searcher(Generic[Asked]):
         self._thread = ThreadPoolExecutor(1, "search")  # one: the embedder uses every core by itself
 
     async def hits(self, query: Asked, k: int) -> list[Hit]:
-        """The hits of one query; raises what the retriever raises, and ReplayMiss where there is none."""
+        """Return the hits of one query; raises what the retriever raises, and ReplayMiss where there is none."""
         key = (query, k)
         if key in self._found:
             return self._found[key]
@@ -258,7 +254,7 @@ class Searcher(Generic[Asked]):
         return [hit.chunk for hit in await self.hits(search.query, search.k or self.k)]
 
     def within(self: Searcher[Within], scope: str) -> SearchFunction:
-        """Searches of one scope of a pool."""
+        """Return a function that searches one scope of a pool."""
 
         async def search(action: Search) -> Sequence[Chunk]:
             return [hit.chunk for hit in await self.hits(Within(scope, action.query), action.k or self.k)]
@@ -286,14 +282,14 @@ class Searcher(Generic[Asked]):
                 for one, hits in zip(batch, found, strict=True):
                     self._found[one, k] = hits
                     if self._kept:
-                        self._kept.searches.keep(self._kept.request(one, k), Found(hits))
+                        self._kept.searches.keep(self._kept.request(one, k), Findings(hits))
             return self._found[query, k]
 
     async def _run(self, batch: Sequence[Asked], k: int) -> list[list[Hit]]:
         assert self.retriever is not None
-        begun = time.perf_counter()
+        started = time.perf_counter()
         found = await asyncio.get_running_loop().run_in_executor(self._thread, self.retriever.search, batch, k)
-        self.took.add(len(batch), time.perf_counter() - begun)
+        self.times.add(len(batch), time.perf_counter() - started)
         return found
 
     def close(self) -> None:
