@@ -72,7 +72,8 @@ class Recording:
             how: the retriever's identity.
         """
         content, found = self.content(key), _by(how)
-        return KeptSearches(self.searches, index_pin(key), lambda query, k: {"of": content, "query": query, "k": k, **found})
+        return KeptSearches(self.searches, index_pin(key),
+                            lambda query, k: {"of": content, "query": query, "k": k, **found})
 
     def pooled(self, name: str, scopes: Scopes, how: str) -> KeptSearches[Within]:
         """How searches of a pool are kept: by the chunks of the scope alone, whatever else the pool holds."""
