@@ -36,7 +36,7 @@ CAUSES = {
     8: ("wrong_in_view", "failed", "not_known"),
     9: ("reasoning_error", "wrong_refusal", "format"),
 }
-CONDITIONS = ["given", "evidence", "closed-book"]
+CONDITIONS = ["given", "gold", "closed-book"]
 
 
 def reply(body):
@@ -159,7 +159,7 @@ def test_without_the_conditions_a_run_says_what_cannot_be_told(serve, town, ragb
     status, out, err = ragbed("run", town.config(serve(reply).url))
     assert status == 0, err
     assert "4 answers are wrong with the gold in view. Whether other passages distracted or the reasoning failed " \
-           "cannot be told without the gold alone: add `evidence` to the conditions." in out
+           "cannot be told without the gold alone: add `gold` to the conditions." in out
     assert "wrong" in out.split("Why:")[1].splitlines()[1]
 
 
@@ -185,7 +185,7 @@ def test_over_real_questions_what_was_found_decides(serve, ragbed, tmp_path, tow
             f"<Answer>{row['answer'] if answers else 'nothing of that'}</Answer>"
 
     benchmark = {"kind": "hotpotqa", "path": str(HOTPOTQA), "limit": 6}
-    settings = town.config(serve(model).url, benchmark=benchmark, conditions=["retrieved", "evidence", "closed-book"],
+    settings = town.config(serve(model).url, benchmark=benchmark, conditions=["retrieved", "gold", "closed-book"],
                            retriever={"kind": "dense", "k": 4}, rules="open")
     status, _, err = ragbed("run", settings)
     assert status == 0, err
@@ -201,7 +201,7 @@ def test_over_real_questions_what_was_found_decides(serve, ragbed, tmp_path, tow
         gold = {title for title, _ in row["supporting_facts"]}
         held = next(one["held"] for (question, _), one in seen.items() if question == id and one["count"] == 4)
         alone = "reasoning_error" if place % 5 == 4 else "right"
-        expected[id, "evidence"] = alone
+        expected[id, "gold"] = alone
         expected[id, "retrieved"] = "retrieval_miss" if held < gold else \
             "right" if place % 2 == 0 and alone == "right" else "reasoning_error" if alone != "right" else "distracted"
         if place % 3 == 0:

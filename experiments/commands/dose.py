@@ -17,7 +17,7 @@ def dose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
     """Show what more, or harder, negatives do to each way of answering, and the area under each curve.
 
     A run for it has several doses: under conditions: evidence, perturbations: none, negatives@2, negatives@5 and
-    negatives@10; under conditions: retrieved, several retrievers and perturbations: among@5, among@10 and among@20.
+    negatives@10; under conditions: retrieved, several retrievers and perturbations: pool@5, pool@10 and pool@20.
     Negatives of a hardness, as in negatives@4:easy, negatives@4:medium and negatives@4:hard (the easiest, the middle
     and the hardest third of each question's own), are mined by `ragbed negatives`.
     """

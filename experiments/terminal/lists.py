@@ -153,7 +153,7 @@ def models() -> list[Row]:
 CONDITIONS = {
     "closed-book": "no documents: what the model knows",
     "given": "the benchmark's own chunks, in its order",
-    "evidence": "the gold chunks only",
+    "gold": "the gold chunks only",
     "retrieved": "what the retriever finds",
     "full": "the whole document, such as a novel up to the paragraph that tells the answer"}
 RULES = {
@@ -170,7 +170,7 @@ PERTURBATIONS = {
     "table": "the table that the documents were made from stands in their place",
     "negatives@N": "N chunks that are not gold are added; of a mined benchmark mined ones alone, also of a third by "
                    "hardness (negatives@N:hard) or of a miner (negatives@N:MINER)",
-    "among@N": "what is searched is the gold and N chunks that are not, of whichever sort as above",
+    "pool@N": "what is searched is the gold and N chunks that are not, of whichever sort as above",
     "gold_at@N": "the gold chunks stand together from position N, counted from 1",
     "A+B": "both, such as shuffle+separators_off"}
 INVENTORY: dict[str, Callable[[], list[Row]]] = {
