@@ -16,7 +16,6 @@ from experiments.commands.ask import ask
 from experiments.commands.attribute import attribute
 from experiments.commands.budgets import budgets
 from experiments.commands.compare import compare
-from experiments.commands.convert import convert
 from experiments.commands.demo import demo
 from experiments.commands.dose import dose
 from experiments.commands.effects import effects
@@ -52,7 +51,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 
 
 for command in (demo, index, search, ask, resume, run, evaluate_retrieval, judge, rescore, compare, effects, dose,
-                budgets, attribute, convert, negatives, report, show, verify, export, schema):
+                budgets, attribute, negatives, report, show, verify, export, schema):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_)
 models.command("pull", cls=Command)(pull)

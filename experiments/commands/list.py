@@ -18,13 +18,12 @@ class What(StrEnum):
     conditions = "conditions"
     rules = "rules"
     perturbations = "perturbations"
-    converters = "converters"
     metrics = "metrics"
     models = "models"
 
 
 def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
-    """Show what there is: strategies, retrievers, benchmarks, conditions, rules, perturbations, converters, metrics
+    """Show what there is: strategies, retrievers, benchmarks, conditions, rules, perturbations, metrics
     or models."""
     from experiments.terminal.display import print_json, print_records, print_table
     from experiments.terminal.lists import INVENTORY

@@ -129,13 +129,6 @@ def perturbations() -> list[Row]:
     return [{"name": name, "does": does} for name, does in PERTURBATIONS.items()]
 
 
-def converters() -> list[Row]:
-    """What the records of a benchmark can be made of."""
-    from experiments.converters import CONVERTERS
-    return [{"name": target, "source": name, "path": source.path, "licence": source.licence, "made_of": source.what}
-            for target, converter in CONVERTERS.items() for name, source in converter.sources.items()]
-
-
 def metrics() -> list[Row]:
     """Metrics by the name that settings, records and tables use."""
     from experiments.metrics.catalogue import METRICS
@@ -175,7 +168,7 @@ PERTURBATIONS = {
     "A+B": "both, such as shuffle+separators_off"}
 INVENTORY: dict[str, Callable[[], list[Row]]] = {
     "strategies": strategies, "retrievers": retrievers, "benchmarks": benchmarks,
-    "conditions": conditions, "rules": rules, "perturbations": perturbations, "converters": converters,
+    "conditions": conditions, "rules": rules, "perturbations": perturbations,
     "metrics": metrics, "models": models}
 
 
