@@ -97,7 +97,7 @@ def on_mended(joint: Sequence[Mapping[str, Any]]) -> list[str]:
     some = any(row["mended"]["mean"] for row in joint)
     return ["Retrieval misses that are right over the gold alone show what better retrieval could mend at most: a "
             "model that is right now and then, whatever it is shown, is right there as often. So it may be with what "
-            "stays right. `ragbed attribute` shows beside them how often the cells' other questions are right over the "
+            "stays right. `ragbed diagnose` shows beside them how often the cells' other questions are right over the "
             "gold alone."] if some else []
 
 
@@ -111,7 +111,7 @@ def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
     chance = sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told)
     return [f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "
             "alone: questions that are right over the gold alone only are not clearly more there than those that are "
-            "right in the cell only (`ragbed attribute` shows the pairs)."] if chance else []
+            "right in the cell only (`ragbed diagnose` shows the pairs)."] if chance else []
 
 
 def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
