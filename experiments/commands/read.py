@@ -132,6 +132,6 @@ def diagnose(run: Annotated[Path, typer.Argument(help="A finished run's folder."
                                                         "such as retrieval_miss, each with what decided it.")] = None,
               json: AsJson = False) -> None:
     """Say why each question came out as it did."""
-    from experiments.terminal.attribution import diagnose as show_causes
+    from experiments.terminal.attribution import attribute as show_causes
 
     show_causes(run, cell, cause, json)
