@@ -1,7 +1,7 @@
 """A summary put together by hand, for the tests of what the report makes of summaries, and its page."""
 from bs4 import BeautifulSoup
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics import share_of
 from experiments.report import ReportInput, write_report
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -48,7 +48,7 @@ SUMMARY = {
         {"factor": "condition", "p": 1e-6, "p_holm": 3e-6, "levels": [level("gold", 0.7, 0.3)]}],
         "interactions": [{"factors": ["reasoning", "condition"], "p": 0.3, "p_holm": 0.3,
                           "cells": [level("", 0.5, 0.0, levels=["direct", "gold"])]}]},
-    "attribution": {"causes": CAUSES, "notes": ["See `ragbed attribute`."], "joint": [
+    "attribution": {"causes": CAUSES, "notes": ["See `ragbed diagnose`."], "joint": [
         {"cell": "direct/retrieved", "gold": "direct/gold", "n": 50, "both": 20, "lost": 12, "gained": 8,
          "neither": 10, "kept": share_of(20, 32), "mended": share_of(0, 0), "p": 0.5, "p_holm": 0.5}], "cells": [
         {"cell": one["id"], "n": 50, "causes": {"right": share_of(20, 50), "retrieval_miss": share_of(30, 50),

@@ -148,10 +148,10 @@ def test_one_of_several_repeats_is_named_by_its_id_or_the_repeat(repeated, ragbe
 def test_a_cell_has_the_same_name_in_show_attribute_and_compare(repeated, ragbed):
     for name, count in (("given · direct", 1), ("grounded", 4)):
         shown = json.loads(ragbed("show", repeated, "#2", "--cell", name, "--json")[1])["cells"]
-        causes = json.loads(ragbed("attribute", repeated, "--cell", name, "--json")[1])["cells"]
+        causes = json.loads(ragbed("diagnose", repeated, "--cell", name, "--json")[1])["cells"]
         assert len(shown) == len(causes) == 2 * count
         assert len(compared(ragbed, repeated, repeated, "--cell", name)["comparisons"]) == count
-    for command in ("compare", "show", "attribute"):
+    for command in ("compare", "show", "diagnose"):
         rest = ["#2"] if command == "show" else []
         ragbed.refuses(command, repeated, *rest, "--cell", "cot", says=["no cell 'cot'; there are: direct · given"])
 

@@ -2,7 +2,7 @@
 import pytest
 from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics import share_of
 from experiments.report.cells import table
 from experiments.report.grid import crossed, grids
 from experiments.report.plot import cost_of, plot
@@ -175,7 +175,7 @@ def test_causes_have_a_legend_a_table_and_definitions(report):
 def test_what_is_kept_of_the_gold_alone_has_counts_and_the_share_an_interval(report):
     kept = report.select("#causes table")[1]
     assert words(kept.select_one("tbody tr")) == "1 direct · retrieved 50 0.62 [0.45, 0.77] n 32 20 12 8 10 0.500"
-    assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed attribute"]
+    assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed diagnose"]
 
 
 def test_refusals_are_drawn_with_both_intervals(report):

@@ -22,15 +22,12 @@ from typing import Any
 from agents.types import Outcome
 from experiments.analysis.cases import Cases, cases_of, gold_alone, siblings_of
 from experiments.analysis.causes import CAUSES, Case, cause_of
-from experiments.metrics.aggregate import Estimate, aggregate, share_among
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import Estimate, Scoring, aggregate, may_refuse, share_among
 from experiments.question import Question, Scheme
 from experiments.record import Result
 from experiments.settings.cells import Cell
 from experiments.settings.strategies import NO_SWEEPS, Sweeps
-from experiments.statistics.pairs import pairs_of
-from experiments.statistics.power import ALPHA
-from experiments.statistics.testing import holm, mcnemar, permutation
+from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 
 Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.pairs`
 
@@ -97,7 +94,7 @@ def on_mended(joint: Sequence[Mapping[str, Any]]) -> list[str]:
     some = any(row["mended"]["mean"] for row in joint)
     return ["Retrieval misses that are right over the gold alone show what better retrieval could mend at most: a "
             "model that is right now and then, whatever it is shown, is right there as often. So it may be with what "
-            "stays right. `ragbed attribute` shows beside them how often the cells' other questions are right over the "
+            "stays right. `ragbed diagnose` shows beside them how often the cells' other questions are right over the "
             "gold alone."] if some else []
 
 
@@ -111,7 +108,7 @@ def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
     chance = sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told)
     return [f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "
             "alone: questions that are right over the gold alone only are not clearly more there than those that are "
-            "right in the cell only (`ragbed attribute` shows the pairs)."] if chance else []
+            "right in the cell only (`ragbed diagnose` shows the pairs)."] if chance else []
 
 
 def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,

@@ -1,4 +1,4 @@
-"""`ragbed attribute` at work, and the table of causes that a run ends with.
+"""`ragbed diagnose` at work, and the table of causes that a run ends with.
 
 The questions of one cause, each with what decided it, for a person to check by hand.
 """

@@ -93,7 +93,7 @@ def benchmarks() -> list[Row]:
 
 
 def _benchmark(kind: str, settings: type[Selection]) -> Row:
-    from experiments.metrics.catalogue import GROUPS
+    from experiments.metrics import GROUPS
     about, scheme = settings.about, settings.scheme
     metrics = [metric.shape for group in scheme.groups if group in GROUPS for metric in GROUPS[group].metrics]
     return {"name": kind, "is": (settings.__doc__ or "").strip().splitlines()[0], "paper": about.paper,
@@ -129,16 +129,9 @@ def perturbations() -> list[Row]:
     return [{"name": name, "does": does} for name, does in PERTURBATIONS.items()]
 
 
-def converters() -> list[Row]:
-    """What the records of a benchmark can be made of."""
-    from experiments.converters import CONVERTERS
-    return [{"name": target, "source": name, "path": source.path, "licence": source.licence, "made_of": source.what}
-            for target, converter in CONVERTERS.items() for name, source in converter.sources.items()]
-
-
 def metrics() -> list[Row]:
     """Metrics by the name that settings, records and tables use."""
-    from experiments.metrics.catalogue import METRICS
+    from experiments.metrics import METRICS
     return [{"name": metric.shape, "over": metric.over, "is": metric.description} for metric in METRICS.values()]
 
 
@@ -175,7 +168,7 @@ PERTURBATIONS = {
     "A+B": "both, such as shuffle+separators_off"}
 INVENTORY: dict[str, Callable[[], list[Row]]] = {
     "strategies": strategies, "retrievers": retrievers, "benchmarks": benchmarks,
-    "conditions": conditions, "rules": rules, "perturbations": perturbations, "converters": converters,
+    "conditions": conditions, "rules": rules, "perturbations": perturbations,
     "metrics": metrics, "models": models}
 
 
