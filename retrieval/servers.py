@@ -6,7 +6,6 @@ What a server's reply says of itself: whether to try again, in which words it re
 """
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -20,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from documents.errors import ModelError
+from documents.json import loads
 
 OPENAI_HOST = "api.openai.com"
 SERVED = ("openai", "http", "https")
@@ -91,6 +91,13 @@ def clean(text: str, key: str = "", limit: int = _MESSAGE) -> str:
 def hide(text: str, key: str) -> str:
     """The text without the key."""
     return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
+
+
+def hide_keys(text: str) -> str:
+    """Return the text without the keys of the environment, for what somebody else's code says."""
+    for variable in ("OPENAI_API_KEY", "RAGBED_API_KEY"):
+        text = hide(text, os.environ.get(variable, "").strip())
+    return text
 
 
 def is_secret(key: str) -> bool:
@@ -193,8 +200,8 @@ def is_compressed(headers: Mapping[str, str]) -> bool:
 def error_of(body: bytes) -> dict[str, Any]:
     """The error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": "…"}`."""
     try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
+        data = loads(body, mend=True)
+    except ValueError:
         return {}
     if not isinstance(data, dict):
         return {}

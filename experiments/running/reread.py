@@ -9,13 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from agents.database import text_hash
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.replies import parse_object
-from agents.types import Answer
+from agents.types import Answer, CallOutcome
 from documents.errors import RunError, SettingsError
 from documents.types import Chunk
-from experiments.metrics.as_published import refused as refused_as_published
+from experiments.metrics import refused_as_published
 from experiments.question import Question, Scheme
 from experiments.record import Result, StoredStep
 from experiments.running.perturbing import PLACING
