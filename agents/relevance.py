@@ -14,9 +14,8 @@ from pydantic import BaseModel
 from agents.journal import Journal, Model
 from agents.limits import in_window
 from agents.models import open_model
-from agents.outcome import error_of
 from agents.settings import Limits, ModelSettings
-from agents.types import Cost
+from agents.types import Cost, error_of
 from documents.errors import CallError
 from retrieval.rerankers.judge import Judge, judges_of, template
 from retrieval.types import Aids

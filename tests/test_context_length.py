@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from agents.context import Context, least_tokens
 from agents.models import open_model
-from agents.settings import LocalSettings, ModelSettings
+from agents.settings import Context, LocalSettings, ModelSettings, least_tokens
 from documents.errors import CallTooLong
 from retrieval.models.finding import MINILM, find_model
 from strategies.types import Generate, Message

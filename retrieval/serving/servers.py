@@ -93,6 +93,13 @@ def hide(text: str, key: str) -> str:
     return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
 
 
+def hide_keys(text: str) -> str:
+    """Return the text without the keys of the environment, for what somebody else's code says."""
+    for variable in ("OPENAI_API_KEY", "RAGBED_API_KEY"):
+        text = hide(text, os.environ.get(variable, "").strip())
+    return text
+
+
 def is_secret(key: str) -> bool:
     """Whether a key is one, and no placeholder."""
     return len(key) >= _SHORTEST_KEY
