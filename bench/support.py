@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 from documents.numbers import values
 from documents.types import Chunk
 from strategies.retrieval import none
+from strategies.support.check import statements_of
 from strategies.support.lexical import score
-from strategies.support.sentences import statements_of
 from strategies.types import Draft, Evidence, Passage, Task
 
 DRAWS = 3
