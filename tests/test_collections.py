@@ -79,7 +79,7 @@ def test_a_beir_folder_is_judged_queries_over_a_shared_corpus():
     assert [chunk.document for chunk in benchmark.shared] == ["4983", "5836", "7912", "18670", "33370"]
     assert benchmark.shared[0].content.startswith("Reefs of Esk\nThe northern reef")
     assert benchmark.shared[2].content == "Bells that are cast in winter ring lower."
-    assert {document.source for document in benchmark.documents.numbers()} == set(benchmark.documents)
+    assert {document.source for document in benchmark.documents.values()} == set(benchmark.documents)
     assert held(benchmark, benchmark.questions[1]) == (["Bells that are cast in winter ring lower."], True)
     assert [question.id for question in Beir(path=str(DATA / "beir"), split="train").load().questions] == ["9"]
 

@@ -87,7 +87,7 @@ def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
     chunks |= {chunk.id: _Brought(chunk, shared=True) for chunk in benchmark.shared}
     return {QUESTIONS: (_PLACED.dump_json(_placed(question)).decode() for question in benchmark.questions),
             CHUNKS: (_BROUGHT.dump_json(brought).decode() for brought in chunks.values()),
-            DOCUMENTS: (_DOCUMENT.dump_json(document).decode() for document in benchmark.documents.numbers())}
+            DOCUMENTS: (_DOCUMENT.dump_json(document).decode() for document in benchmark.documents.values())}
 
 
 def write_manifest(manifest: MinedManifest, folder: Path) -> None:
