@@ -114,7 +114,6 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
 @contextmanager
 def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
           metadata: Metadata | None = None) -> Iterator[BuildJob]:
-    """The job of building an index at a place where nobody else builds meanwhile."""
     place, wanted = out.absolute(), settings or IndexSettings()
     with alone(place):
         check_place(place)
@@ -124,7 +123,6 @@ def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
 
 @contextmanager
 def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = None) -> Iterator[BuildJob]:
-    """The job of carrying on the index that stands there, with its settings and its embedder."""
     place = out.absolute()
     with alone(place):
         check_place(place)
@@ -136,7 +134,6 @@ def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = N
 
 @contextmanager
 def _staged(job: BuildJob) -> Iterator[Staging]:
-    """What was parsed for this index; it stays for the next build."""
     staging = Staging(job.out)
     try:
         yield staging

@@ -83,7 +83,7 @@ class Perturbation:
 
 def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collection[str] = (),
              negatives: Sequence[Chunk] = (), rng: random.Random | None = None) -> tuple[Chunk, ...]:
-    """The chunks after the perturbation: pure, and the same for the same `rng`.
+    """Return the chunks after the perturbation: pure, and the same for the same `rng`.
 
     `table` is the caller's, who gives the table in place of the documents; `separators_off` is the prompt's.
 
@@ -102,7 +102,6 @@ def arranged(chunks: Sequence[Chunk], perturbation: Perturbation, gold: Collecti
 
 
 def _placed(chunks: Sequence[Chunk], gold: Collection[str], position: int) -> tuple[Chunk, ...]:
-    """The gold together, its first at `position` or as near to it as there are others; all else in order."""
     pinned = [chunk for chunk in chunks if chunk.id in gold]
     others = [chunk for chunk in chunks if chunk.id not in gold]
     return (*others[:position - 1], *pinned, *others[position - 1:])

@@ -43,7 +43,7 @@ class VectorKind(Named):
     """What every kind of index says of itself."""
 
     def size(self, count: int, dimension: int) -> int:
-        """Bytes of the index of so many vectors, in its file and in memory, within a few per cent."""
+        """Return bytes of the index of so many vectors, in its file and in memory, within a few per cent."""
         raise NotImplementedError
 
     def fitted(self, count: int, dimension: int) -> Self:
@@ -182,7 +182,6 @@ else:
 
 
 def _divisor(number: int, most: int) -> int:
-    """The largest divisor of a number that is at most so much, and 1 if none is."""
     return next((one for one in range(min(most, number), 0, -1) if number % one == 0), 1)
 
 

@@ -101,7 +101,6 @@ def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
 
 
 def _enter(tag: Tag, tidy: Tidy) -> bool:
-    """Begins an element; whether it has to be ended."""
     name = _SAME.get(tag.name, tag.name)
     if name in _MEANT:
         return tidy.open_inline(_MEANT[name])

@@ -96,7 +96,6 @@ Block = PdfTable | PdfParagraph
 
 
 def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: Habits, height: float) -> list[Block]:
-    """The page's tables and paragraphs in reading order: a table stands where its first line did."""
     placed: list[tuple[tuple[float, float], Block]] = []
     rest = lines
     for grid in grids:
@@ -117,7 +116,6 @@ def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: Habits, height
 
 
 def _running(lines: list[PdfLine], habits: Habits, height: float) -> list[PdfLine]:
-    """Running titles, so that no table takes them for its own; numbers, and what stands beside others, may be."""
     alone = [row.cells[0] for row in rows_of(lines) if len(row.cells) == 1]
     return [line for line in alone
             if sum(map(str.isalpha, line.text)) > 3 and habits.edge(line.text, line.box, height)]

@@ -49,7 +49,7 @@ def normalised(text: str) -> str:
 
 
 def plain_spaces(text: str) -> str:
-    """Every kind of space, such as the no-break space, as an ordinary one; lines are kept."""
+    """Return every kind of space, such as the no-break space, as an ordinary one; lines are kept."""
     return _SPACES.sub(" ", text)
 
 
@@ -58,7 +58,7 @@ _CONTAINERS = frozenset({"table", "thead", "tbody", "tfoot", "tr", "ul", "ol", "
 
 
 def write_html(events: Iterable[Event]) -> str:
-    """The HTML of a balanced stream of clean events."""
+    """Return the HTML of a balanced stream of clean events."""
     parts: list[str] = []
     for event in events:
         if isinstance(event, str):
@@ -190,7 +190,6 @@ class Tidy:
         self._space = text[-1].isspace()
 
     def _begin(self) -> None:
-        """Opens a paragraph where one is needed, and writes the break or the space that is due."""
         if not self._blocks or self._blocks[-1] not in _PHRASING:
             self._blocks.append("p")
             self.events.append(Open("p"))
@@ -211,7 +210,6 @@ class Tidy:
         return bool(self._blocks) and self._blocks[-1] == tag
 
     def _end(self, tag: str) -> None:
-        """Closes a block; an empty one is taken back, except a cell, which holds its place in the row."""
         self._blocks.pop()
         last = self.events[-1]
         if isinstance(last, Open) and last.tag == tag and tag not in ("td", "th"):

@@ -60,7 +60,7 @@ class Staging:
             return self._database.execute("SELECT 1 FROM parsed WHERE key = ?", [key]).fetchone() is not None
 
     def get(self, key: str) -> Document | None:
-        """The document of that key; None where there is none, or none that is whole."""
+        """Return the document of that key; None where there is none, or none that is whole."""
         with self._named():
             row = self._database.execute("SELECT document FROM parsed WHERE key = ?", [key]).fetchone()
         try:
@@ -147,7 +147,7 @@ class Before:
 
     @classmethod
     def there(cls, folder: Path) -> Before | None:
-        """The index in a folder; None where there is none, or none to be trusted: it will be replaced."""
+        """Return the index in a folder; None where there is none, or none to be trusted: it will be replaced."""
         try:
             return cls.checked(folder)
         except IndexFolderError:
@@ -155,7 +155,7 @@ class Before:
 
     @classmethod
     def checked(cls, folder: Path) -> Before:
-        """The index in a folder.
+        """Return the index in a folder.
 
         Raises:
             IndexFolderError: there is none, or it is damaged.
@@ -168,7 +168,7 @@ class Before:
             raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
 
     def alike(self, settings: IndexSettings, embedder: str) -> bool:
-        """Whether what stays the same is cut and embedded as it is here; `embedder` is the identity of one."""
+        """Tell whether what stays the same is cut and embedded as it is here; `embedder` is the identity of one."""
         made = self.manifest.settings
         return (made.chunker, made.formats, made.titled, self.manifest.embedder.identity) == (
             settings.chunker, settings.formats, settings.titled, embedder)
@@ -191,18 +191,18 @@ class Before:
         return self.documents.metadata.get(document, {})
 
     def chunks(self, document: str) -> list[Chunk]:
-        """The chunks of a document, in their order."""
+        """Return the chunks of a document, in their order."""
         first, end = self._chunks.spans.get(document, (0, 0))
         return self._chunks[first:end]
 
     def windows(self, document: str) -> list[int]:
-        """The number of vectors of each chunk of a document."""
+        """Return the number of vectors of each chunk of a document."""
         first, end = self._chunks.spans.get(document, (0, 0))
         counts: list[int] = (self._firsts[first + 1:end + 1] - self._firsts[first:end]).tolist()
         return counts
 
     def vectors(self, document: str) -> Matrix | None:
-        """Those of a document's chunks; None where the index keeps them only nearly as they were."""
+        """Return those of a document's chunks; None where the index keeps them only nearly as they were."""
         first, end = self._chunks.spans.get(document, (0, 0))
         return self._vectors.stored(int(self._firsts[first]), int(self._firsts[end]))
 

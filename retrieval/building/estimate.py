@@ -161,7 +161,6 @@ def _arrivals(works: Sequence[Work], job: BuildJob, staging: Staging) -> Iterato
 
 
 def _seconds_a_window(job: BuildJob, missing: Sequence[str]) -> float:
-    """Seconds that the model takes for a window on the mean; the first calls load it."""
     embedder, chosen = job.embedder, missing[::max(len(missing) // (2 * WINDOWS), 1)][:2 * WINDOWS]
     if len(chosen) > 1:
         embedder.opened.embed_passages(chosen[:len(chosen) // 2])
@@ -188,7 +187,6 @@ def indexing(kind: Decided, count: int, dimension: int) -> float:
 
 
 def _spread(works: Sequence[Work], sizes: Mapping[str, int], count: int) -> list[Work]:
-    """Some of them, from small to large."""
     ordered = sorted(works, key=lambda work: (sizes[work.source], work.source))
     small = [work for work in ordered if 0 < sizes[work.source] <= LARGE] or ordered[:1]
     places = sorted({round((2 * step + 1) / (2 * count) * (len(small) - 1)) for step in range(count)})

@@ -78,7 +78,8 @@ NAME_CHARACTERS = 60
 
 
 def plain_header(source: str, title: str) -> str:
-    """The file's name, as words, and the title: of many filings the title is a mere number, or their authority's name.
+    """Return the file's name, as words, and the title: of many filings the title is a mere number, or their
+    authority's name.
 
     On FinanceBench the gold page is among the first 10 for 18 of 22 questions; for 16 with the name only where the
     title has no words.

@@ -54,7 +54,8 @@ def _check_own(folder: Path) -> None:
 
 
 def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
-    """The sources of that name; where there is none, those below a folder of that name, or that match the pattern."""
+    """Return the sources of that name; where there is none, those below a folder of that name, or that match the
+    pattern."""
     known = list(sources)
     if name in known:
         yield name
@@ -127,7 +128,8 @@ def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
 
 
 def parsing_code() -> list[Path]:
-    """The files that decide what a document becomes; not those that find, fetch or cut, or that start processes."""
+    """Return the files that decide what a document becomes; not those that find, fetch or cut, or that start
+    processes."""
     (folder,) = map(Path, documents.__path__)
     return sorted(path for pattern in _PARSING for path in folder.glob(pattern))
 
@@ -140,7 +142,7 @@ def parser_version() -> str:
 
 
 def hash_of(source: Source) -> str | None:
-    """The SHA-256 of a file's bytes; None where they cannot be read, and reading it says why."""
+    """Return the SHA-256 of a file's bytes; None where they cannot be read, and reading it says why."""
     try:
         return None if source.problem else sha256_of(source.path)
     except OSError:
@@ -148,7 +150,7 @@ def hash_of(source: Source) -> str | None:
 
 
 def kind_of(source: str) -> str:
-    """The parser that the suffix of a name picks."""
+    """Return the parser that the suffix of a name picks."""
     return SUFFIXES.get(PurePosixPath(source).suffix.lower(), "")
 
 
@@ -193,7 +195,7 @@ Arriving = Generator[Arrival | DocumentError, None, None]
 
 
 def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> Arriving:
-    """The documents of a plan, in its order; what is parsed now is staged before it arrives."""
+    """Return the documents of a plan, in its order; what is parsed now is staged before it arrives."""
     missing = [work.file for work in plan if work.file and work.known is None and work.key not in staging]
     results: Iterator[Document | DocumentError] = read_documents(missing) if missing else iter(())
     parsed = {source.relative for source in missing}
@@ -203,7 +205,7 @@ def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> A
 
 def arrived(work: Work, result: Document | DocumentError | None, before: Before | None,
             staging: Staging) -> Arrival | DocumentError:
-    """The document of a plan's source.
+    """Return the document of a plan's source.
 
     Args:
         result: what was read of it just now; None where it is known, or staged.

@@ -171,7 +171,6 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, clock: Clock, progr
 
 
 def _expected(job: BuildJob, embedded: int, writer: Writer) -> int | None:
-    """More windows than are cut already; None where nobody has counted."""
     return None if job.windows is None else max(job.windows, writer.windows, embedded + 1)
 
 
@@ -206,7 +205,7 @@ def _nothing(skipped: list[DocumentError]) -> str:
 
 
 def stays(work: Work, job: BuildJob) -> bool:
-    """Whether the chunks and vectors of a source are those of the index before."""
+    """Tell whether the chunks and vectors of a source are those of the index before."""
     before = job.before
     return (before is not None and before.entry(work.source) is not None
             and (work.known == work.source or (work.file is None and work.known is None))
@@ -235,6 +234,5 @@ def _same_making(job: BuildJob, before: Before) -> bool:
 
 
 def _said_before(source: str, job: BuildJob, before: Before) -> bool:
-    """Whether the metadata of a source is what it was."""
     said = before.metadata(before.manifest.sources[source].document)
     return canonical(job.metadata.get(source, said if job.carried else {})) == canonical(said)

@@ -26,7 +26,7 @@ Metadata = Mapping[str, Mapping[str, FieldValue]]
 
 
 def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
-    """The fields of each source: `source`, and fields of text, numbers or booleans.
+    """Return the fields of each source: `source`, and fields of text, numbers or booleans.
 
     JSON Lines hold one object a source. A column of CSV whose values are all numbers, or all true or false, is one of
     those; numbers with leading zeros are names. What is null or empty is not said.

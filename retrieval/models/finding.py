@@ -37,12 +37,12 @@ class _TokenizerRead(AbstractContextManager[None]):
 
 
 def damaged(path: Path) -> ModelError:
-    """The error of a file of a model that is not what it should be."""
+    """Return the error of a file of a model that is not what it should be."""
     return ModelError(f"{path} is damaged: fetch the model again")
 
 
 def read_json(path: Path) -> Any:
-    """The content of one of a model's JSON files.
+    """Return the content of one of a model's JSON files.
 
     Raises:
         ModelError: it cannot be read.
@@ -54,7 +54,7 @@ def read_json(path: Path) -> Any:
 
 
 def model_settings(path: Path) -> dict[str, Any]:
-    """The object in one of a model's JSON files; empty where it has no such file.
+    """Return the object in one of a model's JSON files; empty where it has no such file.
 
     Raises:
         ModelError: there is no object in it.
@@ -66,7 +66,7 @@ def model_settings(path: Path) -> dict[str, Any]:
 
 
 def prompts_of(folder: Path) -> dict[str, str]:
-    """The prompts that a sentence-transformers model declares, by name, without the empty ones.
+    """Return the prompts that a sentence-transformers model declares, by name, without the empty ones.
 
     Raises:
         ModelError: the file that declares them is damaged.
@@ -78,7 +78,7 @@ def prompts_of(folder: Path) -> dict[str, str]:
 
 
 def plain_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer in a `tokenizer.json`, made to cut and pad nothing.
+    """Return the tokenizer in a `tokenizer.json`, made to cut and pad nothing.
 
     Raises:
         ModelError: it cannot be read.
@@ -90,7 +90,7 @@ def plain_tokenizer(path: Path) -> Tokenizer:
 
 
 def uncut(tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer itself, which cuts and pads nothing from now on."""
+    """Return the tokenizer itself, which cuts and pads nothing from now on."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -118,8 +118,8 @@ class ModelFolder:
 
 
 def find_model(name: str, what: str = "embedding model") -> ModelFolder:
-    """The model of that name: a local folder, one below `RAGBED_MODELS`, one that was pulled, the hub's cache, the
-    packaged copy.
+    """Return the model of that name: a local folder, one below `RAGBED_MODELS`, one that was pulled, the hub's cache,
+    the packaged copy.
 
     Args:
         name: a folder, or the hub's `owner/name`; without an owner it means `sentence-transformers/name`.
@@ -145,7 +145,7 @@ def _hub_name(name: str) -> str:
 
 
 def find_static(name: str) -> ModelFolder:
-    """The static model of that name, looked for where `find_model` looks: its folder, or the module's within it.
+    """Return the static model of that name, looked for where `find_model` looks: its folder, or the module's within it.
 
     Raises:
         ModelError: the model is nowhere.
@@ -214,7 +214,6 @@ def _identity(path: Path) -> str:
 
 
 def _modules(path: Path) -> list[Any]:
-    """The name of each module's class, without the package that a version of the library keeps it in, and settings."""
     file = path / "modules.json"
     modules = read_json(file) if file.is_file() else [{"type": "Pooling", "path": "1_Pooling"}]
     if not isinstance(modules, list) or not all(isinstance(module, dict) and isinstance(module.get("path", ""), str)

@@ -52,7 +52,7 @@ class CrossEncoding(Reranker):
 
 @lru_cache(2)
 def cross_scorer(folder: ModelFolder, precision: Precision) -> CrossScorer:
-    """One for all retrievers that use the model."""
+    """Return one for all retrievers that use the model."""
     return CrossScorer(folder, precision)
 
 
@@ -80,7 +80,6 @@ class CrossScorer:
         return [[next(best) for _ in own] for own in texts]
 
     def _pieces(self, query: str, texts: Sequence[str]) -> tuple[str, list[list[str]]]:
-        """The query, and each text, as far as they are read at once."""
         if not texts:
             return query, []
         room = self._room
@@ -129,6 +128,5 @@ class CrossScorer:
 
 
 def _highest(scores: Sequence[float], windows: Sequence[int]) -> list[float]:
-    """The highest score of each passage, of so many windows."""
     ends = list(accumulate(windows))
     return [max(scores[end - count:end]) for end, count in zip(ends, windows, strict=True)]

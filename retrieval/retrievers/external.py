@@ -109,7 +109,6 @@ class External(RetrieverKind):
         return False
 
     def open(self, collection: Collection, aids: Aids) -> ExternalRetriever:
-        """As the base says; SettingsError also where the factory fails."""
         among = collection.among
         chunks = [chunk for row, chunk in enumerate(collection.chunks) if among is None or among[row]]
         inner = self._made(chunks) if chunks else Placed((), "external")
@@ -126,7 +125,6 @@ class External(RetrieverKind):
         return f"external {digest(content, name, json.dumps(self.model_dump(include={'options'}), sort_keys=True))}"
 
     def _place(self) -> Path:
-        """The file that the factory stands in."""
         module = self.factory.rpartition(":")[0]
         if module.endswith(".py"):
             return Path(module)

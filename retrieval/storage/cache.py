@@ -35,7 +35,7 @@ _OFF = 0.02
 
 
 def sound(blobs: Mapping[str, bytes], numbers: str, width: int | None = None, unit: bool = True) -> dict[str, Matrix]:
-    """The vectors of those blobs that hold some, each of shape (numbers,).
+    """Return the vectors of those blobs that hold some, each of shape (numbers,).
 
     Args:
         numbers: how they are stored, as numpy writes it.
@@ -73,7 +73,6 @@ def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
 
 
 def _good(flat: NDArray[np.floating], lengths: NDArray[np.integer], unit: bool) -> NDArray[np.bool_]:
-    """For each vector whether it is one."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):
@@ -186,7 +185,6 @@ class CachedEmbedder:
 
     @property
     def _unit(self) -> bool:
-        """Whether vectors have unit length; of a few models the settings leave them as they are."""
         return bool(getattr(getattr(self.inner, "settings", None), "normalise", True))
 
 
@@ -195,7 +193,8 @@ def _silent(done: int) -> None:
 
 
 def kept_bytes(dimension: int) -> int:
-    """Bytes that the store takes for a vector, about: of a longer one SQLite puts the end on pages of its own."""
+    """Return bytes that the store takes for a vector, about: of a longer one SQLite puts the end on pages of its
+    own."""
     page = 4_096
     return 500 + page * -(-4 * dimension // page) if dimension > 200 else 100 + 4 * dimension
 
@@ -224,7 +223,7 @@ class VectorStore:
             self._prepare()
 
     def read(self, keys: Sequence[str], width: int | None = None, unit: bool = True) -> dict[str, Matrix]:
-        """The vectors that are there, each of shape (numbers,), whatever the shape of what was written.
+        """Return the vectors that are there, each of shape (numbers,), whatever the shape of what was written.
 
         A damaged one is as if it were not there: it is to be made and written again.
 

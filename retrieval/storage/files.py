@@ -92,7 +92,7 @@ _SETTLED = 2.0
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hex digits."""
+    """Return the SHA-256 of a file's bytes, in hex digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -146,7 +146,6 @@ def _note_of(seen: Sequence[str | int]) -> Path:
 
 
 def _noted(seen: Sequence[str | int]) -> str | None:
-    """The hash that was noted of a file in that state."""
     try:
         known = json.loads(_note_of(seen).read_bytes())
     except (OSError, ValueError):
@@ -165,7 +164,7 @@ def _note(seen: Sequence[str | int], found: str) -> None:
 
 
 def unwritable(error: OSError) -> SettingsError:
-    """The one-line error of a cache folder that cannot be written."""
+    """Return the one-line error of a cache folder that cannot be written."""
     return SettingsError(f"cannot write the cache folder {cache_dir()} ({error.strerror}): "
                          "set RAGBED_CACHE to a folder that can be written")
 
@@ -239,7 +238,7 @@ def unsealed(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def changed(files: Mapping[str, str], folder: Path, verify: bool = False) -> Path | None:
-    """The first file that is missing or has another hash; None where all are as they were written.
+    """Return the first file that is missing or has another hash; None where all are as they were written.
 
     Args:
         verify: read every byte also of large files that did not change since they were last read (`unchanged_sha256`).

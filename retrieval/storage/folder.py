@@ -27,7 +27,7 @@ ABANDONED = 3_600
 
 
 def settled(folder: Path) -> Path:
-    """Where the folder's content is: the folder, or what a process killed between two renames set aside."""
+    """Return where the folder's content is: the folder, or what a process killed between two renames set aside."""
     aside = set_aside(folder)
     try:
         return aside if aside.is_dir() and not folder.exists() else folder
@@ -36,7 +36,7 @@ def settled(folder: Path) -> Path:
 
 
 def set_aside(folder: Path) -> Path:
-    """Where the folder's content is while another takes its place."""
+    """Return where the folder's content is while another takes its place."""
     real = _real(folder)
     return real.parent / f".{real.name}.old"
 
@@ -152,7 +152,6 @@ def _clean(folder: Path) -> None:
 
 
 def _written(folder: Path) -> float:
-    """When something in the folder was last written to."""
     with suppress(OSError):
         return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
     return time.time()
@@ -178,7 +177,7 @@ _SUMS = "sums.json"
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether the folder is there with every file as it was written; it counts as opened then."""
+    """Tell whether the folder is there with every file as it was written; it counts as opened then."""
     try:
         sums = json.loads((folder / _SUMS).read_bytes())
         if not isinstance(sums, dict) or not sums or changed(sums, folder) is not None:
