@@ -1,9 +1,4 @@
-"""The place that a path names.
-
-How many processors this process may use.
-
-Where ragbed keeps what it may compute or fetch again.
-"""
+"""Places: the path that a user names, the cache folder, and the processors that this process may use."""
 from __future__ import annotations
 
 import os
@@ -14,7 +9,7 @@ from documents.errors import BenchmarkError
 
 
 def processors() -> int:
-    """Return those that it is allowed: a container or `taskset` may leave fewer than the machine has."""
+    """Count the processors that this process may use: a container or `taskset` may leave fewer than there are."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -123,7 +123,7 @@ def test_what_a_kill_left_is_removed_also_where_nothing_changed(index):
 
 def test_only_the_code_that_parses_decides_whether_a_file_is_parsed_again():
     hashed = {path.relative_to(DOCUMENTS).as_posix() for path in parsing_code()}
-    assert {"parsers/pdf.py", "parsers/pdf_tables.py", "renderings/plain.py", "parse.py"} <= hashed
+    assert {"parsers/pdf.py", "parsers/plain.py", "parsers/pdf_tables.py", "parse.py"} <= hashed
     assert not {"workers.py", "places.py", "chunkers/sizes.py"} & hashed
     needed = {name.replace(".", "/") + ".py" for file in hashed
               for name in re.findall(r"^\s*from documents\.(\S+) import", (DOCUMENTS / file).read_text(), re.MULTILINE)}

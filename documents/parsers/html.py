@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from documents.parse import Parsed, decode
-from documents.renderings.clean_html import HEADINGS, Tidy, normalised, write_html
-from documents.renderings.plain import write_plain
+from documents.parsers.clean_html import HEADINGS, Tidy, normalised, write_html
+from documents.parsers.plain import write_plain
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag

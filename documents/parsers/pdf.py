@@ -6,6 +6,7 @@ from typing import Any
 
 from documents.errors import DocumentError
 from documents.parse import Parsed
+from documents.parsers.clean_html import Close, Event, Open, normalised, write_html
 from documents.parsers.pdf_paragraphs import (
     Box,
     Habits,
@@ -18,8 +19,7 @@ from documents.parsers.pdf_paragraphs import (
 )
 from documents.parsers.pdf_rows import rows_of
 from documents.parsers.pdf_tables import DrawnGrid, PdfTable, aligned_tables, drawn_grids, inside
-from documents.renderings.clean_html import Close, Event, Open, normalised, write_html
-from documents.renderings.plain import write_plain
+from documents.parsers.plain import write_plain
 from documents.types import Page
 
 _TAGS = {"heading1": "h1", "heading2": "h2", "heading3": "h3"}

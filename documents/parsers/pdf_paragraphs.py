@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from documents.numbers import CURRENCIES, is_number
-from documents.renderings.clean_html import normalised, plain_spaces
+from documents.parsers.clean_html import normalised, plain_spaces
 
 Box = tuple[float, float, float, float]
 Word = tuple[float, float, float, float, str, int, int, int]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from documents.numbers import is_number, is_year
+from documents.parsers.clean_html import normalised
 from documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
 from documents.parsers.pdf_rows import TextRow, rows_of, table_regions
-from documents.renderings.clean_html import normalised
 
 _RULES = 3
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from documents.types import Chunk, Document
 from retrieval.building.before import Before
 from retrieval.building.plan import Arrival
-from retrieval.embedders.opening import choice_of
+from retrieval.embedders.prefixes import choice_of
 from retrieval.filters.metadata import Metadata
 from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder

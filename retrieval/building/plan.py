@@ -66,7 +66,7 @@ def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
 
 PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "pymupdf")
 
-_PARSING = ("parsers/*.py", "renderings/*.py", "numbers.py", "parse.py", "types.py")
+_PARSING = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
 from documents.numbers import with_signs
-from documents.renderings.clean_html import HEADINGS, Event, Open
-from documents.renderings.table_cells import TableCell, TableRow, allowance, expanded
+from documents.parsers.clean_html import HEADINGS, Event, Open
+from documents.parsers.table_cells import TableCell, TableRow, allowance, expanded
 
 Line = tuple[bool, list[str]]
 
