@@ -1,11 +1,4 @@
-"""What counts as a number in a table's cell, and the signs that are set apart from theirs.
-
-Numbers and dates in English and Korean text, read as values.
-
-Thousands separators, decimals, percent signs, scale words (`million`, `억`), ordinals (`3rd`) and dates in their
-common forms are understood; currency and other units are not part of the value. A run of more than 40
-digits is no value.
-"""
+"""Numbers: what counts as one in a table's cell, and the values of numbers and dates in English and Korean text."""
 from __future__ import annotations
 
 import re

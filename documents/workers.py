@@ -1,7 +1,4 @@
-"""Worker processes that parse documents, each killed when it is late.
-
-Reads many documents in parallel, or one, apart from this process.
-"""
+"""Reads documents in worker processes, each of which is killed when it is late."""
 from __future__ import annotations
 
 import json

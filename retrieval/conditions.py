@@ -1,7 +1,4 @@
-"""Evidence conditions: what stands in for retrieval, knowing nothing of gold.
-
-Perturbations: seeded changes to the evidence, by ids to drop, pin or add; which ids is the caller's to know.
-"""
+"""Evidence conditions, which stand in for retrieval, and perturbations, seeded changes of evidence; both know no gold."""
 from __future__ import annotations
 
 import random

@@ -1,7 +1,4 @@
-"""Pool: chunks that are searched among some of them at a time, without an index folder.
-
-Retrievers that are opened when they first search: over a whole collection, or over each scope of a pool.
-"""
+"""Pools of chunks without an index folder, and retrievers that are opened when they first search."""
 from __future__ import annotations
 
 import threading

@@ -1,9 +1,4 @@
-"""Servers that speak OpenAI's protocol: where a name says that they are, and which key goes there and nowhere else.
-
-When to try again: exponential back-off with full jitter, and what `Retry-After` asks for.
-
-What a server's reply says of itself: whether to try again, in which words it refuses, whether it can be read.
-"""
+"""Servers that speak OpenAI's protocol: address and key, when to try again, and what a refusal says."""
 from __future__ import annotations
 
 import os

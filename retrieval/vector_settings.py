@@ -1,7 +1,4 @@
-"""How vectors are searched: one small closed model for each kind of index. Nothing here imports faiss.
-
-Which kind of index suits so many vectors in so much memory, and why, in a few words.
-"""
+"""How vectors are searched: settings of each kind of index, and which kind suits so many vectors. Imports no faiss."""
 from __future__ import annotations
 
 import math

@@ -1,7 +1,4 @@
-"""Chunks along the largest separators that leave them small enough, as LangChain's RecursiveCharacterTextSplitter.
-
-Chunks of whole sentences.
-"""
+"""Chunks along the largest separators that leave them small enough, as LangChain's splitter; and of whole sentences."""
 from __future__ import annotations
 
 import re

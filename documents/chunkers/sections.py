@@ -1,10 +1,4 @@
-"""Structure-aware chunks: sections and whole tables.
-
-The blocks of a rendering: headings, tables and the rest, found in the text itself.
-
-The renderings are our own, so a few marks are enough: tags in HTML, `#` and `|` at the start of a line in plain
-text. Whatever the text, the blocks cover all of it.
-"""
+"""Chunks along headings, whole tables and paragraphs, which are found in the rendering itself by a few marks."""
 from __future__ import annotations
 
 import re

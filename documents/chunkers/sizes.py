@@ -1,7 +1,4 @@
-"""Chunks of one size, with an overlap.
-
-CReSt's chunker: chunks of seeded random size.
-"""
+"""Chunks by their size alone: of one size with an overlap, and of seeded random sizes as CReSt's."""
 from __future__ import annotations
 
 from collections.abc import Iterator

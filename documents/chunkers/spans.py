@@ -1,7 +1,4 @@
-"""Spans of a rendering: safe places to cut, and chunks from a list of cuts.
-
-A chunker by its name alone.
-"""
+"""Spans of a rendering: safe places to cut, and chunks from pieces."""
 from __future__ import annotations
 
 import re

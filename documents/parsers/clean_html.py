@@ -1,12 +1,4 @@
-"""Clean events: what both renderings are written from.
-
-A stream of `Open`, `Close` and text. It is balanced, holds allowed tags and attributes only, and its text has
-its white space collapsed (outside `pre`), so the writers need not know where it came from.
-
-Events to HTML: one block a line, so that a reader and a chunker can find their way.
-
-Makes a clean event stream out of whatever nesting a page has.
-"""
+"""Clean events, which both renderings are written from, and the HTML of them: one block a line."""
 from __future__ import annotations
 
 import re

@@ -1,7 +1,4 @@
-"""Lines to paragraphs, and what each of them is: heading, list item, header, footer or text.
-
-A page's lines of text, with their place and type.
-"""
+"""A PDF page's lines with their place, and the paragraphs, headings, items and running titles that they make."""
 from __future__ import annotations
 
 import re

@@ -1,7 +1,4 @@
-"""Events to readable text, as html2text does it: `#` headings, `-` and `1.` items, pipe tables.
-
-Table cells to pipe tables that stay readable, or to paragraphs where a table only lays out a page.
-"""
+"""Events to readable text, as html2text does it: `#` headings, `-` and `1.` items, pipe tables."""
 from __future__ import annotations
 
 from collections import defaultdict

@@ -1,7 +1,4 @@
-"""Documents that a build has parsed, kept until it ends: one that was killed does not parse them again.
-
-The index that stands in the folder before it is built anew: what is still true of it is not done again.
-"""
+"""What earlier builds left: documents that a killed one has parsed, and the index that stands in the folder."""
 from __future__ import annotations
 
 import json
@@ -11,7 +8,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,6 +131,24 @@ def _clean(own: Path) -> None:
 def _remove(path: Path) -> None:
     for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
         name.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A document on its way into the index.
+
+    Attributes:
+        sha256: of what it was made from.
+        parser: what made it.
+        fresh: parsed now.
+        same: the index before holds it under this name, with this rendering.
+    """
+
+    document: Document
+    sha256: str
+    parser: str
+    fresh: bool = False
+    same: bool = False
 
 
 class Before:

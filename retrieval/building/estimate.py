@@ -9,9 +9,9 @@ from time import perf_counter
 
 from documents.places import processors
 from documents.workers import read_documents
-from retrieval.building.before import Staging
+from retrieval.building.before import Arrival, Staging
 from retrieval.building.pieces import Cutter
-from retrieval.building.plan import Arrival, Work, arrived, kind_of
+from retrieval.building.plan import Work, arrived, kind_of
 from retrieval.building.run import BuildJob, stays
 from retrieval.building.writer import BLOCK
 from retrieval.memory import peak_memory

@@ -1,11 +1,4 @@
-"""What an index will hold: files to read, documents that are given, and what stays as it is.
-
-The folder that an index is to stand in: nothing but an index is ever replaced.
-
-Sources by name, folder or pattern.
-
-The documents of an index as they arrive, one after the other: read now, read before, or given.
-"""
+"""What an index will hold, source by source, and the documents as they arrive: read now, read before, or given."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -21,7 +14,7 @@ from documents.errors import DocumentError, IndexFolderError
 from documents.sources import SUFFIXES, Source
 from documents.types import Document, digest
 from documents.workers import read_documents
-from retrieval.building.before import Before, Staging
+from retrieval.building.before import Arrival, Before, Staging
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.storage.files import sha256_of
 from retrieval.storage.folder import set_aside
@@ -171,24 +164,6 @@ def _named(name: str, before: Before) -> Iterator[str]:
 
 _ATTEMPTS = 3
 """How often a file is read that changes meanwhile."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A document on its way into the index.
-
-    Attributes:
-        sha256: of what it was made from.
-        parser: what made it.
-        fresh: parsed now.
-        same: the index before holds it under this name, with this rendering.
-    """
-
-    document: Document
-    sha256: str
-    parser: str
-    fresh: bool = False
-    same: bool = False
 
 
 Arriving = Generator[Arrival | DocumentError, None, None]

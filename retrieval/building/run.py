@@ -1,7 +1,4 @@
-"""One build: documents arrive, are cut, embedded and written, and the folder takes the place of the one before.
-
-What of the index before stays as it is: a source, or all of it, so that nothing is written.
-"""
+"""One build: documents arrive, are cut, embedded and written, and the folder takes the place of the one before."""
 from __future__ import annotations
 
 import time
@@ -12,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from documents.errors import DocumentError, IndexFolderError
-from retrieval.building.before import Before
+from retrieval.building.before import Arrival, Before
 from retrieval.building.pieces import Cutter, LazyEmbedder
-from retrieval.building.plan import Arrival, Arriving, Work, parser_version
+from retrieval.building.plan import Arriving, Work, parser_version
 from retrieval.building.writer import Writer
 from retrieval.filters.metadata import Metadata, types_of
 from retrieval.settings import IndexSettings

@@ -1,7 +1,4 @@
-"""What the embedders have in common: prefixes of queries and passages, and how texts are cut for the model.
-
-Some models were trained with prefixes that their files do not declare; their families are known by name.
-"""
+"""What opened embedders have in common: prefixes of queries and passages, some of which only a model's name tells."""
 from __future__ import annotations
 
 import re

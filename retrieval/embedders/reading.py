@@ -1,7 +1,4 @@
-"""How an embedder reads texts by its tokenizer: cut into windows, or truncated, and pooled to one vector each.
-
-Windows of texts whose tokenizer is not known: how many tokens they have at most, told from their characters.
-"""
+"""Cuts texts into the windows that an embedder reads, by its tokenizer or by an estimate, and pools their vectors."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,4 @@
-"""Postings: which chunks hold which tokens, and what each token adds to a chunk's score, by bm25s.
-
-Postings kept on disk: built once, then mapped into memory.
-"""
+"""Postings: what each token adds to a chunk's score, by bm25s; large ones are kept on disk and mapped into memory."""
 from __future__ import annotations
 
 from array import array

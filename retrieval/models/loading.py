@@ -1,7 +1,4 @@
-"""Models of sentence-transformers out of a folder, and running them on the processor.
-
-Cutting a text into the windows that an embedding model can read, by the model's own tokenizer.
-"""
+"""Loads models of sentence-transformers and runs them on the processor; cuts texts by a model's tokenizer."""
 from __future__ import annotations
 
 import contextlib

@@ -12,7 +12,7 @@ from documents.types import digest
 from retrieval.models.finding import ModelFolder, find_model
 from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
 from retrieval.rerankers.base import Aids, Reranker
-from retrieval.storage.files import remembered_sha256
+from retrieval.storage.files import unchanged_sha256
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -46,7 +46,7 @@ class CrossEncoding(Reranker):
 
     def identity(self) -> str:
         folder = find_model(self.model, _WHAT)
-        config = remembered_sha256(folder.path / "config.json")
+        config = unchanged_sha256(folder.path / "config.json")
         return f"cross_encoder {digest(self.precision, folder.identity, config)}"
 
 

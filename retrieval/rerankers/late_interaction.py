@@ -1,7 +1,4 @@
-"""Late interaction: every token of the query against every token of the passage.
-
-Token vectors of texts, by models with one vector a token.
-"""
+"""Late interaction: every token of the query against every token of the passage."""
 from __future__ import annotations
 
 import threading

@@ -1,7 +1,4 @@
-"""BM25: the chunks that hold the query's words, rare words counting most.
-
-Which tokeniser a collection is searched with.
-"""
+"""BM25: the chunks that hold the query's words, rare words counting most."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

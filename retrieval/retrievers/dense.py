@@ -1,9 +1,4 @@
-"""From nearest vectors to nearest chunks.
-
-The vectors of chunks, embedded as those of an index are: in windows, below the header of their document.
-
-Dense retrieval: the chunks whose vectors are nearest to the query's.
-"""
+"""Dense retrieval: the chunks whose vectors, of which long ones have several, are nearest to the query's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

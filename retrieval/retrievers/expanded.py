@@ -1,7 +1,4 @@
-"""Parent sections: small chunks are searched, and the sections around them are shown.
-
-The larger span that a span of a rendering stands in: a section where one fits, else a window around it.
-"""
+"""Parent sections: small chunks are searched, and the sections or windows around them are shown."""
 from __future__ import annotations
 
 import re

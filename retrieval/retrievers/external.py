@@ -1,7 +1,4 @@
-"""One's own retriever, made by a function in a file or package of one's own.
-
-Running a user's code: what it raises is one line, and what it prints goes to stderr.
-"""
+"""One's own retriever, made by a function in a file or package of one's own."""
 from __future__ import annotations
 
 import importlib

@@ -1,7 +1,4 @@
-"""Every text is embedded once ever: an embedder that keeps its vectors on disk.
-
-Which vectors are such: neither a damaged one nor one of another length may change a result unseen.
-"""
+"""Every text is embedded once ever: an embedder that keeps its vectors on disk, and never trusts a damaged one."""
 from __future__ import annotations
 
 import json

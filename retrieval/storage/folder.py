@@ -1,7 +1,4 @@
-"""A folder that is replaced whole or not at all, by one process at a time. Where it is a link, what it leads to is.
-
-Folders of the cache that are made once, whole or not at all, and checked when they are opened.
-"""
+"""A folder that is replaced whole or not at all, by one process at a time. Where it is a link, what it leads to is."""
 from __future__ import annotations
 
 import errno
@@ -20,7 +17,7 @@ from uuid import uuid4
 from documents.errors import IndexFolderError, SettingsError
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.storage.files import changed, hashes_of, hold, made, opened, unwritable
+from retrieval.storage.files import body_of, changed, hashes_of, hold, made, opened, unwritable
 
 ABANDONED = 3_600
 """Seconds without a write after which a half-written sibling is of a killed process, whatever lock that held."""
@@ -179,10 +176,10 @@ _SUMS = "sums.json"
 def is_whole(folder: Path) -> bool:
     """Tell whether the folder is there with every file as it was written; it counts as opened then."""
     try:
-        sums = json.loads((folder / _SUMS).read_bytes())
-        if not isinstance(sums, dict) or not sums or changed(sums, folder) is not None:
+        sums = body_of(folder / _SUMS)
+        if not sums or changed(sums, folder) is not None:
             return False
-    except (OSError, ValueError, RecursionError):
+    except OSError:
         return False
     opened(folder)
     return True
