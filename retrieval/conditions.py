@@ -1,4 +1,4 @@
-"""Evidence conditions, which stand in for retrieval, and perturbations, seeded changes of evidence; both know no gold."""
+"""Evidence conditions, which stand in for retrieval, and perturbations, seeded changes to it; neither knows gold."""
 from __future__ import annotations
 
 import random

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
+import shutil
 import time
 import zlib
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from documents.errors import IndexFolderError, SettingsError
 from documents.places import cache_dir
 from documents.types import Chunk, Document, Page, digest
 from retrieval.settings import IndexSettings
-from retrieval.storage.files import hold, unwritable
+from retrieval.storage.files import hold
 from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, SourceEntry, check_files, read_manifest
 from retrieval.storage.parquet import ChunkTable, DocumentTable
 from retrieval.types import FieldValue
@@ -34,103 +34,53 @@ ABANDONED = 7 * 24 * 3_600
 
 
 class Staging:
-    """Parsed documents by key, in one SQLite file of the cache; to be used while `alone` with the folder.
+    """Parsed documents by key, a file each in a folder of the cache; to be used while `alone` with the index.
 
-    Every document is committed by itself, and is there whole or not at all, whenever the process is killed.
+    A document is there whole or not at all, whenever the process is killed.
 
     Raises:
-        SettingsError: the file cannot be made, read or written.
+        SettingsError: the folder cannot be made or written.
     """
 
     def __init__(self, out: Path) -> None:
-        self.path = _folder() / f"{digest(os.path.realpath(out))}.sqlite"
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise unwritable(error) from error
-        _clean(self.path)
+        self.path = cache_dir() / "building" / digest(os.path.realpath(out))
         with self._named():
-            self._database = self._opened()
+            self.path.mkdir(parents=True, exist_ok=True)
+        for other in self.path.parent.iterdir():
+            with suppress(OSError):  # BlockingIOError too: whoever holds the lock is building
+                if other != self.path and time.time() - other.stat().st_mtime > ABANDONED:
+                    with closing(hold(cache_dir() / "locks" / other.name)):
+                        shutil.rmtree(other)
 
     def __contains__(self, key: str) -> bool:
-        with self._named():
-            return self._database.execute("SELECT 1 FROM parsed WHERE key = ?", [key]).fetchone() is not None
+        return (self.path / key).is_file()
 
     def get(self, key: str) -> Document | None:
         """Return the document of that key; None where there is none, or none that is whole."""
-        with self._named():
-            row = self._database.execute("SELECT document FROM parsed WHERE key = ?", [key]).fetchone()
         try:
-            fields = json.loads(zlib.decompress(row[0])) if row else None
-        except (zlib.error, ValueError):
-            return None
-        if fields is None:
+            fields = json.loads(zlib.decompress((self.path / key).read_bytes()))
+        except (OSError, zlib.error, ValueError):
             return None
         return Document(**{**fields, "pages": tuple(Page(**page) for page in fields["pages"])})
 
     def put(self, key: str, document: Document) -> None:
         """Keep a document, durably against a kill."""
-        packed = zlib.compress(json.dumps(asdict(document)).encode(), 1)
-        with self._named(), self._database:
-            self._database.execute("INSERT OR REPLACE INTO parsed VALUES (?, ?)", [key, packed])
-
-    def close(self) -> None:
-        """Let go of the file, which stays for the build that continues."""
-        self._database.close()
+        partial = self.path / f"{key}.partial"
+        with self._named():
+            partial.write_bytes(zlib.compress(json.dumps(asdict(document)).encode(), 1))
+            os.replace(partial, self.path / key)
 
     def remove(self) -> None:
         """The build has ended: nothing of this is needed any more."""
-        self.close()
-        _remove(self.path)
-
-    def _opened(self) -> sqlite3.Connection:
-        try:
-            return _connected(self.path)
-        except sqlite3.OperationalError:
-            raise  # a full disk, or a folder that cannot be written
-        except sqlite3.DatabaseError:  # damaged: what it held is parsed again
-            _remove(self.path)
-            return _connected(self.path)
+        shutil.rmtree(self.path, ignore_errors=True)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
-            raise SettingsError(f"cannot use {self.path} ({error}): free space or set RAGBED_CACHE to another folder, "
-                                "and the same command continues") from error
-
-
-def _folder() -> Path:
-    return cache_dir() / "building"
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(path, isolation_level="DEFERRED")
-    try:
-        database.execute("PRAGMA journal_mode=WAL")
-        # A kill loses nothing all the same, and what a loss of power damages is parsed again.
-        database.execute("PRAGMA synchronous=OFF")
-        with database:
-            database.execute("CREATE TABLE IF NOT EXISTS parsed (key TEXT PRIMARY KEY, document BLOB NOT NULL)")
-    except sqlite3.DatabaseError:
-        database.close()
-        raise
-    return database
-
-
-def _clean(own: Path) -> None:
-    """Throw away what other builds left long ago, unless one of them is at work."""
-    for path in own.parent.glob("*.sqlite"):
-        with suppress(OSError):  # BlockingIOError too: whoever holds the lock is building
-            if path != own and time.time() - path.stat().st_mtime > ABANDONED:
-                with closing(hold(cache_dir() / "locks" / path.stem)):
-                    _remove(path)
-
-
-def _remove(path: Path) -> None:
-    for name in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-        name.unlink(missing_ok=True)
+        except OSError as error:
+            raise SettingsError(f"cannot use {self.path} ({error.strerror}): free space or set RAGBED_CACHE to another "
+                                "folder, and the same command continues") from error
 
 
 @dataclass(frozen=True, slots=True)
