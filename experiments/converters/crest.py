@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from experiments.answers import holds
 from experiments.benchmarks.crest import Split
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
 from experiments.converters.crest_korean import korean_items
 from experiments.converters.crest_paragraphs import Item, Paragraph
+from experiments.metrics import holds
 from experiments.question import Benchmark, Question
 from strategies.normalising import normalize_answer
 
