@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from documents.values import values
+from documents.numbers import values
 from strategies.reading import fold
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
