@@ -14,7 +14,7 @@ from agents.settings import CallLimits, Context, Endpoint
 from agents.types import wire_message, without_key
 from documents.errors import CallError, CallTimeout
 from documents.json import loads
-from retrieval.serving.servers import Address, back_off, clean, is_transient, retry_after
+from retrieval.servers import Address, back_off, clean, is_transient, retry_after
 from strategies.types import Generate, Reply
 
 if TYPE_CHECKING:

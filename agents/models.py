@@ -18,7 +18,7 @@ from agents.client import ModelClient
 from agents.replies import Pricer
 from agents.settings import CallLimits, Context, Endpoint, ModelSettings, Price, Remote
 from documents.errors import MissingExtra, ModelError
-from retrieval.serving.servers import SERVED, Address, served_at
+from retrieval.servers import SERVED, Address, served_at
 
 
 def free(prompt: int, completion: int, cached: int) -> float:

@@ -19,7 +19,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from agents.replies import MOST_BYTES, Assembly, BadReply, Tell
-from retrieval.serving.servers import OPENAI_HOST, Address, is_compressed, is_loopback, unusable_environment
+from retrieval.servers import OPENAI_HOST, Address, is_compressed, is_loopback, unusable_environment
 
 _MOST_STREAMED = 4 * MOST_BYTES  # of a reply in pieces, each of which repeats the names of its fields
 

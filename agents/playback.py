@@ -12,11 +12,11 @@ from agents.settings import Limits
 from agents.types import Answer, CallOutcome, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
 from documents.errors import RecipeFailed
 from documents.types import Chunk, digest
-from retrieval.serving.servers import hide_keys
+from retrieval.servers import hide_keys
+from strategies.answering import without_sub_answers
 from strategies.choice import read_choice
 from strategies.protocol import MOST_DECISIONS, actions_of, draft_of
 from strategies.reading import is_only_citations, read_citations
-from strategies.sub_answers import without_sub_answers
 from strategies.types import (
     Action,
     Decision,

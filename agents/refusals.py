@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from documents.errors import CallError, CallTooLong, ModelError, RagbedError
-from retrieval.serving.servers import Address, error_of, server_message
+from retrieval.servers import Address, error_of, server_message
 
 _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from documents.json import loads
-from retrieval.serving.servers import hide, is_secret
+from retrieval.servers import hide, is_secret
 from strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]

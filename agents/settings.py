@@ -14,7 +14,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from documents.errors import CallTooLong
-from retrieval.serving.servers import Address
+from retrieval.servers import Address
 from strategies.types import Message
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
-from retrieval.serving.servers import hide
+from retrieval.servers import hide
 from strategies.types import Decision, Evidence, Failure, Message, Reply, Usage
 
 Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]

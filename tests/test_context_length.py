@@ -13,7 +13,8 @@ from tokenizers import Tokenizer
 from agents.models import open_model
 from agents.settings import Context, LocalSettings, ModelSettings, least_tokens
 from documents.errors import CallTooLong
-from retrieval.models.finding import MINILM, find_model
+from retrieval.embedders.settings import MINILM
+from retrieval.models.finding import find_model
 from strategies.types import Generate, Message
 
 STORY = ("the detective looked at a door and said that night nobody had left the house before rain came over hills "

@@ -24,7 +24,7 @@ from experiments.commands.options import (
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
     from retrieval.index import Index
-    from retrieval.retrievers import Kind
+    from retrieval.retrievers import RetrieverKind
     from retrieval.types import Hit
 
 def search(query: Query, index: IndexFolder,
@@ -61,18 +61,19 @@ def search(query: Query, index: IndexFolder,
         say("     " + " ".join(row["text"].split())[:240])
 
 
-async def _found(index: Index, kind: Kind, where: tuple[str, ...], query: str,
+async def _found(index: Index, kind: RetrieverKind, where: tuple[str, ...], query: str,
                  k: int) -> tuple[list[Hit], dict[str, Any]]:
     """In a thread: a model that judges relevance is asked on the event loop meanwhile. With what such models used."""
     from dataclasses import asdict
 
     from agents.relevance import on_judges, open_aids, tallies
     from agents.settings import ModelSettings
-    from retrieval.scoped import How, Whole
+    from retrieval.pool import RetrieverChoice, WholeSearch
     from strategies.types import Usage
 
     async with open_aids(kind, ModelSettings()) as aids:
-        hits = (await asyncio.to_thread(Whole(index, How(kind, where, lambda: aids)).search, [query], k))[0]
+        searching = WholeSearch(index, RetrieverChoice(kind, where, lambda: aids))
+        hits = (await asyncio.to_thread(searching.search, [query], k))[0]
     used = sum((tally.usage for tally in tallies(aids).values()), Usage())
     return hits, {"usage": asdict(used), "notes": on_judges(aids)} if used.calls else {}
 

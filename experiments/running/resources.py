@@ -23,7 +23,7 @@ from retrieval.conditions import Placed
 from retrieval.index import Index
 from retrieval.perturbations import Perturbation
 from retrieval.pool import Pool, Within
-from retrieval.types import Aids
+from retrieval.rerankers.base import Aids
 from strategies.types import Exemplar, Search
 
 

@@ -12,7 +12,7 @@ from experiments.metrics import Extent, precision_omega
 from experiments.question import Question
 from experiments.running.recording import IndexKey
 from experiments.running.resources import Resources
-from retrieval.build import Progress
+from retrieval.types import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from documents.numbers import SIGNS, UNITS, is_number, together
-from documents.pdf.paragraphs import Box, Line, bounds
+from documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
 
 _SHORT = 30
 _PROSE = 40
@@ -21,7 +21,7 @@ _LABELS = 2
 class TextRow:
     """Lines at one height, from left to right."""
 
-    cells: tuple[Line, ...]
+    cells: tuple[PdfLine, ...]
 
     @property
     def box(self) -> Box:
@@ -36,9 +36,9 @@ class TextRow:
         return len(self.cells) > 1 and (self.numeric() or all(len(cell.text) <= _SHORT for cell in self.cells))
 
 
-def rows_of(lines: Sequence[Line]) -> list[TextRow]:
+def rows_of(lines: Sequence[PdfLine]) -> list[TextRow]:
     """The page's rows from top to bottom; lone currency signs and brackets joined to their number."""
-    groups: list[list[Line]] = []
+    groups: list[list[PdfLine]] = []
     for line in sorted(lines, key=lambda line: (line.box[1] + line.box[3], line.box[0])):
         if groups and _level(groups[-1][0], line):
             groups[-1].append(line)
@@ -47,13 +47,13 @@ def rows_of(lines: Sequence[Line]) -> list[TextRow]:
     return [TextRow(tuple(_joined(sorted(group, key=lambda line: line.box[0])))) for group in groups]
 
 
-def _level(first: Line, line: Line) -> bool:
+def _level(first: PdfLine, line: PdfLine) -> bool:
     shared = min(first.box[3], line.box[3]) - max(first.box[1], line.box[1])
     return shared > 0.55 * min(first.height, line.height)
 
 
-def _joined(cells: list[Line]) -> list[Line]:
-    result: list[Line] = []
+def _joined(cells: list[PdfLine]) -> list[PdfLine]:
+    result: list[PdfLine] = []
     for cell in cells:
         last = result[-1] if result else None
         if last and ((last.text in SIGNS and (is_number(cell.text) or cell.text in SIGNS))
@@ -107,7 +107,7 @@ def _labels(rows: Sequence[TextRow]) -> bool:
     return max(lengths) <= 3 * _PROSE if len(rows) <= _LABELS else len(rows) == _LABELS + 1 and max(lengths) <= _SHORT
 
 
-def _sentence(line: Line, left: float) -> bool:
+def _sentence(line: PdfLine, left: float) -> bool:
     """Whether a long line announces a table or reaches over the values, as text between two tables does."""
     length = len(line.text)
     announces = length > _ANNOUNCES and line.text.endswith(":") and _VERB.search(line.text) is not None

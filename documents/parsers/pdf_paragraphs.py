@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from documents.numbers import CURRENCIES, is_number
-from documents.renderings.events import normalised, plain_spaces
+from documents.renderings.clean_html import normalised, plain_spaces
 
 Box = tuple[float, float, float, float]
 Word = tuple[float, float, float, float, str, int, int, int]
@@ -23,7 +23,7 @@ _NUMBER_ENDS = frozenset("0123456789)%—–-")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PdfLine:
     """A line, or the part of one that stands apart from its neighbours.
 
     Attributes:
@@ -46,7 +46,7 @@ class Line:
         return self.box[3] - self.box[1]
 
 
-def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[Line]:
+def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:
     """The lines of a page; those without a visible character are left out.
 
     Args:
@@ -60,7 +60,7 @@ def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[Li
             for part in _parts(raw, placed[number, index], number)]
 
 
-def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[Line]:
+def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[PdfLine]:
     """A line, cut where a wide gap or a currency sign after a number shows that the next column begins."""
     spans = [span for span in raw["spans"] if span["text"].strip()]
     if not spans or not words:
@@ -75,7 +75,7 @@ def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[Line]:
             groups.append([])
         groups[-1].append(word)
     spaced = not raw["spans"][-1]["text"][-1:].strip()
-    lines = [Line(_text(group), (group[0][0], raw["bbox"][1], max(word[2] for word in group), raw["bbox"][3]), size,
+    lines = [PdfLine(_text(group), (group[0][0], raw["bbox"][1], max(word[2] for word in group), raw["bbox"][3]), size,
                   bold, block, spaced) for group in groups]
     return [line for line in lines if line.text]
 
@@ -105,7 +105,7 @@ _HEADING_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Paragraph:
+class PdfParagraph:
     """Lines that belong together.
 
     Attributes:
@@ -137,7 +137,7 @@ class Habits:
     spaces_kept: bool
 
     @classmethod
-    def of(cls, pages: Sequence[tuple[float, Sequence[Line]]]) -> Habits:
+    def of(cls, pages: Sequence[tuple[float, Sequence[PdfLine]]]) -> Habits:
         """The habits of pages, each given by its height and its lines."""
         sizes: Counter[float] = Counter()
         edges: Counter[str] = Counter()
@@ -181,9 +181,9 @@ def _edge(box: Box, height: float) -> str:
     return "footer" if box[1] > (1 - _MARGIN) * height else ""
 
 
-def paragraphs_of(lines: Iterable[Line], habits: Habits, height: float) -> list[Paragraph]:
+def paragraphs_of(lines: Iterable[PdfLine], habits: Habits, height: float) -> list[PdfParagraph]:
     """The paragraphs of one block, whose lines come in reading order."""
-    groups: list[list[Line]] = []
+    groups: list[list[PdfLine]] = []
     for line in lines:
         if groups and _continues(groups[-1][-1], line):
             groups[-1].append(line)
@@ -192,7 +192,7 @@ def paragraphs_of(lines: Iterable[Line], habits: Habits, height: float) -> list[
     return [_paragraph(group, habits, height) for group in groups]
 
 
-def _continues(above: Line, line: Line) -> bool:
+def _continues(above: PdfLine, line: PdfLine) -> bool:
     beside = abs(above.box[1] - line.box[1]) < 0.5 * line.height
     if beside:
         return True
@@ -200,15 +200,15 @@ def _continues(above: Line, line: Line) -> bool:
             and not _ITEM.match(line.text) and line.box[1] - above.box[3] < 0.8 * line.height)
 
 
-def _paragraph(lines: list[Line], habits: Habits, height: float) -> Paragraph:
+def _paragraph(lines: list[PdfLine], habits: Habits, height: float) -> PdfParagraph:
     text = joined(lines, habits)
     box = bounds(line.box for line in lines)
     size = max((line for line in lines), key=lambda line: len(line.text)).size
-    return Paragraph(_BULLET.sub("", text) if _BULLET.match(text) else text,
+    return PdfParagraph(_BULLET.sub("", text) if _BULLET.match(text) else text,
                      habits.edge(text, box, height) or _kind(text, lines, habits), size, box)
 
 
-def _kind(text: str, lines: list[Line], habits: Habits) -> str:
+def _kind(text: str, lines: list[PdfLine], habits: Habits) -> str:
     if _BULLET.match(text):
         return "list"
     ratio = max(line.size for line in lines) / habits.body if habits.body else 1.0
@@ -223,7 +223,7 @@ def _kind(text: str, lines: list[Line], habits: Habits) -> str:
     return "heading3" if bold and ratio > 0.95 and not text.endswith((".", ",", ";")) else "paragraph"
 
 
-def joined(lines: Sequence[Line], habits: Habits) -> str:
+def joined(lines: Sequence[PdfLine], habits: Habits) -> str:
     """Lines in reading order as running text."""
     text = lines[0].text if lines else ""
     for above, line in pairwise(lines):
@@ -231,7 +231,7 @@ def joined(lines: Sequence[Line], habits: Habits) -> str:
     return " ".join(text.split())
 
 
-def _with(text: str, above: Line, below: str, habits: Habits) -> str:
+def _with(text: str, above: PdfLine, below: str, habits: Habits) -> str:
     """Two lines as running text.
 
     A hyphen at the end is removed only if the whole word occurs elsewhere in the document; `long-` and `term`
@@ -248,6 +248,6 @@ def _with(text: str, above: Line, below: str, habits: Habits) -> str:
     return f"{text} {below}"
 
 
-def by_block(lines: Iterable[Line]) -> list[list[Line]]:
+def by_block(lines: Iterable[PdfLine]) -> list[list[PdfLine]]:
     """Consecutive lines of the same block."""
     return [list(group) for _, group in groupby(lines, key=lambda line: line.block)]

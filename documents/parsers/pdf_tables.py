@@ -2,7 +2,7 @@
 
 Filings hardly ever rule their tables: on eight pages spread over Adobe's 10-K MuPDF's `find_tables` finds none, and
 in others it takes shaded rows for cells, at up to 0.1 s a page. So it is asked only on pages with a drawn grid;
-all other tables are found in the text itself, by `documents.pdf.tables`.
+all other tables are found in the text itself, by `documents.parsers.pdf_tables`.
 
 Tables that only the alignment of their text shows.
 """
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from documents.numbers import is_number, is_year
-from documents.pdf.paragraphs import Box, Line, bounds
-from documents.pdf.rows import TextRow, rows_of, table_regions
-from documents.renderings.events import normalised
+from documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
+from documents.parsers.pdf_rows import TextRow, rows_of, table_regions
+from documents.renderings.clean_html import normalised
 
 _RULES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TableCell:
+class PdfCell:
     """A cell's text and how many columns and rows it covers."""
 
     text: str
@@ -31,22 +31,22 @@ class TableCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PdfTable:
     """A table; `heads` of its rows are its header."""
 
-    rows: list[list[TableCell]]
+    rows: list[list[PdfCell]]
     heads: int
     box: Box
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class DrawnGrid:
     """A drawn table: the boxes of its cells by row, and MuPDF's own text for them."""
 
     cells: list[list[tuple[Box, str]]]
     box: Box
 
-    def filled(self, lines: Sequence[Line], join: Callable[[list[Line]], str]) -> Table:
+    def filled(self, lines: Sequence[PdfLine], join: Callable[[list[PdfLine]], str]) -> PdfTable:
         """The table with its text.
 
         The text is taken from whole lines, since MuPDF's joins Korean words and moves their commas; where a line
@@ -56,13 +56,13 @@ class Grid:
                       if inside(line.box, box))
         lefts = sorted({round(box[0]) for row in self.cells for box, _ in row})
         tops = sorted({round(box[1]) for row in self.cells for box, _ in row})
-        rows = [[TableCell(join([line for line in lines if inside(line.box, box)]) if own else text,
+        rows = [[PdfCell(join([line for line in lines if inside(line.box, box)]) if own else text,
                            _covered(lefts, box[0], box[2]), _covered(tops, box[1], box[3])) for box, text in row]
                 for row in self.cells]
-        return Table(rows, 1, self.box)
+        return PdfTable(rows, 1, self.box)
 
 
-    def crushes(self, lines: Sequence[Line]) -> bool:
+    def crushes(self, lines: Sequence[PdfLine]) -> bool:
         """Whether its cells hold rows of their own: then only part of the table's grid is drawn."""
         held = [[line for line in lines if inside(line.box, box)] for row in self.cells for box, _ in row]
         return sum(len(row.cells) > 1 for cell in held for row in rows_of(cell)) > 1
@@ -72,7 +72,7 @@ def _crosses(line: Box, cell: Box) -> bool:
     return line[2] > cell[2] + 3 or line[0] < cell[0] - 3
 
 
-def drawn_grids(page: Any) -> list[Grid]:
+def drawn_grids(page: Any) -> list[DrawnGrid]:
     """Tables of a page that draws a grid of lines."""
     if not _has_grid(page.get_drawings()):
         return []
@@ -94,13 +94,13 @@ def _has_grid(drawings: Iterable[dict[str, Any]]) -> bool:
     return len(across) >= _RULES and len(down) >= _RULES
 
 
-def _grid(raw: Any) -> Grid | None:
+def _grid(raw: Any) -> DrawnGrid | None:
     texts = raw.extract()
     if len(texts) < 2 or raw.col_count < 2 or sum(bool(text) for line in texts for text in line) < 4:
         return None
     cells = [[(tuple(box), normalised(text or "").strip()) for box, text in zip(row.cells, line, strict=True) if box]
              for row, line in zip(raw.rows, texts, strict=True)]
-    return Grid([row for row in cells if row], tuple(raw.bbox))
+    return DrawnGrid([row for row in cells if row], tuple(raw.bbox))
 
 
 def _covered(starts: list[int], low: float, high: float) -> int:
@@ -120,10 +120,10 @@ _NEAR = 40.0
 _LEAST = 0.12
 
 
-def aligned_tables(lines: Sequence[Line]) -> list[tuple[Table, list[Box]]]:
+def aligned_tables(lines: Sequence[PdfLine]) -> list[tuple[PdfTable, list[Box]]]:
     """Tables that only their alignment shows, each with the boxes of the lines that it took."""
     rows = rows_of(lines)
-    result: list[tuple[Table, list[Box]]] = []
+    result: list[tuple[PdfTable, list[Box]]] = []
     for head, start, end in table_regions(rows):
         columns = _columns(rows[start:end])
         if len(columns) < 2:
@@ -132,7 +132,7 @@ def aligned_tables(lines: Sequence[Line]) -> list[tuple[Table, list[Box]]]:
         cells = [_spread(row, columns) for row in rows[head:body]]
         cells += _unwrapped([(row.box, _placed(row, columns)) for row in rows[body:end]])
         taken = [cell.box for row in rows[head:end] for cell in row.cells]
-        result.append((Table(cells, body - head, bounds(taken)), taken))
+        result.append((PdfTable(cells, body - head, bounds(taken)), taken))
     return result
 
 
@@ -179,7 +179,7 @@ def _complemented(rows: Sequence[TextRow], columns: Sequence[Extent]) -> list[Ex
     return result
 
 
-def _core(cell: Line) -> Box:
+def _core(cell: PdfLine) -> Box:
     """The box of a cell without a currency sign at its left."""
     return cell.box[0] + cell.sign, cell.box[1], cell.box[2], cell.box[3]
 
@@ -199,13 +199,13 @@ def _clipped(box: Box, columns: Sequence[Extent]) -> float:
     return min([box[2], *(left for left, _ in columns if left > box[0])])
 
 
-def _placed(row: TextRow, columns: Sequence[Extent]) -> list[TableCell]:
+def _placed(row: TextRow, columns: Sequence[Extent]) -> list[PdfCell]:
     texts = [""] * len(columns)
     for number, cell in enumerate(row.cells):
         box = _core(cell) if number else (cell.box[0], cell.box[1], _clipped(cell.box, columns[1:]), cell.box[3])
         index = _nearest(box, columns)
         texts[index] = f"{texts[index]} {cell.text}".strip()
-    return [TableCell(text) for text in texts]
+    return [PdfCell(text) for text in texts]
 
 
 def _nearest(box: Box, columns: Sequence[Extent]) -> int:
@@ -216,7 +216,7 @@ def _nearest(box: Box, columns: Sequence[Extent]) -> int:
     return min(range(len(columns)), key=distance)
 
 
-def _spread(row: TextRow, columns: Sequence[Extent]) -> list[TableCell]:
+def _spread(row: TextRow, columns: Sequence[Extent]) -> list[PdfCell]:
     """A header row; titles that stand over several columns each cover them."""
     values = columns[1:]
     first = row.cells[0]
@@ -228,11 +228,11 @@ def _spread(row: TextRow, columns: Sequence[Extent]) -> list[TableCell]:
         each = len(values) // count
         groups = [values[index * each:(index + 1) * each] for index in range(count)]
         if all(_over(cell.box, group) for cell, group in zip(titles, groups, strict=True)):
-            return [TableCell(label), *(TableCell(cell.text, each) for cell in titles)]
+            return [PdfCell(label), *(PdfCell(cell.text, each) for cell in titles)]
     return _placed(row, columns)
 
 
-def _stands_over(title: Line, group: Sequence[Extent]) -> bool:
+def _stands_over(title: PdfLine, group: Sequence[Extent]) -> bool:
     """Whether a lone title is one of all columns, and not of the one in the middle, as a narrow one is."""
     wide = title.box[2] - title.box[0] > _LEAST * (group[-1][1] - group[0][0]) if group else False
     return wide or is_year(title.text) or title.text.startswith("(")
@@ -243,16 +243,16 @@ def _over(box: Box, group: Sequence[Extent]) -> bool:
     return abs((box[0] + box[2]) / 2 - (low + high) / 2) < 0.2 * (high - low)
 
 
-def _unwrapped(rows: Sequence[tuple[Box, list[TableCell]]]) -> list[list[TableCell]]:
+def _unwrapped(rows: Sequence[tuple[Box, list[PdfCell]]]) -> list[list[PdfCell]]:
     """Labels of two lines, whose numbers stand beside the second or between both, in one row."""
-    result: list[list[TableCell]] = []
+    result: list[list[PdfCell]] = []
     bottom = 0.0
     for box, row in rows:
         above = result[-1] if result else None
         label = row[0].text
         alone = above is not None and above[0].text and not any(cell.text for cell in above[1:])
         if above and alone and (label[:1].islower() or (not label and box[1] < bottom)):
-            result[-1] = [TableCell(_spaced(above[0].text, label)), *row[1:]]
+            result[-1] = [PdfCell(_spaced(above[0].text, label)), *row[1:]]
         else:
             result.append(row)
         bottom = box[3]

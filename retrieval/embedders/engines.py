@@ -1,7 +1,4 @@
-"""Engine: a loaded model, whichever library computes it.
-
-Tokens of several texts as one array: which texts are computed together, and how the shorter ones are filled.
-"""
+"""Engine: a loaded model, whichever library computes it; and the one that sentence-transformers computes."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -9,13 +6,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from retrieval.models.finding import ModelFolder
+from retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
     from tokenizers import Encoding, Tokenizer
 
-    from retrieval.embedder import Matrix
-
-Backend = Literal["float32", "bfloat16", "onnx", "openvino", "openvino_bfloat16"]
+    from retrieval.types import Matrix
 
 
 class Engine(Protocol):
@@ -71,7 +70,7 @@ class Facts:
 
 
 def batches(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
-    """The rows that are computed together: of about one length, the longest first, so that no thread ends last alone.
+    """Group the rows that are computed together: of about one length, the longest first, so that no thread ends alone.
 
     Args:
         lengths: in tokens.
@@ -85,7 +84,7 @@ def batches(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
 
 
 def padded(tokens: Sequence[Encoding], facts: Facts) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Token ids and mask, int64 of shape (texts, tokens)."""
+    """Return token ids and mask, int64 of shape (texts, tokens)."""
     import numpy as np
 
     longest = min(_stepped(max(len(one) for one in tokens)), facts.window)
@@ -100,3 +99,37 @@ def padded(tokens: Sequence[Encoding], facts: Facts) -> tuple[NDArray[Any], NDAr
 
 def _stepped(length: int) -> int:
     return max(-(-length // STEP) * STEP, STEP)
+
+
+class PyTorch:
+    """A model of sentence-transformers on the processor, in float32, or in bfloat16 where that costs little.
+
+    Raises:
+        ModelError: the files are not a model that can be read.
+    """
+
+    def __init__(self, folder: ModelFolder, precision: Precision) -> None:
+        self._precision: Precision = precision
+        with loading(folder, "embedding model") as path:
+            from sentence_transformers import SentenceTransformer
+
+            self.model: SentenceTransformer = SentenceTransformer(path, **LOCAL)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.model.get_embedding_dimension() or 0)
+
+    @property
+    def window(self) -> int:
+        return int(self.model.max_seq_length or 512)
+
+    def tokenizer(self) -> Tokenizer:
+        return fast_tokenizer(self.model)
+
+    def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
+        import numpy as np
+
+        with running(self._precision, 1 if len(pieces) == 1 else None):
+            vectors: Matrix = self.model.encode(list(pieces), prompt="", batch_size=batch or BATCH,
+                                                show_progress_bar=False)
+        return np.asarray(vectors, np.float32)

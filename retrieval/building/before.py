@@ -22,15 +22,15 @@ from documents.types import Chunk, Document, Page, digest
 from retrieval.settings import IndexSettings
 from retrieval.storage.files import hold, unwritable
 from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, SourceEntry, check_files, read_manifest
-from retrieval.storage.tables import ChunkTable, DocumentTable
-from retrieval.types import Value
+from retrieval.storage.parquet import ChunkTable, DocumentTable
+from retrieval.types import FieldValue
 from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 ABANDONED = 7 * 24 * 3_600
 """Seconds after which what a killed build has parsed is thrown away: nobody continues it."""
@@ -183,11 +183,11 @@ class Before:
     def document(self, source: str) -> Document:
         return self.documents[self.manifest.sources[source].document]
 
-    def header(self, document: str) -> str | None:
-        """What the chunks of a document are searched with in front; None where the index does not say so."""
-        return None if self.documents.headers is None else self.documents.headers[document]
+    def header(self, document: str) -> str:
+        """What the chunks of a document are searched with in front."""
+        return self.documents.headers[document]
 
-    def metadata(self, document: str) -> dict[str, Value]:
+    def metadata(self, document: str) -> dict[str, FieldValue]:
         return self.documents.metadata.get(document, {})
 
     def chunks(self, document: str) -> list[Chunk]:

@@ -1,4 +1,4 @@
-"""Chunks and documents of an index, read from their Parquet files a group of rows at a time."""
+"""Chunks and documents of an index as Parquet files, read and written a group of rows at a time."""
 from __future__ import annotations
 
 import json
@@ -6,13 +6,15 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from documents.types import Chunk, Document, Page
-from retrieval.types import Value
+from retrieval.types import FieldValue
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,11 +50,6 @@ class _Groups(Generic[T]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    @cached_property
-    def names(self) -> list[str]:
-        """The columns."""
-        return list(self._file.schema_arrow.names)
-
     def __getitem__(self, row: int) -> T:
         group = bisect_right(self._ends, row)
         place = row - (self._ends[group - 1] if group else 0)
@@ -62,10 +59,10 @@ class _Groups(Generic[T]):
         return made[place]
 
     def __iter__(self) -> Iterator[T]:
-        return map(self._make, self.columns(*self.names))
+        return map(self._make, self.columns())
 
     def columns(self, *names: str) -> Iterator[dict[str, Any]]:
-        """These fields of all rows; other columns are not read."""
+        """Read these fields of all rows, or all fields; other columns are not read."""
         for group in range(len(self._ends)):
             with self._lock:
                 columns = self._decoded(group, names)
@@ -78,20 +75,19 @@ class _Groups(Generic[T]):
             return self._file.read(columns=[name])[name]
 
     def _group(self, group: int) -> tuple[dict[str, list[Any]], dict[int, T]]:
-        """The columns of a group, and what was made of its rows so far, by place."""
         with self._lock:
             found = self._read.get(group)
             if found is None:
-                found = self._read[group] = self._decoded(group, self.names), {}
+                found = self._read[group] = self._decoded(group), {}
                 if len(self._read) > self._kept:
                     self._read.popitem(last=False)
             self._read.move_to_end(group)
             return found
 
-    def _decoded(self, group: int, names: Sequence[str]) -> dict[str, list[Any]]:
+    def _decoded(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
         """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
-        table = self._file.read_row_group(group, columns=list(names), use_threads=False)
-        return {name: table[name].to_pylist() for name in names}
+        table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
+        return {name: table[name].to_pylist() for name in names or table.column_names}
 
 
 class ChunkTable(Sequence[Chunk]):
@@ -167,19 +163,14 @@ class DocumentTable:
     def __init__(self, path: Path) -> None:
         self._groups = _Groups(path, _DOCUMENT_GROUPS, _document)
 
-    def __len__(self) -> int:
-        return len(self._groups)
-
     @cached_property
     def sources(self) -> dict[str, str]:
         """The source of each document id, in the order of the index."""
         return {row["id"]: row["source"] for row in self._groups.columns("id", "source")}
 
     @cached_property
-    def headers(self) -> dict[str, str] | None:
-        """By document id, what its chunks are searched with in front; None in an index that does not say so."""
-        if "header" not in self._groups.names:
-            return None
+    def headers(self) -> dict[str, str]:
+        """What the chunks of each document id are searched with in front."""
         return {row["id"]: row["header"] for row in self._groups.columns("id", "header")}
 
     @cached_property
@@ -188,10 +179,8 @@ class DocumentTable:
         return {row["id"]: row["title"] for row in self._groups.columns("id", "title")}
 
     @cached_property
-    def metadata(self) -> dict[str, dict[str, Value]]:
+    def metadata(self) -> dict[str, dict[str, FieldValue]]:
         """What the user says of each document id."""
-        if "metadata" not in self._groups.names:
-            return {}
         found = ((row["id"], row["metadata"]) for row in self._groups.columns("id", "metadata"))
         return {key: json.loads(text) for key, text in found if text}
 
@@ -213,5 +202,99 @@ def _chunk(row: dict[str, Any]) -> Chunk:
 
 
 def _document(row: dict[str, Any]) -> Document:
-    pages = tuple(Page(each["number"], each["html"], each["plain"]) for each in row["pages"])
+    pages = tuple(Page(**each) for each in row["pages"])
     return Document(row["id"], row["source"], row["title"], row["html"], row["plain"], pages)
+
+
+CHUNKS_A_GROUP = 256
+"""Chunks of one row group, which is what reading a chunk reads: about 1 ms, and as many bytes as a small picture."""
+
+DOCUMENTS_A_GROUP = 16
+CHARACTERS_A_GROUP = 4_000_000
+"""Documents of one row group, and of their renderings the characters at which a group ends before: one document is
+read with its group."""
+
+
+class TableWriter:
+    """A Parquet file that is written as rows come in; at most one group of them is in memory.
+
+    Raises:
+        OSError: the disk is full, say.
+    """
+
+    def __init__(self, path: Path, schema: Any, rows: int) -> None:
+        import pyarrow.parquet as pq
+
+        self._schema = schema
+        self._rows = rows
+        self._waiting: list[dict[str, Any]] = []
+        self._writer: Any = pq.ParquetWriter(path, schema, compression="zstd")
+
+    def add(self, row: dict[str, Any]) -> None:
+        self._waiting.append(row)
+        if len(self._waiting) == self._rows:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits as a group of its own."""
+        import pyarrow as pa
+
+        if self._waiting:
+            self._writer.write_table(pa.Table.from_pylist(self._waiting, self._schema))
+            self._waiting.clear()
+
+    def close(self) -> None:
+        self.flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of a file that will not be finished, whatever became of it."""
+        with suppress(OSError):
+            self._writer.close()
+        self._writer.is_open = False  # else it closes itself once more when it is forgotten
+
+
+class ChunkWriter(TableWriter):
+    """One row a chunk, in order, with the number of its vectors."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+
+        super().__init__(path, pa.schema([
+            ("id", pa.string()), ("document", pa.string()), ("format", pa.string()), ("start", pa.int64()),
+            ("end", pa.int64()), ("content", pa.large_string()), ("prefix", pa.large_string()),
+            ("first_page", pa.int32()), ("last_page", pa.int32()), ("windows", pa.int32())]), CHUNKS_A_GROUP)
+
+    def chunk(self, chunk: Chunk, windows: int) -> None:
+        first, last = chunk.pages or (None, None)
+        self.add({"id": chunk.id, "document": chunk.document, "format": chunk.format, "start": chunk.start,
+                  "end": chunk.end, "content": chunk.content, "prefix": chunk.prefix, "first_page": first,
+                  "last_page": last, "windows": windows})
+
+
+class DocumentWriter(TableWriter):
+    """One row a document, in order: both renderings, its pages, the header of its chunks, and its metadata as JSON."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+
+        page = pa.struct([("number", pa.int32()), ("html", pa.int64()), ("plain", pa.int64())])
+        texts = ("id", "source", "title", "html", "plain", "header", "metadata")
+        super().__init__(path, pa.schema([*((name, pa.large_string()) for name in texts), ("pages", pa.list_(page))]),
+                         DOCUMENTS_A_GROUP)
+        self._characters = 0
+
+    def document(self, document: Document, header: str, metadata: Mapping[str, FieldValue]) -> None:
+        self.add({**asdict(document), "header": header, "metadata": canonical(metadata)})
+        self._characters += len(document.html) + len(document.plain)
+        if self._characters >= CHARACTERS_A_GROUP:
+            self.flush()
+
+    def flush(self) -> None:
+        super().flush()
+        self._characters = 0
+
+
+def canonical(metadata: Mapping[str, FieldValue]) -> str:
+    """Metadata as JSON; empty where there is none, and equal for equal metadata."""
+    return json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False) if metadata else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from documents.errors import ModelError
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.embedders.engines.base import STEP, Facts, padded
+from retrieval.embedders.engines import STEP, Facts, PyTorch, padded
 from retrieval.models.finding import ModelFolder, plain_tokenizer
 from retrieval.storage.folder import alone, is_whole, keep
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-    from retrieval.embedder import Matrix
-    from retrieval.embedders.engines.pytorch import PyTorch
+    from retrieval.types import Matrix
 
 VERSION = 1
 """Of what is kept; a change makes every model be exported anew."""
@@ -55,7 +54,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedGraph:
     """A graph in the cache."""
 
     graph: Path
@@ -66,8 +65,8 @@ class Exported:
         return plain_tokenizer(self.graph.parent / _TOKENIZER)
 
 
-def exported(folder: ModelFolder, form: Form) -> Exported:
-    """The model's graph: kept and as it was written, or exported now and compared with PyTorch.
+def exported(folder: ModelFolder, form: Form) -> ExportedGraph:
+    """Return the model's graph: kept and as it was written, or exported now and compared with PyTorch.
 
     Raises:
         ModelError: the model cannot be loaded or exported, or its graph gives other vectors.
@@ -80,25 +79,19 @@ def exported(folder: ModelFolder, form: Form) -> Exported:
             if not is_whole(kept):
                 keep(kept, lambda fresh: _export(folder, form, fresh))
     try:
-        return Exported(kept / form.file, Facts(**json.loads((kept / _FACTS).read_bytes())))
+        return ExportedGraph(kept / form.file, Facts(**json.loads((kept / _FACTS).read_bytes())))
     except (OSError, ValueError, TypeError) as error:
         raise ModelError(f"the exported model in {kept} is damaged: delete that folder") from error
 
 
 def _export(folder: ModelFolder, form: Form, fresh: Path) -> None:
-    facts, tokenizer = _written(folder, form, fresh)
-    tokenizer.save(str(fresh / _TOKENIZER))
-    (fresh / _FACTS).write_text(json.dumps(asdict(facts)), encoding="utf-8")
-
-
-def _written(folder: ModelFolder, form: Form, fresh: Path) -> tuple[Facts, Tokenizer]:
-    """Write the graph, and make sure that it gives PyTorch's vectors."""
-    from retrieval.embedders.engines.pytorch import PyTorch
-
+    """Write the graph, what must be known beside it, and make sure that it gives PyTorch's vectors."""
     engine = PyTorch(folder, "float32")
+    reads: Any = engine.model.tokenizer
     tokenizer = engine.tokenizer()
     try:
-        facts = _facts(engine)
+        facts = Facts(engine.dimension, engine.window, int(reads.pad_token_id or 0), reads.padding_side,
+                      reads.truncation_side)
         with _quiet():
             form.write(*_whole(engine), fresh / form.file)
         _compare(engine, form.read(fresh / form.file), facts, tokenizer)
@@ -106,13 +99,8 @@ def _written(folder: ModelFolder, form: Form, fresh: Path) -> tuple[Facts, Token
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ModelError(f"{folder.name} cannot be exported to {form.file}: use the backend float32 or bfloat16 "
                          f"({said[:200]})") from error
-    return facts, tokenizer
-
-
-def _facts(engine: PyTorch) -> Facts:
-    tokenizer: Any = engine.model.tokenizer
-    return Facts(engine.dimension, engine.window, int(tokenizer.pad_token_id or 0), tokenizer.padding_side,
-                 tokenizer.truncation_side)
+    tokenizer.save(str(fresh / _TOKENIZER))
+    (fresh / _FACTS).write_text(json.dumps(asdict(facts)), encoding="utf-8")
 
 
 def _whole(engine: PyTorch) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
