@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path, PurePath
 
 from documents.errors import DocumentError
@@ -84,7 +85,7 @@ def _glob(pattern: Path) -> Iterator[Source]:
     matches = [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True))]
     if not matches:
         raise DocumentError(str(pattern), "matches no file")
-    fixed = list(pattern.parts[: _first_magic(pattern)])
+    fixed = list(takewhile(lambda part: not glob.has_magic(part), pattern.parts))
     base = Path(*fixed) if fixed else Path()
     inside = os.path.realpath(base)
     entered = {parent for match in matches for parent in match.parents}
@@ -99,10 +100,6 @@ def _glob(pattern: Path) -> Iterator[Source]:
             yield _named(match, relative)
         elif match not in entered and match != base:
             yield Source(match, _portable(relative), "a folder; to search it, name it without a pattern")
-
-
-def _first_magic(pattern: Path) -> int:
-    return next(index for index, part in enumerate(pattern.parts) if glob.has_magic(part))
 
 
 def _linked_folder(base: Path, match: Path) -> Path | None:

@@ -158,17 +158,14 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, clock: Clock, progr
             with clock.timed("chunk"):
                 _take(arrival, cutter, writer, filled)
         with clock.timed("embed"):
-            writer.embed(lambda embedded: progress("embed", embedded, _expected(job, embedded, writer)))
+            writer.embed(lambda embedded: progress("embed", embedded, None if job.windows is None else max(
+                job.windows, writer.windows, embedded + 1)))
         progress("parse", done, job.total)
     with clock.timed("embed"):
         writer.embed(lambda embedded: progress("embed", embedded, writer.windows), rest=True)
     progress("parse", done, done)
     progress("embed", writer.windows, writer.windows)
     return filled
-
-
-def _expected(job: BuildJob, embedded: int, writer: Writer) -> int | None:
-    return None if job.windows is None else max(job.windows, writer.windows, embedded + 1)
 
 
 def _take(arrival: Arrival, cutter: Cutter, writer: Writer, filled: Filled) -> None:

@@ -128,14 +128,11 @@ def find_model(name: str, what: str = "embedding model") -> ModelFolder:
     """
     path = _folder(name) or _cached(name) or _packaged(name)
     if path is None:
-        raise ModelError(f"{what} {name} was not found: {_advice(name)}")
+        pulled = _hub_name(name) == MINILM
+        raise ModelError(f"{what} {name} was not found: " + (
+            "run: ragbed models pull all-minilm-l6-v2" if pulled else
+            f"run: hf download {_hub_name(name)}, or name a folder that holds it"))
     return ModelFolder(name, path, _identity(path))
-
-
-def _advice(name: str) -> str:
-    if _hub_name(name) == MINILM:
-        return "run: ragbed models pull all-minilm-l6-v2"
-    return f"run: hf download {_hub_name(name)}, or name a folder that holds it"
 
 
 def _hub_name(name: str) -> str:

@@ -124,19 +124,15 @@ class TokenVectors:
     @cached_property
     def _model(self) -> MultiVectorEncoder:
         with loading(self._folder, "reranking model") as path:
-            return _trained(path) if is_multi(self._folder) else _made(path)
+            from sentence_transformers import MultiVectorEncoder
+
+            return MultiVectorEncoder(path, **LOCAL) if is_multi(self._folder) else _made(path)
 
 
 def is_multi(folder: ModelFolder) -> bool:
     """Tell whether the model was saved as one of several vectors a text."""
     saved, config = (model_settings(folder.path / name) for name in (PROMPTS, "config.json"))
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
-
-
-def _trained(path: str) -> MultiVectorEncoder:
-    from sentence_transformers import MultiVectorEncoder
-
-    return MultiVectorEncoder(path, **LOCAL)
 
 
 def _made(path: str) -> MultiVectorEncoder:
