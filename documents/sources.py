@@ -1,4 +1,4 @@
-"""What to read: files, folders and globs become a sorted list of sources."""
+"""Finds what to read: files, folders and globs become a sorted list of sources."""
 from __future__ import annotations
 
 import glob
@@ -60,7 +60,7 @@ def find_sources(sources: Sequence[str | Path]) -> list[Source]:
 
 
 def unknown_type(name: str | PurePath) -> str | None:
-    """What is wrong with the suffix of a name, if no parser reads it."""
+    """Say what is wrong with the suffix of a name; None if a parser reads it."""
     suffix = PurePath(name).suffix
     if suffix.lower() in SUFFIXES:
         return None
@@ -142,7 +142,7 @@ def _folder(root: Path) -> Iterator[Source]:
 
 
 def _wanted(path: Path) -> bool:
-    """Whether a folder's entry is for us: neither hidden, nor of another type, nor a pipe or device."""
+    """Tell whether a folder's entry is for us: neither hidden, nor of another type, nor a pipe or device."""
     return not path.name.startswith(".") and unknown_type(path) is None and _unreadable(path) != "not a regular file"
 
 

@@ -113,7 +113,7 @@ class PdfParagraph:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What holds for the whole document.
+    """Habits that hold for the whole document.
 
     Attributes:
         body: the size of most of its text, in points.

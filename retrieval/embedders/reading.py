@@ -91,7 +91,7 @@ class Reader:
     long: Literal["windows", "truncated"]
 
     def windows(self, texts: Sequence[str], header: str) -> list[list[Span]]:
-        """As `Embedder.windows`; truncated, a text is one window, of which the model reads the beginning."""
+        """Cut texts as `Embedder.windows` says; truncated, a text is one window, read as far as the model reads."""
         if self.long == "truncated":
             return [[(0, len(text))] for text in texts]
         return cut(self.tokenizer, texts, self._room(header))

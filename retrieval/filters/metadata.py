@@ -1,4 +1,4 @@
-"""What a user says of documents, for filters: fields by source, from a file of JSON Lines or CSV."""
+"""Metadata of documents, for filters: fields by source, from a file of JSON Lines or CSV."""
 from __future__ import annotations
 
 import csv
@@ -55,7 +55,7 @@ def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
 
 
 def types_of(metadata: Metadata, where: str = "metadata") -> dict[str, FieldType]:
-    """What the values of each field are, by name in alphabetical order.
+    """Return the type of each field, by name in alphabetical order.
 
     Raises:
         DocumentError: a field has a name that the index gives, or values of two types; says it of `where`.

@@ -136,7 +136,7 @@ def is_multi(folder: ModelFolder) -> bool:
 
 
 def _made(path: str) -> MultiVectorEncoder:
-    """Of a model with one vector a text: its layers without the pooling."""
+    """A model with one vector a text: its layers without the pooling."""
     from sentence_transformers import MultiVectorEncoder, SentenceTransformer
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 

@@ -65,7 +65,7 @@ def parent(text: str, format: Format, nested: Sequence[Span], span: Span, within
 
 
 def free(span: Span, taken: Iterable[Span], length: int) -> Span:
-    """How far a span of a text of that length can be widened without running into those that are taken."""
+    """Return how far a span of a text of that length can be widened without running into those that are taken."""
     first, last = 0, length
     for start, end in taken:
         if start < span[0]:
