@@ -137,7 +137,7 @@ class Collection(Protocol):
         ...
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """Give of each chunk `document`, `source`, `title`, `format`, `page`, and the document's own fields, for filters."""
+        """Give of each chunk `document`, `source`, `title`, `format`, `page`, and its document's own fields."""
         ...
 
 
