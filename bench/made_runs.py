@@ -20,7 +20,7 @@ from documents.types import Chunk, Document, digest
 from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.judges.ask import ask_judge, graded_of
-from experiments.metrics.catalogue import scored_result
+from experiments.metrics import scored_result
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Timing
 from experiments.running.gold import match

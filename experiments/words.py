@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.metrics.metric import cut_of, family_of
+from experiments.metrics import cut_of, family_of
 from experiments.statistics import Comparison
 
 

@@ -14,7 +14,7 @@ from experiments.benchmarks.mrceval import Mrceval
 from experiments.question import ANSWERS, RANKED, Gold, Question, Scheme
 from experiments.record import Result, StoredPassage, Verdict
 from experiments.settings.cells import Cell
-from experiments.statistics.pairs import clusters
+from experiments.statistics import clusters
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
 

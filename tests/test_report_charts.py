@@ -2,7 +2,7 @@
 import pytest
 from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics import share_of
 from experiments.report.cells import table
 from experiments.report.grid import crossed, grids
 from experiments.report.plot import cost_of, plot

@@ -9,8 +9,8 @@ import pytest
 
 from documents.errors import SettingsError
 from experiments.benchmarks import BENCHMARKS
+from experiments.metrics import Scored
 from experiments.metrics.ranking import ranking
-from experiments.metrics.scored import Scored
 from experiments.settings.targets import Part, runs_of_target
 from experiments.terminal.lists import CONDITIONS, PERTURBATIONS, RULES
 from retrieval.conditions import Condition

@@ -7,7 +7,7 @@ import pytest
 from documents.errors import SettingsError
 from experiments.analysis.catalogue import VIEWS, view_named, views_of
 from experiments.analysis.view import Material
-from experiments.metrics.aggregate import aggregate, share_of
+from experiments.metrics import aggregate, share_of
 from experiments.question import Question, Step
 from experiments.record import Result, Verdict
 from strategies.types import Usage

@@ -3,7 +3,7 @@ from typing import get_args
 
 from experiments.analysis.benchmark_views import _CONDITIONS, wins
 from experiments.analysis.view import Material
-from experiments.metrics.aggregate import aggregate, share_of
+from experiments.metrics import aggregate, share_of
 from experiments.question import Question
 from experiments.record import Result, Verdict
 from retrieval.conditions import Condition

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from experiments.judges.base import GRADES
 from experiments.judges.points import MOST
-from experiments.metrics.aggregate import Estimate, share_among
+from experiments.metrics import Estimate, share_among
 from experiments.metrics.bootstrap import RESAMPLES, percentiles
 from experiments.metrics.means import resampled
 from experiments.question import Rubric

@@ -13,7 +13,7 @@ from itertools import combinations, product
 from typing import Any, Literal
 
 from experiments.analysis.view import Material, Value, View, change, figures
-from experiments.metrics.aggregate import Estimate, share_among
+from experiments.metrics import Estimate, share_among
 from experiments.record import Result
 from experiments.settings.cells import FACTORS, called, level, varying
 

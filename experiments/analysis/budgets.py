@@ -13,9 +13,7 @@ from typing import Any
 
 from experiments.analysis.pairs import tested_pairs
 from experiments.analysis.variants import Variant, replicates, variants_of
-from experiments.metrics.aggregate import aggregate
-from experiments.metrics.catalogue import scored_result
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import Scoring, aggregate, may_refuse, scored_result
 from experiments.question import Question, Scheme
 from experiments.record import Record, Result, Unit, used
 from experiments.runs.finished import Finished

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from experiments.analysis.causes import Case, cause_of
-from experiments.metrics.catalogue import METRICS
-from experiments.metrics.scored import Scoring, scored_of
+from experiments.metrics import METRICS, Scoring, scored_of
 from experiments.question import Question, Scheme
 from experiments.record import Result
 from experiments.settings.cells import Cell

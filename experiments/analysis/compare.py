@@ -12,10 +12,7 @@ from documents.errors import RunError, SettingsError
 from experiments.analysis.pairs import on_replicates, tested_pairs
 from experiments.analysis.side import Side
 from experiments.analysis.variants import VARIED, Variant, with_own_intervals
-from experiments.metrics import METRICS, metric_named
-from experiments.metrics.metric import family_of
-from experiments.metrics.sample import Row
-from experiments.metrics.scored import may_refuse
+from experiments.metrics import METRICS, ScoredRow, family_of, may_refuse, metric_named
 from experiments.question import Question
 from experiments.settings.cells import FACTORS, level
 from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
@@ -154,7 +151,7 @@ class Findings:
     notes: tuple[str, ...]
     left_out: Mapping[str, str]
 
-    def answers(self, match: Match) -> tuple[Mapping[str, Row], Mapping[str, Row]]:
+    def answers(self, match: Match) -> tuple[Mapping[str, ScoredRow], Mapping[str, ScoredRow]]:
         """Those of the baseline, and of the cell."""
         before, after = self.cells(match)
         return before.answers, after.answers

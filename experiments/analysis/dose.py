@@ -17,9 +17,7 @@ from typing import Any
 
 from experiments.analysis.dose_curves import HARDNESS, Areas, Curve, areas, curves_of
 from experiments.analysis.variants import Figures, Variant, own_figures, together_of, variants_of, with_own_intervals
-from experiments.metrics.aggregate import aggregate
-from experiments.metrics.sample import Row
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import ScoredRow, Scoring, aggregate, may_refuse
 from experiments.question import Question
 from experiments.record import Result
 from experiments.runs.finished import Finished
@@ -143,7 +141,7 @@ class _Run:
         return tuple(dict.fromkeys((self.metric, *BESIDE)))
 
 
-def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
+def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
             metric: str, scoring: Scoring, seed: int = 0, repeated: Sequence[Mapping[str, Any]] = (),
             reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
     """What doses of negatives do; None where no two cells differ in the dose alone.

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from experiments.analysis.variants import Averaged, Variant
-from experiments.metrics.sample import Row
+from experiments.metrics import ScoredRow
 from experiments.settings.cells import PART, shortened
 from retrieval.perturbations import Perturbation
 
@@ -194,7 +194,7 @@ class Areas:
         left_out: by metric, the questions that have it at some dose and no area.
     """
 
-    of: Mapping[str, Row]
+    of: Mapping[str, ScoredRow]
     left_out: Mapping[str, int]
 
 
@@ -205,7 +205,7 @@ def areas(curve: Curve) -> Areas:
     means of scores, with one set of weights, so that they have the range of the metric, and figures of a set are made
     of them as of scores: citation F1 is the harmonic mean of the averaged areas by precision and by recall.
     """
-    found: dict[str, Row] = {}
+    found: dict[str, ScoredRow] = {}
     left_out: Counter[str] = Counter()
     for question in dict.fromkeys(question for cell in curve.cells for question in cell.answers):
         own = [cell.answers[question] for cell in curve.cells if question in cell.answers]
@@ -217,7 +217,7 @@ def areas(curve: Curve) -> Areas:
     return Areas(found, left_out)
 
 
-def _area(curve: Curve, rows: Sequence[Row], metric: str) -> float | None:
+def _area(curve: Curve, rows: Sequence[ScoredRow], metric: str) -> float | None:
     scores = [row.scores.get(metric) for row in rows]
     known = [score for score in scores if score is not None]
     return area(curve.doses, known) if len(known) == len(scores) else None

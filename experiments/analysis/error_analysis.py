@@ -22,15 +22,12 @@ from typing import Any
 from agents.types import Outcome
 from experiments.analysis.cases import Cases, cases_of, gold_alone, siblings_of
 from experiments.analysis.causes import CAUSES, Case, cause_of
-from experiments.metrics.aggregate import Estimate, aggregate, share_among
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import Estimate, Scoring, aggregate, may_refuse, share_among
 from experiments.question import Question, Scheme
 from experiments.record import Result
 from experiments.settings.cells import Cell
 from experiments.settings.strategies import NO_SWEEPS, Sweeps
-from experiments.statistics.pairs import pairs_of
-from experiments.statistics.power import ALPHA
-from experiments.statistics.testing import holm, mcnemar, permutation
+from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 
 Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.pairs`
 

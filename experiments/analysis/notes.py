@@ -11,8 +11,7 @@ from statistics import median
 from pydantic import TypeAdapter
 
 from agents.catalogue import DEFAULT, entry_named
-from experiments.metrics.metric import cut_of
-from experiments.metrics.scored import may_refuse
+from experiments.metrics import cut_of, may_refuse
 from experiments.question import Question
 from experiments.record import Result, Verdict
 from experiments.settings import RunSettings

@@ -13,8 +13,7 @@ from experiments.analysis.variants import (
     variants_of,
     with_own_intervals,
 )
-from experiments.metrics.sample import Row
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import ScoredRow, Scoring, may_refuse
 from experiments.statistics import Clusters, Comparison, compare, pairs_of
 from experiments.words import ON_INTERVALS
 
@@ -22,7 +21,7 @@ MOST = 400  # pairs: each takes tens of milliseconds
 _Pair = tuple[str, Variant, Variant]
 
 
-def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
+def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
                 metric: str, scoring: Scoring, seed: int = 0,
                 repeated: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any] | None:
     """The paired comparisons by the metric, p corrected over all of them; None where the run has one cell.

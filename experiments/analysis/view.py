@@ -8,14 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from experiments.metrics.aggregate import Estimate, aggregate, estimate
-from experiments.metrics.catalogue import shown_name
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, shown_name
 from experiments.question import Question
 from experiments.record import Result
 from experiments.settings.cells import labels
-from experiments.statistics import pairs_of
-from experiments.statistics.intervals import interval_of
+from experiments.statistics import interval_of, pairs_of
 
 Value = str | int | None | Estimate
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from experiments.metrics.catalogue import METRICS
-from experiments.metrics.metric import family_of
+from experiments.metrics import METRICS, family_of
 from experiments.report.cells import Figure
 from experiments.report.text import visible
 from experiments.settings.cells import short_name

@@ -10,8 +10,7 @@ from experiments.report.axes import Axis, around_zero
 from experiments.report.cells import Cell, Table
 from experiments.report.text import visible
 from experiments.settings.cells import REPLICATED
-from experiments.statistics import Comparison
-from experiments.statistics.power import ALPHA
+from experiments.statistics import ALPHA, Comparison
 from experiments.words import difference, effect, figure, probability, verdict
 
 _FEW, _LEAST = 12, 3  # rows of a factor: so many are not folded, and so many are shown however little they show

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.dose_curves import Group, groups_of, labels
-from experiments.metrics.metric import family_of
+from experiments.metrics import family_of
 from experiments.report.axes import Axis, quality_axis
 from experiments.report.cells import Figure, Table, column
 from experiments.report.dose_lines import Facet, Frame, Line, across, facets

@@ -9,7 +9,7 @@ from experiments.analysis.effects import with_short_names
 from experiments.report.axes import Axis, around_zero
 from experiments.report.cells import Figure
 from experiments.report.text import visible
-from experiments.statistics.power import ALPHA
+from experiments.statistics import ALPHA
 from experiments.words import probability
 
 

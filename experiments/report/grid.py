@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mode
 
-from experiments.metrics.catalogue import METRICS
-from experiments.metrics.metric import family_of
+from experiments.metrics import METRICS, family_of
 from experiments.report.axes import Axis, quality_axis
 from experiments.report.cells import Cell, Figure, Table
 from experiments.settings.cells import REPLICATED

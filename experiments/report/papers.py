@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.published import Column, Published, Row, own_figures, published
-from experiments.metrics.aggregate import Estimate
+from experiments.metrics import Estimate
 from experiments.record import Result
 from experiments.report.cells import Cell
 from experiments.report.text import ReportInput, visible

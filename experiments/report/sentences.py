@@ -16,7 +16,7 @@ from experiments.report.comparisons import Comparisons, Pair
 from experiments.report.entrants import in_words, rank, setting_of
 from experiments.report.grid import crossed, level_of
 from experiments.report.plot import Cost
-from experiments.statistics.power import ALPHA, POWER
+from experiments.statistics import ALPHA, POWER
 from experiments.words import column_words, interval, listed, metric_words, plural, portion
 
 _CHEAPER = 0.9  # of the cell's cost, from which on less is worth a word

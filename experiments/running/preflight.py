@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from agents.context import Context, least_tokens
 from documents.types import Chunk
-from experiments.metrics.scored import may_refuse
+from experiments.metrics import may_refuse
 from experiments.question import Benchmark
 from experiments.running.gold import missing_documents
 from experiments.running.resources import Resources

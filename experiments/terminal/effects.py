@@ -9,8 +9,7 @@ from documents.errors import RunError, SettingsError
 from experiments.analysis.effects import effects, with_short_names
 from experiments.analysis.side import Side, read_side
 from experiments.metrics import metric_named, shown_name
-from experiments.statistics import clusters
-from experiments.statistics.power import ALPHA
+from experiments.statistics import ALPHA, clusters
 from experiments.terminal.display import print_json, print_table, say
 from experiments.words import figure, probability
 

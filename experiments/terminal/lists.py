@@ -93,7 +93,7 @@ def benchmarks() -> list[Row]:
 
 
 def _benchmark(kind: str, settings: type[Selection]) -> Row:
-    from experiments.metrics.catalogue import GROUPS
+    from experiments.metrics import GROUPS
     about, scheme = settings.about, settings.scheme
     metrics = [metric.shape for group in scheme.groups if group in GROUPS for metric in GROUPS[group].metrics]
     return {"name": kind, "is": (settings.__doc__ or "").strip().splitlines()[0], "paper": about.paper,
@@ -138,7 +138,7 @@ def converters() -> list[Row]:
 
 def metrics() -> list[Row]:
     """Metrics by the name that settings, records and tables use."""
-    from experiments.metrics.catalogue import METRICS
+    from experiments.metrics import METRICS
     return [{"name": metric.shape, "over": metric.over, "is": metric.description} for metric in METRICS.values()]
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import typer
 
 from experiments.analysis.notes import unjudged
-from experiments.metrics.aggregate import aggregate
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import Scoring, aggregate, may_refuse
 from experiments.record import Result
 from experiments.running.rescore import Again, score_anew
 from experiments.runs.finished import Finished, open_finished
