@@ -38,7 +38,8 @@ Line = str | Reply | Failure
 
 def drive(recipe: Reasoning, task: Task,
           reply: Callable[[Sequence[Generate]], Sequence[Reply | Failure | CallOutcome]],
-          find: Callable[[Sequence[Search]], Sequence[Sequence[Chunk] | Failure]], limits: Limits | None = None) -> Answer:
+          find: Callable[[Sequence[Search]], Sequence[Sequence[Chunk] | Failure]],
+          limits: Limits | None = None) -> Answer:
     """Play a recipe to its end, or to that of its limits, with replies and searches that come from functions.
 
     Args:

@@ -1,8 +1,8 @@
 """Bounds of what a question uses: its recipe is played over scripted replies, and calls and tokens are counted.
 
-The least is what the briefest replies lead to. The most is what a model leads to that is never content: each reply fills
-its limit, and asks for more. Where a strategy gives up for that, the model is content with some of its calls, if that makes
-the strategy go further, until nothing does.
+The least is what the briefest replies lead to. The most is what a model leads to that is never content: each reply
+fills its limit, and asks for more. Where a strategy gives up for that, the model is content with some of its calls, if
+that makes the strategy go further, until nothing does.
 """
 from __future__ import annotations
 
@@ -140,9 +140,10 @@ class _Plays:
         best = self._doubting(content)
         yield best
         while best.rounds and best.answer.outcome != "budget":
-            purposes = [call.purpose for call in best.calls] if best.rounds > 1 else []
-            further = {one: self._doubting({*content, one}) for one in dict.fromkeys((best.rounds - 1, 0, *purposes))
-                       if one not in content}
+            changes: set[str | int] = {0, best.rounds - 1}
+            if best.rounds > 1:
+                changes |= {call.purpose for call in best.calls}
+            further = {one: self._doubting({*content, one}) for one in sorted(changes - content, key=str)}
             yield from further.values()
             change = max(further, key=lambda one: further[one].use.calls, default=None)
             if change is None or further[change].use.calls <= best.use.calls:
