@@ -168,7 +168,7 @@ complex
 1: no
 No.
 """
-_FIRST_SHOWN = re.compile(r"^\[1\]\n(?P<line>.{,200})", re.MULTILINE)
+_FIRST_SHOWN = re.compile(r"^(?P<number>\[\d+\])\n(?P<line>.{,200})", re.MULTILINE)
 _CHARACTERS = 4  # of English for a token
 _LINES, _LONGEST, _TOOL_CALLS = 8, 900, 8
 
@@ -186,7 +186,7 @@ def never_content(call: Generate, tokens: int = 0, lists: bool = False, tools: b
     shown = _FIRST_SHOWN.search("\n".join(message.content for message in call.messages))
     text = questions(tokens)
     if not lists:
-        quote = f'[1] "{shown["line"]}"\n' if shown else ""
+        quote = f'{shown["number"]} "{shown["line"]}"\n' if shown else ""
         text = _NEVER_CONTENT.format(number=number) + quote + text
     if call.tools and call.tool_choice == "auto" and tools:
         return calling([(call.tools[0]["function"]["name"], _arguments(call.tools[0], f"part {number} {place}"))

@@ -123,36 +123,35 @@ class _Plays:
         self._limits = tasks.settings.limits
 
     def all(self) -> list[_Played]:
-        """Play the task over the briefest replies, over lists, and over those that lead furthest."""
-        played = [self._play(self._brief, finds_more=False), *self._furthest(),
-                  self._play(lambda call, limit, turn: never_content(call, limit, lists=True, tools=False))]
-        doubt = played[1]
+        """Play the task over the briefest replies, good ones, lists, and those that lead furthest."""
+        doubt = self._doubting()
+        played = [doubt, self._play(self._brief, finds_more=False), self._play(lambda call, limit, turn: _content(
+            call, limit), finds_more=False), self._play(lambda call, limit, turn: never_content(
+                call, limit, lists=True, tools=False)), *self._further(doubt)]
         if any(call.tools for call in doubt.calls):
-            played.append(self._doubting((), tools=False))
+            played.append(self._doubting(tools=False))
         if doubt.searches > 1:
-            played.append(self._doubting((), finds_more=False))
+            played.append(self._doubting(finds_more=False))
         return played
 
-    def _furthest(self) -> Iterator[_Played]:
-        """Play with a model in doubt of everything, then content with its first or last round of calls or with a
-        purpose, for as long as that makes the strategy go further."""
-        content: set[str | int] = set()
-        best = self._doubting(content)
-        yield best
+    def _further(self, best: _Played) -> Iterator[_Played]:
+        """Play with a model in doubt that is content with one more purpose, or with its first or one of its last two
+        rounds of calls, for as long as that makes the strategy go further."""
+        content: frozenset[int | str] = frozenset()
         while best.rounds and best.answer.outcome != "budget":
-            changes: set[str | int] = {0, best.rounds - 1}
+            changes: list[int | str] = [best.rounds - 1]
             if best.rounds > 1:
-                changes |= {call.purpose for call in best.calls}
-            further = {one: self._doubting({*content, one}) for one in sorted(changes - content, key=str)}
+                changes += [best.rounds - 2, 0, *(call.purpose for call in best.calls)]
+            further = {one: self._doubting(content | {one}) for one in dict.fromkeys(changes) if one not in content}
             yield from further.values()
             change = max(further, key=lambda one: further[one].use.calls, default=None)
             if change is None or further[change].use.calls <= best.use.calls:
                 return
-            content.add(change)
+            content |= {change}
             best = further[change]
 
-    def _doubting(self, content: Collection[str | int], tools: bool = True, finds_more: bool = True) -> _Played:
-        """Play with a model in doubt of all but these purposes and rounds."""
+    def _doubting(self, content: Collection[int | str] = (), tools: bool = True, finds_more: bool = True) -> _Played:
+        """Play with a model in doubt of all but these rounds and purposes."""
         def says(call: Generate, limit: int, turn: int) -> Reply:
             if turn in content or call.purpose in content:
                 return _content(call, limit)
