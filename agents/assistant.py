@@ -27,9 +27,9 @@ from documents.errors import SettingsError
 from documents.types import digest
 from retrieval.filters.terms import Where
 from retrieval.index import Index
+from retrieval.pool import RetrieverChoice, WholeSearch
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import RetrieverSettings
-from retrieval.scoped import How, Whole
-from retrieval.types import Aids
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy, chosen
 from strategies.types import AnswerFormat, Framing, Rules, Task
@@ -79,8 +79,8 @@ class Assistant:
         self.index = index
         self.aids = aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
-        how = How(settings.retriever, settings.where, lambda: self.aids)
-        self.searcher = Searcher(Whole(index, how), settings.k)
+        how = RetrieverChoice(settings.retriever, settings.where, lambda: self.aids)
+        self.searcher = Searcher(WholeSearch(index, how), settings.k)
         reasoning, retrieval = strategies or _chosen(settings)
         self.made = mark_of(settings, reasoning, retrieval, index, client.identity)
         self._reasoning, self._retrieval = reasoning.function, retrieval.function

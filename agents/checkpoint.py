@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from agents.outcome import CallOutcome
 from agents.playback import Playback, search_hash
 from agents.saved_form import misfit
+from agents.types import CallOutcome
 from documents.errors import RecipeMismatch, SettingsError
 from documents.places import local
 from documents.types import Chunk, digest

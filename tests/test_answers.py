@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.values import values
+from documents.numbers import values
 from experiments.answers import best_overlap, exact_match, holds, token_f1, tokens
 from strategies.normalising import normalize_answer, with_values
 

@@ -9,8 +9,8 @@ import pytest
 from agents.checkpoint import read_state, write_state
 from documents.errors import SettingsError
 from retrieval.build import build_index
+from retrieval.storage.files import seal
 from retrieval.storage.manifest import read_manifest
-from retrieval.storage.sealed import seal
 
 QUESTION = "Which country is Oslo the capital of?"
 ELSEWHERE = "https://models.example/v1#m"

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from documents.values import Value, values
+from documents.numbers import TextValue, values
 from experiments.answers import holds, is_korean, token_f1
 from experiments.judges.base import GRADES, Graded, Judging
 from experiments.record import Grade, Verdict
@@ -128,7 +128,7 @@ def _polarity(text: str) -> bool | None:
     return None if both else first
 
 
-def _is_said(value: Value, said: tuple[Value, ...], bare: bool) -> bool:
+def _is_said(value: TextValue, said: tuple[TextValue, ...], bare: bool) -> bool:
     return any(other.says(value) and (other.percent == value.percent or (bare and value.percent)) for other in said)
 
 

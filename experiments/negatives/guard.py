@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from documents.numbers import values
 from documents.types import Chunk
-from documents.values import values
 from experiments.answers import holds
 from experiments.negatives.types import Rejected, Thresholds, Wanted
 from experiments.question import Question

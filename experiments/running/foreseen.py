@@ -107,7 +107,7 @@ class Foreseen:
 def _size(retriever: RetrieverFactor) -> int:
     """The characters of a typical chunk."""
     chunker = retriever.build.chunker
-    if isinstance(chunker, Crest):
+    if isinstance(chunker, CrestSizes):
         return (chunker.smallest + chunker.largest) // 2
     return chunker.target if isinstance(chunker, Sections) else chunker.size
 

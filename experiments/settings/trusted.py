@@ -8,8 +8,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from documents.errors import SettingsError
-from retrieval.rerankers.judge import judges_of
-from retrieval.serving.servers import clean, is_elsewhere
+from retrieval.rerankers.base import judges_of
+from retrieval.servers import clean, is_elsewhere
 from retrieval.storage.folder import settled
 from retrieval.storage.manifest import read_manifest
 from strategies.settings.choosing import named

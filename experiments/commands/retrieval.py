@@ -1,0 +1,207 @@
+"""Commands of the retrieval laboratory."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.commands.options import AsJson
+
+if TYPE_CHECKING:
+    from experiments.benchmarks import Selection
+    from experiments.negatives import MiningSettings
+    from experiments.settings import RunSettings
+    from experiments.settings.targets import Part
+
+DEFAULTS = ("bm25", "dense", "fused")
+K = 100
+
+Target = Annotated[str | None, typer.Argument(metavar="BENCHMARK", help=(
+    "Any that says what is gold, see `ragbed list benchmarks`; or a YAML file of a run with reasoning: search_only."))]
+Files = Annotated[str | None, typer.Argument(metavar="PATH", help="Its folder or file, or hub:OWNER/NAME.")]
+Retrievers = Annotated[list[str] | None, typer.Option("--retriever", help=(
+    "A kind, see `ragbed list retrievers`, or settings, as in '{kind: reranked, of: fused}'; may be given again. By "
+    "default bm25, dense and fused."))]
+Chunkers = Annotated[list[str] | None, typer.Option("--chunker", help=(
+    "Cut the documents anew: a kind, or settings, as in '{kind: fixed, size: 800}'; given again, each is tried."))]
+Embedders = Annotated[list[str] | None, typer.Option("--embedder", help="A model, or settings; given again, each is "
+                                                                        "tried.")]
+Others = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=(
+    "Any other setting, as in --set benchmark.chunker=sentences; may be given again."))]
+Foreign = Annotated[list[Path] | None, typer.Option("--run", metavar="FILE", help=(
+    "Another program's TREC run, `.gz` or plain, to be scored and tested beside; may be given again."))]
+Qrels = Annotated[Path | None, typer.Option("--qrels", metavar="FILE", help=(
+    "Judgements to score --run by, in the place of a benchmark: nothing is searched then."))]
+
+
+def evaluate_retrieval(
+        benchmark: Target = None, path: Files = None, retriever: Retrievers = None, chunker: Chunkers = None,
+        embedder: Embedders = None,
+        k: Annotated[int | None, typer.Option("-k", min=1, max=1000, help=f"How many are found for each question; by "
+                                              f"default {K}.")] = None,
+        split: Annotated[str | None, typer.Option(help="Of a benchmark that has several, such as test.")] = None,
+        limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")] = None,
+        sample: Annotated[int | None, typer.Option(min=1, help="So many questions, drawn by --seed.")] = None,
+        seed: Annotated[int | None, typer.Option(help="Of --sample.")] = None,
+        runs: Annotated[Path | None, typer.Option("--runs", metavar="DIR", help="Write a TREC run for each row.")
+                        ] = None,
+        run: Foreign = None, qrels: Qrels = None, set: Others = None,
+        name: Annotated[str | None, typer.Option(help="Of the run; by default FOLDER-retrieval-HASH of what is "
+                                                 "tried.")] = None,
+        out: Annotated[Path | None, typer.Option(help="Folder of runs; by default `runs`.")] = None,
+        fresh: Annotated[bool, typer.Option("--fresh", help="Remove what an earlier run left and begin anew.")] = False,
+        json: AsJson = False) -> None:
+    """Evaluate retrievers alone, without a model.
+
+    It is a run with the reasoning strategy search_only: the same command continues it, and `ragbed compare`, `report`,
+    `show`, `effects`, `verify` and `export` read it. Chunkers, embedders and retrievers are tried in every combination.
+    """
+    from documents.errors import SettingsError
+    from experiments.settings.targets import Part
+    from experiments.terminal.evaluate_retrieval import evaluate_retrieval, score_runs
+
+    if qrels is not None:
+        if benchmark is not None or not run:
+            raise SettingsError("--qrels scores TREC runs without searching; give --run FILE, and no BENCHMARK")
+        score_runs(qrels, run, json)
+        return
+    if benchmark is None:
+        raise SettingsError("name a benchmark and its files, as in `ragbed evaluate-retrieval beir FOLDER`, or score "
+                            "TREC runs with --qrels and --run")
+    given: dict[str, Any] = {"retriever": retriever, "chunkers": chunker, "embedders": embedder, "set": set,
+                             "name": name, "out": out}
+    settings = _settings(benchmark, path, {key: value for key, value in given.items() if value}, k, split,
+                         Part(limit, sample, seed))
+    evaluate_retrieval(settings, run or (), runs, fresh, json)
+
+
+def _settings(target: str, path: str | None, given: dict[str, Any], k: int | None, split: str | None,
+              part: Part) -> RunSettings:
+    """The run of a file, or of a benchmark by its kind."""
+    from documents.errors import SettingsError
+    from documents.places import local
+    from experiments.benchmarks import BENCHMARKS
+    from experiments.settings.targets import runs_of_target
+
+    if target in BENCHMARKS and not local(target).is_file():
+        k = K if k is None else k
+        given = {"name": _name(path or target, part, [given, k, split]), **given, "reasoning": ["search_only"],
+                 "retriever": [_retriever(text, k) for text in given.get("retriever") or DEFAULTS],
+                 **{key: [_value(text, key) for text in given[key]] for key in ("chunkers", "embedders")
+                    if key in given},
+                 "set": [*given.get("set", ()), *([f"benchmark.split={split}"] if split else ())]}
+    elif split or k is not None:
+        raise SettingsError(f"{'--split' if split else '-k'} goes with a benchmark's name; {target} says itself what "
+                            "is run")
+    first, *others = runs_of_target(target, path, given, part)
+    if others:
+        raise SettingsError(f"{target} is {len(others) + 1} runs; give one benchmark")
+    if not first.only_searches:
+        raise SettingsError(f"{target} asks a model; set reasoning: search_only, or use `ragbed run`")
+    return first
+
+
+def _name(path: str, part: Part, tried: list[Any]) -> str:
+    """Of the run: equal where the same is tried of the same files, so that the same command continues it."""
+    import re
+
+    from documents.types import digest
+
+    place = re.sub(r"[^A-Za-z0-9._-]+", "-", re.split(r"[/\\]", path.rstrip("/\\"))[-1]).strip("-.") or "questions"
+    return f"{place[:40]}-retrieval{part.name}-{digest(path, repr(tried))[:6]}"
+
+
+def _retriever(text: str, k: int) -> Any:
+    """The settings of one, which are searched over all that there is."""
+    value = _value(text, "retriever")
+    value = {"kind": value} if isinstance(value, str) else value
+    return {"k": k, "over": "all", **value} if isinstance(value, dict) else value
+
+
+def _value(text: str, key: str) -> Any:
+    """A name, or settings in YAML."""
+    from experiments.settings.file import read_value
+
+    return read_value(text, f"--{key.removesuffix('s')} {text!r}")
+
+
+Miners = Annotated[list[str] | None, typer.Option("--miner", help=(
+    "dense, bm25 or another kind of retriever; same_document, entity (a name of the question's or the gold's, with "
+    "another number or year), random. May be given again: they take turns, and the first fills questions "
+    "up. By default dense, bm25, same_document and entity."))]
+PerQuestion = Annotated[int, typer.Option(min=0, help=(
+    "Further negatives of each question, for the perturbation negatives@N."))]
+Fill = Annotated[int, typer.Option(min=0, help=(
+    "To how many chunks a question is filled up with negatives, its gold among them; 0 for not at all."))]
+Folder = Annotated[Path | None, typer.Option("--index", help=(
+    "Where candidates come from: a folder made by `ragbed index`; else the chunks of the benchmark."))]
+Keep = Annotated[bool, typer.Option("--keep", help=(
+    "All chunks that a question was given stay, and are filled up; else only its gold stays, and its other chunks are "
+    "candidates."))]
+Reranking = Annotated[str, typer.Option("--reranker", help=(
+    "Candidates that it scores above the gold are left out: late_interaction, cross_encoder, or none."))]
+BenchmarkSettings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=(
+    "A setting of the benchmark, as in --set units=sentences; may be given again."))]
+
+
+def negatives(
+        benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="See `ragbed list benchmarks`.")],
+        out: Annotated[Path, typer.Option("--out", help="A new folder.")], path: Files = None,
+        per_question: PerQuestion = 10, fill: Fill = 10, index: Folder = None, miner: Miners = None,
+        keep: Keep = False, reranker: Reranking = "none",
+        embedder: Annotated[str | None, typer.Option(help="Of the benchmark's chunks; an index has its own.")] = None,
+        depth: Annotated[int, typer.Option(min=1, help="The most candidates of each miner.")] = 1000,
+        seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+        limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many questions.")] = None,
+        sample: Annotated[int | None, typer.Option(min=1, help="So many questions, drawn by --seed.")] = None,
+        set: Others = None, json: AsJson = False) -> None:
+    """Mine hard negatives for a benchmark's questions.
+
+    They are written as a benchmark: `ragbed run mined DIR`.
+
+    Candidates that may answer a question are left out; decisions.jsonl has each with its reason.
+    """
+    from experiments.negatives import mine
+    from experiments.terminal.display import Bars, print_json
+    from experiments.terminal.negatives import show_mining
+
+    given: dict[str, Any] = {
+        "per_question": per_question, "fill": fill, "index": index, "keep": keep, "depth": depth, "seed": seed,
+        "reranker": None if reranker == "none" else reranker}
+    given |= {name: value for name, value in (("miners", miner), ("embedder", embedder)) if value}
+    settings = _mining_settings(given)
+    selection = _benchmark(benchmark, path, set or [], {"limit": limit, "sample": sample, "seed": seed})
+    with Bars() as bars:
+        manifest = mine(selection, settings, out, bars)
+    if json:
+        print_json({"out": str(out), **manifest.counts, "shortfalls": manifest.short})
+    else:
+        show_mining(manifest, out)
+
+
+def _mining_settings(given: dict[str, Any]) -> MiningSettings:
+    from pydantic import ValidationError
+
+    from documents.errors import SettingsError
+    from experiments.negatives import MiningSettings
+    from experiments.settings.file import explain
+
+    try:
+        return MiningSettings.model_validate(given)
+    except ValidationError as error:
+        raise SettingsError(explain(error.errors(include_url=False)[0], MiningSettings)) from error
+
+
+def _benchmark(kind: str, path: str | None, texts: list[str], part: dict[str, int | None]) -> Selection:
+    """The benchmark's settings, as `ragbed run` reads them."""
+    from documents.errors import SettingsError
+    from experiments.benchmarks import BENCHMARKS
+    from experiments.settings.targets import Part, runs_of_target
+
+    if kind not in BENCHMARKS:
+        raise SettingsError(f"no benchmark is called {kind!r}; there are: {', '.join(BENCHMARKS)}")
+    options = {"set": [f"benchmark.{text}" for text in texts]}
+    sampled = part["sample"] is not None
+    chosen = Part(part["limit"], part["sample"], part["seed"] if sampled else None)
+    return runs_of_target(kind, path, options, chosen)[0].benchmark
