@@ -22,11 +22,10 @@ from functools import lru_cache
 from typing import Any, NoReturn
 from zlib import crc32
 
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.replies import parse_object
 from agents.settings import Limits
-from agents.types import Answer
+from agents.types import Answer, CallOutcome
 from documents.errors import ScriptEnded
 from documents.types import Chunk, digest
 from strategies.settings import choosing

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agents.outcome import CallOutcome
 from agents.scripted import drive
-from agents.types import Answer
+from agents.types import Answer, CallOutcome
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa

@@ -1,7 +1,6 @@
 """Questions about a film, played with scripted replies for each purpose over documents that have short names."""
 from agents import Scripted
 from agents.settings import Limits
-from agents.types import CallOutcome
 from documents.types import Chunk
 
 QUESTION = "Where was the director of Jaws born?"

@@ -4,9 +4,9 @@ import pytest
 from growth import grows_linearly
 
 from agents import Scripted
+from strategies.answering import read_sub_answers
 from strategies.catalogue import CRESTS
 from strategies.reading import REFUSAL
-from strategies.sub_answers import read_sub_answers
 
 
 def answered(*replies, name="direct"):

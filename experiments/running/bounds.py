@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agents.context import Context
 from agents.scripted import answering, calling, drive, instance, never_content, questions
+from agents.settings import Context
 from agents.types import Answer
 from documents.errors import CallTooLong
 from documents.types import Chunk

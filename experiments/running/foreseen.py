@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from agents.scripted import questions
-from documents.chunkers import Crest, Sections
+from documents.chunkers import CrestSizes, Sections
 from documents.types import Chunk, Format
 from experiments.judges import Graded, Judge
 from experiments.metrics import Scored, score

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from agents.database import text_hash
-from agents.outcome import CallOutcome
 from agents.replies import parse_object
 from agents.scripted import drive
-from agents.types import Answer
+from agents.types import Answer, CallOutcome
 from documents.errors import RecipeMismatch, SettingsError
 from documents.types import Chunk
 from experiments.metrics import refused_as_published
