@@ -128,7 +128,7 @@ async def test_files_that_settings_name_are_read_once(serve, index, tmp_path):
     few = {"kind": "few_shot", "exemplars": str(examples)}
     async with Assistant.open(AssistantSettings(index=index.folder, reasoning=few, retriever="bm25",
                                                 model=f"{serve(LINES).url}#m")) as assistant:
-        assert assistant.made["settings"]["reasoning"] == few
+        assert assistant.made["reasoning"] == few
     assert len(opened) == 1
 
 
