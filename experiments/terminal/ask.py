@@ -18,7 +18,7 @@ from experiments.analysis.notes import on_models
 from experiments.running.results import used
 from experiments.terminal.display import note, print_json, say, stoppable, write
 from experiments.terminal.show import chunk_row, place
-from experiments.terminal.trace import Places, show_steps, step_row
+from experiments.terminal.trace import PassagePlaces, show_steps, step_row
 from retrieval.index import Index
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def sit(settings: AssistantSettings, question: str | State, how: How) -> bool:
         print_json({"event": "answer", **row, **trace} if how.stream else {**row, **trace}, None if how.stream else 2)
     else:
         if how.trace:
-            show_steps(ended.answer.trace, Places({one["number"]: place(one) for one in row["evidence"]}))
+            show_steps(ended.answer.trace, PassagePlaces({one["number"]: place(one) for one in row["evidence"]}))
         if how.trace or how.stream:
             say("== answer")
         _show(row)
