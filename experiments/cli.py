@@ -13,11 +13,11 @@ from experiments.commands import cassette as cassettes
 from experiments.commands import check as check_commands
 from experiments.commands import new as new_commands
 from experiments.commands.ask import ask
-from experiments.commands.attribute import attribute
 from experiments.commands.budgets import budgets
 from experiments.commands.compare import compare
 from experiments.commands.convert import convert
 from experiments.commands.demo import demo
+from experiments.commands.diagnose import diagnose
 from experiments.commands.dose import dose
 from experiments.commands.effects import effects
 from experiments.commands.evaluate_retrieval import evaluate_retrieval
@@ -52,7 +52,7 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
 
 
 for command in (demo, index, search, ask, resume, run, evaluate_retrieval, judge, rescore, compare, effects, dose,
-                budgets, attribute, convert, negatives, report, show, verify, export, schema):
+                budgets, diagnose, convert, negatives, report, show, verify, export, schema):
     app.command(cls=Command)(command)
 app.command("list", cls=Command)(list_)
 models.command("pull", cls=Command)(pull)

@@ -22,6 +22,6 @@ def budgets(run: Annotated[Path, typer.Argument(help="A finished run's folder.")
     An answer that took more than the budget counts as ended by it, so that a strategy is not better merely for having
     spent more. Nothing is asked again.
     """
-    from experiments.terminal.budgets import show_budgets
+    from experiments.terminal.analyses import show_budgets
 
     show_budgets(run, unit, at, metric, json)

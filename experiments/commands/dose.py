@@ -21,6 +21,6 @@ def dose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
     Negatives of a hardness, as in negatives@4:easy, negatives@4:medium and negatives@4:hard (the easiest, the middle
     and the hardest third of each question's own), are mined by `ragbed negatives`.
     """
-    from experiments.terminal.dose import show_dose
+    from experiments.terminal.analyses import show_dose
 
     show_dose(run, metric, json)

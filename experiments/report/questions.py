@@ -14,7 +14,8 @@ from experiments.record import Record, Result
 from experiments.report.cells import Cell, column
 from experiments.report.evidence import Passages, Texts, asked, graded, linked, references, steps, subs
 from experiments.report.store import BUDGET, Blocks, Packed, as_json, pack
-from experiments.report.text import ReportInput, bounded, shown, visible
+from experiments.report.text import ReportInput, bounded, shown
+from experiments.words import visible
 
 LINE = 240  # characters of a question in the list
 ID = 200

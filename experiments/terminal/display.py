@@ -18,14 +18,15 @@ from types import FrameType, TracebackType
 from typing import Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from experiments.terminal.columns import blocks
-
 PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no terminal to draw on
+_GAP = 2  # between columns
 _WIDTH = 150  # where the output is a file or pipe
 # What JSON leaves as it is: the second set of control codes, marks that turn the direction of writing, half pairs.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -71,22 +72,55 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None,
                 keys: int | None = None) -> None:
-    """A table, in blocks of columns where it is wider than the terminal; cells are shown as they are, never as markup.
+    """Print a table, in blocks of columns where it is wider than the terminal; cells are shown as they are, never as
+    markup.
 
     Args:
         keys: how many columns, from the first, tell rows apart, and stand in every block; by default those before
             the column `n`, else one.
     """
     output = console()
-    named = keys or (header.index("n") if "n" in header[1:] else 1)
+    named = keys or (list(header).index("n") if "n" in header[1:] else 1)
     if title:
         output.print(Text(printable(title), "italic"), soft_wrap=True)
     shown = [[printable(cell) for cell in row] for row in rows]
-    for place, block in enumerate(blocks([printable(name) for name in header], shown, named, output.width)):
+    columns = [[printable(name), *(row[at] for row in shown)] for at, name in enumerate(header)]
+    for place, block in enumerate(_blocks(columns, named, output.width)):
+        table = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), collapse_padding=True, header_style="bold")
+        for at in block:
+            figures = any(" [" in cell for cell in columns[at][1:])
+            table.add_column(Text(columns[at][0]), no_wrap=figures, overflow="fold",
+                             min_width=min(_least(columns[at], figures), output.width // 3) if at >= named else None)
+        for row in shown:
+            table.add_row(*(Text(row[at]) for at in block))
         if place:
             say("")
-        for line, heading in block.lines():
-            output.print(Text(line, "bold" if heading else ""), soft_wrap=True)
+        output.print(table)
+
+
+def _blocks(columns: Sequence[Sequence[str]], keys: int, width: int) -> list[list[int]]:
+    """Which columns stand side by side: the first `keys` in every block, and as many others as no word or figure of
+    them breaks."""
+    whole = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    if sum(whole) + _GAP * (len(whole) - 1) <= width:
+        return [list(range(len(columns)))]
+    names = min(sum(whole[:keys]) + _GAP * keys, 2 * width // 5)
+    found: list[list[int]] = [[]]
+    used = names
+    for at in range(keys, len(columns)):
+        least = _least(columns[at], any(" [" in cell for cell in columns[at][1:])) + _GAP
+        if found[-1] and used + least - _GAP > width:
+            found.append([])
+            used = names
+        found[-1].append(at)
+        used += least
+    return [[*range(keys), *block] for block in found]
+
+
+def _least(column: Sequence[str], figures: bool) -> int:
+    """The width at which nothing in a column breaks that need not: no word of its header, no figure."""
+    return max([*map(cell_len, column[0].split()), *(
+        cell_len(part) for cell in column[1:] for part in (cell.split("\n") if figures else cell.split()))], default=0)
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:
