@@ -4,9 +4,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from experiments.metrics.metric import cut_of, family_of
-from experiments.statistics import Comparison
-from experiments.statistics.power import ALPHA
+from experiments.metrics import cut_of, family_of
+from experiments.statistics import ALPHA, Comparison
 
 
 def price(dollars: float | None, unknown: str = "an unknown price") -> str:

@@ -14,7 +14,7 @@ from documents.types import Document
 from experiments.analysis.catalogue import view_named
 from experiments.analysis.published import published
 from experiments.benchmarks import BENCHMARKS, OwnQuestions
-from experiments.metrics.catalogue import GROUPS, metric_named
+from experiments.metrics import GROUPS, metric_named
 from experiments.question import Question, Step
 from experiments.runs.store import question_json
 

@@ -69,7 +69,7 @@ def taken(tmp_path, ragbed, offline):
 
 def test_placed_evidence_with_several_strategies_is_made_again_to_the_byte(serve, town, taken, offline, ragbed):
     server = serve(town.reply)
-    other = taken(town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "evidence"],
+    other = taken(town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "gold"],
                                  perturbations=["none", "negatives@2", "drop_gold"]), server)
     assert offline(other, "cassette", "export", "runs/town", "--out", "again.gz")[0] == 0
     assert (other / "again.gz").read_bytes() == (other / "c.gz").read_bytes()
@@ -131,7 +131,7 @@ def test_a_run_over_an_index_is_made_again_without_the_index(serve, town, taken,
     copy = Path(shutil.copytree(index, town.folder / "index"))
     server = serve(town.reply)
     other = taken(town.config(
-        server.url, benchmark=own(town), conditions=["retrieved", "evidence", "full"],
+        server.url, benchmark=own(town), conditions=["retrieved", "gold", "full"],
         retriever={"index": str(copy), "k": 2}, perturbations=["none", "negatives@2", "gold_at@2", "shuffle"]),
         server, gone=[copy])
     results = [json.loads(result) for _, _, result in rows(other / "runs" / "town")]
@@ -199,7 +199,7 @@ def test_a_search_that_was_not_recorded_is_missed_whatever_is_there_now(town, ra
 
 def test_a_run_from_before_searches_were_kept_is_replayed_with_its_index_once(serve, town, ragbed, index):
     copy = Path(shutil.copytree(index, town.folder / "index"))
-    path = town.config(serve(town.reply).url, benchmark=own(town), conditions=["retrieved", "evidence"],
+    path = town.config(serve(town.reply).url, benchmark=own(town), conditions=["retrieved", "gold"],
                        retriever={"index": str(copy), "k": 2})
     assert ragbed("run", path)[0] == 0
     before = rows(town.run)

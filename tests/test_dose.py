@@ -24,7 +24,7 @@ class Shown:
 
 def row(id, perturbation, **levels):
     return {"id": id, "benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
-            "rules": "grounded", "condition": "evidence", "perturbation": perturbation, "show": "question",
+            "rules": "grounded", "condition": "gold", "perturbation": perturbation, "show": "question",
             "format": None, "repeat": 0, "seed": None, "metrics": {}, **levels}
 
 
@@ -71,9 +71,9 @@ def test_hardness_goes_from_easy_to_hard_beside_what_has_no_negatives():
 
 def test_what_is_searched_has_no_dose_of_none():
     found = curves(row("n0", None, condition="retrieved", retriever="bm25"),
-                   row("a5", "among@5", condition="retrieved", retriever="bm25"),
-                   row("a9", "among@9", condition="retrieved", retriever="bm25"))
-    assert found == [("negatives", "among", "any", (5, 9), ["a5", "a9"])]
+                   row("a5", "pool@5", condition="retrieved", retriever="bm25"),
+                   row("a9", "pool@9", condition="retrieved", retriever="bm25"))
+    assert found == [("negatives", "pool", "any", (5, 9), ["a5", "a9"])]
 
 
 def test_cells_that_differ_in_more_are_apart():
@@ -125,7 +125,7 @@ def test_the_sort_of_negatives_is_a_factor_in_which_curves_differ():
 
 def test_a_factor_without_effect_in_one_of_two_curves_is_none_in_which_they_differ():
     rows = [row(f"{name}{at}", at and f"negatives@{at}", condition=name, retriever=one, retrieval=one and "once")
-            for name, one in (("evidence", None), ("retrieved", "bm25")) for at in (None, 2)]
+            for name, one in (("gold", None), ("retrieved", "bm25")) for at in (None, 2)]
     found = dose(rows, {one["id"]: answers(1, 0, 1) for one in rows})
     assert [pair["factor"] for pair in found["comparisons"]] == ["condition"]
 
@@ -181,9 +181,9 @@ def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives()
         "a": Mined("dense", (), 0.8, "hard"), "b": Mined("dense", (), 0.4, "easy"),
         "c": Mined("bm25", (), 0.2, "easy")}),
         "p": Question("p", "Which?", ("gold",), True)}
-    results = [Shown("q", ("gold", "b", "c")), Shown("p", ("gold",), ("among:0 of 2",))]
+    results = [Shown("q", ("gold", "b", "c")), Shown("p", ("gold",), ("pool:0 of 2",))]
     assert reached_of(Perturbation.parse("negatives@2"), results, asked) == Reached(1, pytest.approx(0.3))
-    assert reached_of(Perturbation.parse("among@2"), results, asked) == Reached(1, pytest.approx(0.5))
+    assert reached_of(Perturbation.parse("pool@2"), results, asked) == Reached(1, pytest.approx(0.5))
     assert reached_of(Perturbation.parse("none"), results[1:], asked) == Reached(1, None)
 
 

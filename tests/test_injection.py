@@ -11,8 +11,8 @@ import pytest
 from documents.errors import BenchmarkError
 from documents.types import Chunk, Document
 from experiments.benchmarks import Injection
+from experiments.metrics import Scored
 from experiments.metrics.attack import attack, holds
-from experiments.metrics.scored import Scored
 from experiments.question import Attack, Question
 from experiments.runs.store import question_json
 from strategies.answering import inquiry

@@ -9,9 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from experiments.judges import JudgeSettings, ModelJudge
 from experiments.judges.base import stated, template
-from experiments.judges.grades import read_grade
-from experiments.judges.points import read_points
-from experiments.judges.steps import read_steps
+from experiments.judges.rubrics import read_grade, read_points, read_steps
 from experiments.record import Verdict
 from strategies.types import Failure, Generate, Reply
 

@@ -7,8 +7,7 @@ import pytest
 
 from experiments.judges import Graded, Lexical, ModelJudge
 from experiments.judges.ask import Judged, ask_judge, graded_of
-from experiments.metrics.catalogue import score
-from experiments.metrics.scored import scored_of
+from experiments.metrics import score, scored_of
 from experiments.question import Question, Scheme, Step
 from experiments.record import Result, StoredStep
 from strategies.types import Usage

@@ -8,8 +8,7 @@ import pytest
 
 from agents.conformance.playing import play, situations
 from agents.conformance.stand_ins import good, stand_ins
-from experiments.metrics import METRICS, Scored, metric_named, score
-from experiments.metrics.catalogue import measured_in
+from experiments.metrics import METRICS, Scored, measured_in, metric_named, score
 from experiments.metrics.judged import MEASURED
 from strategies.catalogue import REASONING, RETRIEVAL
 from strategies.settings.choosing import reasoning

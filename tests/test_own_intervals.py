@@ -6,7 +6,7 @@ from factored import Row, cells
 
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated
-from experiments.metrics.aggregate import aggregate
+from experiments.metrics import aggregate
 from experiments.statistics import Clusters
 
 

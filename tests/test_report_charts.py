@@ -2,7 +2,7 @@
 import pytest
 from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics import share_of
 from experiments.report.cells import table
 from experiments.report.grid import crossed, grids
 from experiments.report.plot import cost_of, plot
@@ -57,7 +57,7 @@ def test_cells_without_any_figure_are_not_plotted(tmp_path):
 def test_points_have_intervals_words_and_a_row_of_the_table(report):
     spots = report.select("#plot a.spot")
     assert [spot["href"] for spot in spots] == [f"#cell-{number}" for number in range(1, 7)]
-    assert spots[2]["aria-label"] == ("direct · evidence; exact match 0.20 [0.10, 0.30], 50 questions; "
+    assert spots[2]["aria-label"] == ("direct · gold; exact match 0.20 [0.10, 0.30], 50 questions; "
                                       "200 tokens per question")
     assert [words(line) for line in spots[2].select(".tip text")] == spots[2]["aria-label"].split("; ")
     assert len(report.select("#plot .behind")) == 6
@@ -91,7 +91,7 @@ def test_repeats_do_not_compete_with_each_other_on_the_front(tmp_path):
 
 def test_colours_and_shapes_stand_for_the_two_factors(report):
     keys = [words(line) for line in report.select("#plot p.keys")]
-    assert keys == [f"reasoning direct {HOSTILE}", "condition retrieved evidence closed-book"]
+    assert keys == [f"reasoning direct {HOSTILE}", "condition retrieved gold closed-book"]
     assert [spot["class"] for spot in report.select("#plot a.spot")] == [["spot", "c1"], ["spot", "c2"]] + [
         ["spot", "c1", "faded"], ["spot", "c2", "faded"]] * 2
 
@@ -103,7 +103,7 @@ def test_the_grid_crosses_two_factors_with_shades_and_links(report):
     assert [square["class"] for square in squares] == [[f"shade-{at}"] for at in (0, 4, 8, 2, 6, 10)]
     assert words(squares[-1]) == "0.50 highest [0.40, 0.60]"
     assert squares[1].a["href"] == "#questions?cell=3"
-    assert squares[1].a["aria-label"] == "direct · evidence, 0.20: its questions"
+    assert squares[1].a["aria-label"] == "direct · gold, 0.20: its questions"
 
 
 def test_means_lead_to_what_is_wrong_and_counts_to_what_became_right_or_wrong(tmp_path):
@@ -175,7 +175,7 @@ def test_causes_have_a_legend_a_table_and_definitions(report):
 def test_what_is_kept_of_the_gold_alone_has_counts_and_the_share_an_interval(report):
     kept = report.select("#causes table")[1]
     assert words(kept.select_one("tbody tr")) == "1 direct · retrieved 50 0.62 [0.45, 0.77] n 32 20 12 8 10 0.500"
-    assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed attribute"]
+    assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed diagnose"]
 
 
 def test_refusals_are_drawn_with_both_intervals(report):

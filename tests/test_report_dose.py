@@ -20,7 +20,7 @@ def figure(mean, n=8):
     return {"mean": mean, "low": max(mean - 0.2, 0.0), "high": min(mean + 0.2, 1.0), "n": n}
 
 
-def made(strategies, conditions=("evidence",), changes=CHANGES, scores=None, asked=8):
+def made(strategies, conditions=("gold",), changes=CHANGES, scores=None, asked=8):
     """A summary: the later the strategy, the more it loses with each dose."""
     rows, answers = [], {}
     for condition in conditions:
@@ -77,10 +77,10 @@ def test_a_name_that_attacks_is_only_text(section):
 
 
 def test_curves_that_are_too_many_for_one_chart_are_split_by_a_factor():
-    strategies, summary = "abcd", made("abcd", ("evidence", "given"))
+    strategies, summary = "abcd", made("abcd", ("gold", "given"))
     (group,) = dose(summary["dose"], table(summary["cells"], ["em"])).groups
     assert [(panel.title, [line.label for line in panel.lines]) for panel in group.panels] == [
-        ("exact match · evidence", list(strategies)), ("exact match · given", list(strategies))]
+        ("exact match · gold", list(strategies)), ("exact match · given", list(strategies))]
     assert group.keys == (("", tuple(enumerate(strategies, 1))),)
 
 

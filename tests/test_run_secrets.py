@@ -47,7 +47,7 @@ def test_no_gold_reaches_a_prompt(serve, town, ragbed):
         row["documents"] = json.dumps(documents)
     town.write(rows)
     server = serve(town.reply)
-    conditions = ["given", "evidence", "closed-book"]
+    conditions = ["given", "gold", "closed-book"]
     assert ragbed("run", town.config(server.url, reasoning=FIVE, conditions=conditions))[0] == 0
     own = town.own({"id": canary, "question": "Who lives in town 4?", "answer": canary, "answers": [canary],
                     "tags": {canary: canary}, "gold_documents": [{"document": canary, "page": 3}],

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from experiments.analysis.pairs import comparisons
-from experiments.metrics import aggregate
-from experiments.metrics.aggregate import share_among
+from experiments.metrics import aggregate, share_among
 from experiments.question import Gold, Question
 from experiments.statistics import Clusters, clusters
 

@@ -7,7 +7,7 @@ import pytest
 from documents.errors import SettingsError
 from experiments.analysis.catalogue import VIEWS, view_named, views_of
 from experiments.analysis.view import Material
-from experiments.metrics.aggregate import aggregate, share_of
+from experiments.metrics import aggregate, share_of
 from experiments.question import Question, Step
 from experiments.record import Result, Verdict
 from strategies.types import Usage
@@ -148,7 +148,7 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
 
 def test_the_heat_map_has_lengths_without_the_condition_full():
     asked = [replace(question("q0", (Step("a", 0.3),)), length=120_000)]
-    run = material({"found": {"condition": "evidence"}}, [result("found", "q0", {}, [0])], asked, ())
+    run = material({"found": {"condition": "gold"}}, [result("found", "q0", {}, [0])], asked, ())
     assert [row[0] for row in VIEWS["depth"](run).rows] == ["100,000 to 200,000 characters"]
 
 

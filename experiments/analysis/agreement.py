@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from experiments.analysis.view import Value, View
 from experiments.judges.base import GRADES
-from experiments.judges.points import MOST
-from experiments.metrics.aggregate import Estimate, share_among
+from experiments.judges.rubrics import MOST_POINTS
+from experiments.metrics import Estimate, share_among
 from experiments.metrics.bootstrap import RESAMPLES, percentiles
 from experiments.metrics.means import resampled
 from experiments.question import Rubric
@@ -31,7 +31,7 @@ JudgedAnswer = tuple[str, str]  # cell and question
 Pairs = Sequence[tuple[int, int]]  # places of the two raters' labels, one for each judgement
 _NONE = Estimate(mean=None, low=None, high=None, n=0)
 LABELS: Mapping[Rubric, tuple[str, ...]] = MappingProxyType({
-    "grades": GRADES, "points": tuple(map(str, range(MOST + 1))), "steps": ("held", "not held")})
+    "grades": GRADES, "points": tuple(map(str, range(MOST_POINTS + 1))), "steps": ("held", "not held")})
 
 
 @dataclass(frozen=True, slots=True)

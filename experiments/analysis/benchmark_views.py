@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from experiments.analysis.inputs import AnalysisInput, change, figures
 from experiments.analysis.view import Value, View
-from experiments.metrics.aggregate import Estimate, share_among
+from experiments.metrics import Estimate, share_among
 from experiments.record import Result
 from experiments.settings.cells import FACTORS, called, level, varying
 
@@ -151,7 +151,7 @@ def _figures(material: AnalysisInput, cell: Mapping[str, Any], pairs: Sequence[t
 
 Ending = Literal["wins", "losses", "ties", "wrong in both"]
 
-_CONDITIONS = ("evidence", "full", "given", "retrieved", "closed-book")
+_CONDITIONS = ("gold", "full", "given", "retrieved", "closed-book")
 _FREE = ("condition", "retrieval", "retriever", "format")  # they go with the condition
 _WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
 
@@ -166,7 +166,7 @@ def wins(material: AnalysisInput) -> list[View]:
     rows: list[tuple[Value, ...]] = []
     unjudged: set[tuple[str, str]] = set()
     for first, second in _win_pairs([cell for cell in material.cells if "accuracy" in cell["metrics"]]):
-        reasoning = {first["condition"], second["condition"]} != {"evidence", "full"}
+        reasoning = {first["condition"], second["condition"]} != {"gold", "full"}
         answers = _answers(material, first, second)
         endings = [_ending(*pair, reasoning) for pair in answers]
         unjudged.update((one.cell, one.question) for pair in answers for one in pair

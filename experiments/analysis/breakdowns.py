@@ -13,8 +13,7 @@ from typing import Any, Concatenate, ParamSpec
 from experiments.analysis.inputs import AnalysisInput, change, figures, figures_of_cell
 from experiments.analysis.view import Value, View
 from experiments.benchmarks.mrceval import TASKS
-from experiments.metrics import chain_pattern
-from experiments.metrics.aggregate import share_among
+from experiments.metrics import chain_pattern, share_among
 from experiments.question import Question
 from experiments.record import Result
 from experiments.settings.cells import FACTORS, called, varying

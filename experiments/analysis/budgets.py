@@ -11,9 +11,7 @@ from typing import Any
 from experiments.analysis.pairs import difference_view, tested_pairs
 from experiments.analysis.variants import Variant, replicates, variants_of
 from experiments.analysis.view import Value, View
-from experiments.metrics.aggregate import aggregate
-from experiments.metrics.catalogue import scored_result, shown_name
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import Scoring, aggregate, may_refuse, scored_result, shown_name
 from experiments.question import Question, Scheme
 from experiments.record import Record, Result, Unit, used
 from experiments.runs.finished import Finished

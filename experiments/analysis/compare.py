@@ -11,10 +11,7 @@ from experiments.analysis.compared_run import ComparedRun
 from experiments.analysis.pairs import change_of, difference_view, on_replicates, tested_pairs
 from experiments.analysis.variants import VARIED, Variant, with_own_intervals
 from experiments.analysis.view import View
-from experiments.metrics import METRICS, metric_named, shown_name
-from experiments.metrics.metric import family_of
-from experiments.metrics.sample import Row
-from experiments.metrics.scored import may_refuse
+from experiments.metrics import METRICS, ScoredRow, family_of, may_refuse, metric_named, shown_name
 from experiments.question import Question
 from experiments.settings.cells import FACTORS, level
 from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
@@ -153,7 +150,7 @@ class Findings:
     notes: tuple[str, ...]
     left_out: Mapping[str, str]
 
-    def answers(self, match: Match) -> tuple[Mapping[str, Row], Mapping[str, Row]]:
+    def answers(self, match: Match) -> tuple[Mapping[str, ScoredRow], Mapping[str, ScoredRow]]:
         """Those of the baseline, and of the cell."""
         before, after = self.cells(match)
         return before.answers, after.answers

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.view import Value, View
-from experiments.metrics.catalogue import METRICS
-from experiments.metrics.metric import family_of
+from experiments.metrics import METRICS, family_of
 from experiments.settings.cells import PART, REPLICATED, labels, level, shortened, telling
 from experiments.words import listed, metric_words
 

@@ -17,9 +17,7 @@ from typing import Any
 
 from experiments.analysis.dose_curves import HARDNESS, Areas, Curve, areas, curves_of
 from experiments.analysis.variants import Figures, Variant, own_figures, together_of, variants_of, with_own_intervals
-from experiments.metrics.aggregate import aggregate
-from experiments.metrics.sample import Row
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import ScoredRow, Scoring, aggregate, may_refuse
 from experiments.question import Question
 from experiments.record import Result
 from experiments.runs.finished import Finished
@@ -28,14 +26,14 @@ from experiments.words import ON_INTERVALS
 from retrieval.hits import DECIMALS
 from retrieval.perturbations import Perturbation
 
-_SHORT = ("negatives", "among")  # kinds of notes that fewer negatives could be had
+_SHORT = ("negatives", "pool")  # kinds of notes that fewer negatives could be had
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
     """Attributes:
         fewer: for how many questions of the cell fewer negatives could be had than its dose.
-        hardness: of the mined negatives that each question is shown, or under `among` searched over beside its gold:
+        hardness: of the mined negatives that each question is shown, or under `pool` searched over beside its gold:
             the mean, averaged over the questions that have any. It is the mean cosine with the question; None where
             none were mined.
     """
@@ -52,7 +50,7 @@ def reached_of(change: Perturbation, results: Collection[Result], questions: Map
 
 
 def _hardness(change: Perturbation, result: Result, question: Question) -> list[float]:
-    ids = question.in_turns(change.sort)[:change.among] if change.among else [one.chunk for one in result.evidence]
+    ids = question.in_turns(change.sort)[:change.pool] if change.pool else [one.chunk for one in result.evidence]
     return [question.mined[id].hardness for id in ids if id in question.mined]
 
 
@@ -143,7 +141,7 @@ class _Run:
         return tuple(dict.fromkeys((self.metric, *BESIDE)))
 
 
-def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
+def dose_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
             metric: str, scoring: Scoring, seed: int = 0, repeated: Sequence[Mapping[str, Any]] = (),
             reached: Mapping[str, Reached] | None = None) -> dict[str, Any] | None:
     """What doses of negatives do; None where no two cells differ in the dose alone.

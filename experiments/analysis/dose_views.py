@@ -8,8 +8,7 @@ from typing import Any
 from experiments.analysis.dose_curves import Group, groups_of, labels
 from experiments.analysis.pairs import difference_view
 from experiments.analysis.view import Chart, Point, Value, View
-from experiments.metrics.catalogue import shown_name
-from experiments.metrics.metric import family_of
+from experiments.metrics import family_of, shown_name
 from experiments.statistics import Comparison
 from experiments.words import column_words, cut, difference, interval, listed, plural
 

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.analysis.variants import VARIED, Variant, variants_of
 from experiments.analysis.view import Value, View
+from experiments.metrics import Interval, ScoredRow, Scoring, range_of, shown_name
 from experiments.metrics.bootstrap import together
-from experiments.metrics.bounds import Interval, weight
-from experiments.metrics.catalogue import shown_name
-from experiments.metrics.sample import Row, range_of
-from experiments.metrics.scored import Scoring
+from experiments.metrics.bounds import weight
 from experiments.settings.cells import short_names
-from experiments.statistics import Clusters, holm
+from experiments.statistics import ALPHA, Clusters, holm
 from experiments.statistics.design import Design, Term, design_of, varying
 from experiments.statistics.fit import Fit, Stratum, fit
-from experiments.statistics.power import ALPHA
 from experiments.words import probability
 
 if TYPE_CHECKING:
@@ -48,7 +45,7 @@ class _Scores:
     left_out: int
 
 
-def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
+def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
             metric: str, scoring: Scoring = "corrected") -> dict[str, Any] | None:
     """What each factor does to the metric over the levels of the others, by how much every two of its levels differ,
     and where two factors depend on each other; p of factors and interactions is corrected over all of them. None

@@ -6,14 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from experiments.analysis.view import Value, View
-from experiments.metrics.aggregate import Estimate, aggregate, estimate
-from experiments.metrics.catalogue import shown_name
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, shown_name
 from experiments.question import Question
 from experiments.record import Result
 from experiments.settings.cells import labels
-from experiments.statistics import pairs_of
-from experiments.statistics.intervals import interval_of
+from experiments.statistics import interval_of, pairs_of
 
 
 @dataclass(frozen=True)

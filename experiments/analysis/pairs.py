@@ -15,8 +15,7 @@ from experiments.analysis.variants import (
     with_own_intervals,
 )
 from experiments.analysis.view import Value, View
-from experiments.metrics.sample import Row
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import ScoredRow, Scoring, may_refuse
 from experiments.settings.cells import PART, short_names
 from experiments.statistics import Clusters, Comparison, compare, pairs_of
 from experiments.words import ON_INTERVALS, effect, is_alone, metric_words, verdict
@@ -28,7 +27,7 @@ _ON_TABLES = ("Compared are every two cells that differ in one factor, over the 
               "first. Up and down count the questions that score higher and lower after the change.")
 
 
-def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
+def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
                 metric: str, scoring: Scoring, seed: int = 0,
                 repeated: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any] | None:
     """The paired comparisons by the metric, p corrected over all of them; None where the run has one cell.

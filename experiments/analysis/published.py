@@ -11,9 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from documents.errors import SettingsError
 from experiments.analysis.inputs import AnalysisInput
 from experiments.analysis.view import Value, View
-from experiments.metrics import chain_pattern
-from experiments.metrics.aggregate import Estimate, aggregate, share_among
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import Estimate, Scoring, aggregate, chain_pattern, may_refuse, share_among
 from experiments.question import Question
 from experiments.record import Result
 from experiments.statistics import clusters

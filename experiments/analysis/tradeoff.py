@@ -13,7 +13,7 @@ from typing import Any
 from experiments.analysis.cases import Cases, Grouped, share
 from experiments.analysis.causes import Case
 from experiments.analysis.view import Chart, Goal, Point, View
-from experiments.metrics.scored import may_refuse
+from experiments.metrics import may_refuse
 from experiments.settings.cells import Cell
 from experiments.settings.strategies import NO_SWEEPS, Sweeps
 from experiments.words import cut, metric_words, percent

@@ -12,10 +12,7 @@ from documents.errors import SettingsError
 from experiments.analysis.compared_run import read_compared
 from experiments.analysis.pairs import tested_pairs
 from experiments.analysis.trec_files import Rankings
-from experiments.metrics.aggregate import Estimate, aggregate
-from experiments.metrics.catalogue import score
-from experiments.metrics.sample import Row
-from experiments.metrics.scored import Scored
+from experiments.metrics import Estimate, Scored, ScoredRow, aggregate, score
 from experiments.question import Question, distinct
 from experiments.record import Result
 from experiments.statistics import Clusters, Comparison, clusters, compare, pairs_of
@@ -77,7 +74,7 @@ class Ranker:
 
     name: str
     metrics: Mapping[str, Estimate]
-    answers: Mapping[str, Row]
+    answers: Mapping[str, ScoredRow]
     row: Mapping[str, Any] | None = None
 
 

@@ -8,9 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from agents.types import Outcome
-from experiments.metrics.aggregate import aggregate
-from experiments.metrics.sample import Row
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import ScoredRow, Scoring, aggregate, may_refuse
 from experiments.settings.cells import FACTORS, REPLICATED, labels, level
 from experiments.statistics import Clusters, Comparison
 
@@ -38,7 +36,7 @@ class Variant:
     """
 
     row: Mapping[str, Any]
-    answers: Mapping[str, Row]
+    answers: Mapping[str, ScoredRow]
     cells: int
 
     @property
@@ -54,7 +52,7 @@ def _level(name: str, row: Mapping[str, Any]) -> str | None:
     return "none" if value is None and name == "perturbation" else None if value is None else str(value)
 
 
-def variants_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]]) -> list[Variant]:
+def variants_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]]) -> list[Variant]:
     """The variants, in the order of the cells.
 
     Args:
@@ -78,11 +76,11 @@ def replicates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]
     return list(alike.values())
 
 
-def _averaged(cells: Sequence[Mapping[str, Row]]) -> Mapping[str, Row]:
+def _averaged(cells: Sequence[Mapping[str, ScoredRow]]) -> Mapping[str, ScoredRow]:
     """A score is averaged over the cells in which the question has one."""
     if len(cells) == 1:
         return cells[0]
-    found: dict[str, Row] = {}
+    found: dict[str, ScoredRow] = {}
     for question, first in cells[0].items():
         rows = [cell[question] for cell in cells if question in cell]
         names = dict.fromkeys(name for row in rows for name in row.scores)
@@ -90,7 +88,7 @@ def _averaged(cells: Sequence[Mapping[str, Row]]) -> Mapping[str, Row]:
     return found
 
 
-def _mean(rows: Sequence[Row], name: str) -> float | None:
+def _mean(rows: Sequence[ScoredRow], name: str) -> float | None:
     scores = [score for row in rows if (score := row.scores.get(name)) is not None]
     return fmean(scores) if scores else None
 
@@ -112,7 +110,7 @@ def pairs_by_factor(variants: Sequence[Variant]) -> Iterator[tuple[str, Variant,
     yield from sorted(found, key=lambda pair: VARIED.index(pair[0]))
 
 
-def repeated(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, Row]], clusters: Clusters,
+def repeated(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
              scoring: Scoring, seed: int = 0) -> list[dict[str, Any]]:
     """The figures of every way of answering that was asked several times, over its repeats and seeds.
 

@@ -9,7 +9,7 @@ from agents.journal import Model
 from agents.types import Cost
 from documents.errors import RunError
 from experiments.judges import Graded, Judge
-from experiments.metrics.scored import Scoring, reasoning_of
+from experiments.metrics import Scoring, reasoning_of
 from experiments.question import Question, Scheme
 from experiments.record import Result, Verdict
 from strategies.types import Failure, Reply, Usage

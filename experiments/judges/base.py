@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Protocol, get_args
 
 from documents.types import digest
-from experiments.metrics.scored import Scoring
+from experiments.metrics import Scoring
 from experiments.question import Rubric
 from experiments.record import Grade, Verdict
 from strategies.prompting import fill_framed

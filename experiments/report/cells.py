@@ -7,8 +7,7 @@ from typing import Any
 
 from agents.types import OUTCOMES
 from experiments.analysis.crossed import crossed_factors
-from experiments.metrics.catalogue import METRICS, shown_name
-from experiments.metrics.metric import family_of
+from experiments.metrics import METRICS, family_of, shown_name
 from experiments.settings.cells import FACTORS, labels, short_name, shortened, telling
 from experiments.words import metric_words, visible
 

@@ -53,7 +53,7 @@ def _caption(merged: bool, drawn: bool, rivals: bool, cost: Cost) -> str:
                     "with a higher mean for as little. It goes by means; which differences are real, the tests say.")
     if rivals:
         said.append("Faded cells do not compete: they are asked under other conditions, such as over the gold alone "
-                    "(evidence) or without any document (closed-book), or their evidence is changed.")
+                    "(gold) or without any document (closed-book), or their evidence is changed.")
     what = "the price" if cost.priced else "prompt and completion tokens"
     why = "" if cost.priced else ", as not every cell has a price above 0"
     said.append(f"Cost is {what} per question{why}. Points of nearly the same cost are moved sideways a little so that "

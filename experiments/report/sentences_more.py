@@ -11,7 +11,7 @@ from experiments.record import Result
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.competition import CellPairs, Cost, cheapest, front, leaders, standing
 from experiments.settings.cells import short_names
-from experiments.statistics.power import ALPHA
+from experiments.statistics import ALPHA
 from experiments.words import interval, listed, metric_words, part, percent, plural, portion, probability, visible
 
 _FAILED = ("too_long", "budget", "timeout", "error")

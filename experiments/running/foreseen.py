@@ -16,8 +16,7 @@ from typing import Any
 from documents.chunkers import Crest, Sections
 from documents.types import Chunk, Format
 from experiments.judges import Graded, Judge
-from experiments.metrics import score
-from experiments.metrics.scored import Scored
+from experiments.metrics import Scored, score
 from experiments.question import Benchmark, Question, Rubric, distinct
 from experiments.running.bounds import Use
 from experiments.running.resources import Resources

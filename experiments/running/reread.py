@@ -15,7 +15,7 @@ from agents.replies import parse_object
 from agents.types import Answer
 from documents.errors import RunError, SettingsError
 from documents.types import Chunk
-from experiments.metrics.as_published import refused as refused_as_published
+from experiments.metrics import refused_as_published
 from experiments.question import Question, Scheme
 from experiments.record import Result, StoredStep
 from experiments.running.perturbing import PLACING

@@ -10,9 +10,7 @@ from documents.errors import SettingsError, UserError
 from experiments.analysis.agreement import JudgedAnswer
 from experiments.judges import Graded, Lexical
 from experiments.judges.ask import graded_of
-from experiments.metrics import GROUPS, metric_named
-from experiments.metrics.catalogue import scored_result
-from experiments.metrics.scored import Scoring
+from experiments.metrics import GROUPS, Scoring, metric_named, scored_result
 from experiments.question import Question, Scheme
 from experiments.record import Result, Verdict
 from experiments.running.exemplars import read_exemplars

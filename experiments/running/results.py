@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from agents.database import Database
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
 from experiments.benchmarks.fields import with_references
-from experiments.metrics.as_published import refused as refused_as_published
+from experiments.metrics import refused_as_published
 from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from experiments.running.gold import GoldView

@@ -27,8 +27,7 @@ from experiments.analysis.notes import (
 )
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated
-from experiments.metrics.aggregate import aggregate, outcomes
-from experiments.metrics.scored import may_refuse
+from experiments.metrics import aggregate, may_refuse, outcomes
 from experiments.question import Question, Scheme
 from experiments.record import Result
 from experiments.runs.manifest import known_models

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from documents.errors import RunError
-from experiments.metrics.scored import Scoring
+from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.runs.store import FORMAT, RunFolder, format_of
 from experiments.settings import RunSettings

@@ -14,7 +14,7 @@ from agents.catalogue import DEFAULT
 from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge
-from experiments.metrics.scored import Scoring
+from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
 from experiments.settings.factors import (
     AnswerFormats,

@@ -14,7 +14,7 @@ from experiments.metrics import GROUPS, METRICS
 from experiments.metrics.aggregate import figures_of
 from experiments.metrics.means import Means, Totals, means_of
 from experiments.metrics.metric import family_of
-from experiments.metrics.sample import Row, Sample, names_of, score_of
+from experiments.metrics.sample import Sample, ScoredRow, names_of, score_of
 from experiments.metrics.scored import Scoring
 from experiments.question import Question
 
@@ -188,7 +188,7 @@ class Pairs:
         return figures[self.metric].values if self.metric in figures else np.full(len(sums), math.nan)
 
 
-def pairs_of(metric: str, first: Mapping[str, Row], second: Mapping[str, Row], clusters: Mapping[str, str],
+def pairs_of(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, ScoredRow], clusters: Mapping[str, str],
              scoring: Scoring = "corrected", refusing: bool = True) -> Pairs:
     """The pairs of two cells' questions by id.
 
@@ -233,7 +233,7 @@ class _Asked(dict[str, "Floats"]):
         return super().__getitem__(name)
 
 
-def _of_set(metric: str, rows: Sequence[Row], scoring: Scoring, refusing: bool) -> tuple[tuple[str, ...], str]:
+def _of_set(metric: str, rows: Sequence[ScoredRow], scoring: Scoring, refusing: bool) -> tuple[tuple[str, ...], str]:
     """What a metric of a set is made of, and the name whose questions it is over."""
     import numpy as np
 
@@ -252,7 +252,7 @@ def _of_set(metric: str, rows: Sequence[Row], scoring: Scoring, refusing: bool) 
     return (), metric
 
 
-def _units(scores: Floats, pairs: Sequence[tuple[Row, Row]], clusters: Sequence[str]) -> Units:
+def _units(scores: Floats, pairs: Sequence[tuple[ScoredRow, ScoredRow]], clusters: Sequence[str]) -> Units:
     """The sums of each cluster, in the order of the clusters' names.
 
     Args:

@@ -11,8 +11,7 @@ import typer
 
 from experiments.analysis.notes import unjudged
 from experiments.analysis.view import View
-from experiments.metrics.aggregate import aggregate
-from experiments.metrics.scored import Scoring, may_refuse
+from experiments.metrics import Scoring, aggregate, may_refuse
 from experiments.record import Result
 from experiments.running.rescore import Again, score_anew
 from experiments.runs.finished import Finished, open_finished

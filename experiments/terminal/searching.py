@@ -8,8 +8,7 @@ from typing import Any
 
 from agents.search import Searcher
 from documents.types import Chunk
-from experiments.metrics.ranking import precision_omega
-from experiments.metrics.scored import Extent
+from experiments.metrics import Extent, precision_omega
 from experiments.question import Question
 from experiments.running.recording import IndexKey
 from experiments.running.resources import Resources

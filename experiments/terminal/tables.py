@@ -5,9 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.published import published
-from experiments.metrics import METRICS, shown_name
-from experiments.metrics.catalogue import measured_in
-from experiments.metrics.metric import family_of
+from experiments.metrics import METRICS, family_of, measured_in, shown_name
 from experiments.settings.cells import level, shortened, telling
 from experiments.words import figure, price
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.analysis.view import View, text_of
 from experiments.settings.cells import PART
-from experiments.statistics.power import ALPHA
+from experiments.statistics import ALPHA
 from experiments.terminal.display import console, print_table, say
 
 _LONG = 15  # rows above which a view over several cells becomes a cross table

@@ -6,7 +6,6 @@ What a server's reply says of itself: whether to try again, in which words it re
 """
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -20,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from documents.errors import ModelError
+from documents.json import loads
 
 OPENAI_HOST = "api.openai.com"
 SERVED = ("openai", "http", "https")
@@ -193,8 +193,8 @@ def is_compressed(headers: Mapping[str, str]) -> bool:
 def error_of(body: bytes) -> dict[str, Any]:
     """The error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": "…"}`."""
     try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
+        data = loads(body, mend=True)
+    except ValueError:
         return {}
     if not isinstance(data, dict):
         return {}
