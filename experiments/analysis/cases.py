@@ -123,16 +123,20 @@ def share(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
 
 
 def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: Mapping[str, Question]) -> View:
-    """Return the questions that have a cause, each with what decided it, for a person to check by hand.
+    """Return the questions that have a cause, each with what decided it, for a person to check by hand; of one cell,
+    it has no name.
 
     Args:
         called: the labels of the cells that are wanted, by their ids.
     """
     places = {id: place for place, id in enumerate(questions, start=1)}
-    rows = [(f"#{places[question]}", questions[question].text, label, case.outcome, case.score, "; ".join(facts(case)))
+    several = len(called) > 1
+    rows = [(f"#{places[question]}", questions[question].text, *([label] if several else []), case.outcome,
+             case.score, "; ".join(facts(case)))
             for cell, label in called.items() for question, case in cases[cell].items() if cause_of(case) is cause]
     return View(f"cause:{cause.name}", f"{cause.title}: {cause.definition}", (
-        "number", "question", "cell", "outcome", "score", "what decided it"), tuple(rows), 2, 4, section="Causes")
+        "number", "question", *(["cell"] if several else []), "outcome", "score", "what decided it"), tuple(rows), 2,
+        section="Causes")
 
 
 def facts(case: Case) -> Iterator[str]:

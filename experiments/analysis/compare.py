@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 
 from documents.errors import RunError, SettingsError
 from experiments.analysis.compared_run import ComparedRun
@@ -198,22 +199,19 @@ def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] 
 
 def _check(name: str, first: ComparedRun, second: ComparedRun) -> None:
     metric_named(name)
-    if not {*first.metrics} & {*second.metrics} & {name}:
-        known = [one for one in second.metrics if one in first.metrics]
+    known = [one for one in second.metrics if one in first.metrics]
+    if name not in known:
         raise SettingsError(f"{name} is no metric of both; there are: {', '.join(known) or 'none'}")
 
 
 def _shared(first: ComparedRun, second: ComparedRun) -> dict[str, Question]:
     """The questions that are the same in both, not by their id alone."""
+    asked = attrgetter("text", "answers", "options")
     shared = {name: question for name, question in second.questions.items()
-              if name in first.questions and _asked(question) == _asked(first.questions[name])}
+              if name in first.questions and asked(question) == asked(first.questions[name])}
     if not shared:
         raise RunError(f"{first.path} and {second.path} share no question; compare runs over the same benchmark")
     return shared
-
-
-def _asked(question: Question) -> tuple[object, ...]:
-    return question.text, question.answers, question.options
 
 
 def _pairs(first: ComparedRun, second: ComparedRun, match: Match, metric: str, questions: Mapping[str, Question],
@@ -229,16 +227,14 @@ def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[s
         return
     if first.results == second.results:
         yield "Both runs hold the same results."
-    apart = [f"{name} ({_named(first, name)} against {_named(second, name)})" for name in differing(first, second)]
+    named = [{name: " / ".join(dict.fromkeys(str(row.get(name) or "none") for row in run.rows))
+              for name in differing(first, second)} for run in (first, second)]
+    apart = [f"{name} ({level} against {named[1][name]})" for name, level in named[0].items()]
     if apart:
         yield f"The runs differ in {', '.join(apart)}."
     judged = any(known.judged for name in metrics if (known := METRICS.get(family_of(name))))
     if judged and first.judge != second.judge:
         yield f"The first run is judged by {first.judge or 'nobody'}, the second by {second.judge or 'nobody'}."
-
-
-def _named(run: ComparedRun, factor: str) -> str:
-    return " / ".join(dict.fromkeys(str(row.get(factor) or "none") for row in run.rows))
 
 
 def _left_out(first: ComparedRun, second: ComparedRun, shared: Mapping[str, Question], matches: Sequence[Match],
@@ -297,11 +293,10 @@ def heading(findings: Findings) -> str:
 
 
 def names_baselines(findings: Findings) -> bool:
-    """Return whether a baseline needs a name beside its cell: it has another one in the other run."""
-    return findings.first is not findings.second and any(
-        one.match.cell != one.match.baseline for one in findings.found)
+    """Return whether a baseline needs a name of its own: it has another one in the other run."""
+    return findings.first is not findings.second and any(one.match.cell != one.match.baseline for one in findings.found)
 
 
 def change_named(findings: Findings, one: Finding) -> str:
-    """Return what a comparison is of, as `change_of` says it."""
+    """Return what a comparison is of, in words."""
     return change_of(one.match.factor, *findings.cells(one.match), one.match.baseline, one.match.cell)

@@ -183,7 +183,7 @@ def _own_row(table: PublishedTable, label: str, cell: Mapping[str, Any],
         return None
     judged = f"; judge: {cell['judge']}" if table.judge and cell["judge"] else ""
     measured = f"this run, {cell['scoring']} scoring; n: {cell['n']}; prompt: {cell.get('layout')}{judged}"
-    return "this run", label, measured.replace("_", " "), *(
+    return "this run", {"text": label, "cells": [label]}, measured.replace("_", " "), *(
         _in_unit(figure, column) for figure, column in zip(figures, table.columns, strict=True))
 
 

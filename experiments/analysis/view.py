@@ -122,6 +122,11 @@ class View:
         return {**plain, "charts": [_adapter(Chart).dump_python(one, mode="json", exclude_defaults=True)
                                     for one in self.charts]}
 
+    @property
+    def counted(self) -> bool:
+        """Whether rows or columns say of how many questions their figures are."""
+        return any(name in ("n", "answers") or ", n " in name for name in self.header)
+
     def column(self, name: str) -> list[Value]:
         """Return the values under a header."""
         place = self.header.index(name)
@@ -145,8 +150,7 @@ def text_of(view: View, column: str, value: Value) -> str:
     if isinstance(value, Mapping):
         if "mean" in value:
             signed = column in view.signed
-            of = "" if signed or value.get("n") is None or not {"n", "answers"}.isdisjoint(view.header) else \
-                f" n {value['n']}"
+            of = "" if signed or value.get("n") is None or view.counted else f" n {value['n']}"
             return figure(value["mean"], value["low"], value["high"], "+z.2f" if signed else "z.2f") + of
         return str(value["count"] if "count" in value else value["text"])
     if column in view.p:

@@ -92,7 +92,7 @@ class Listing:
 
     def _defined(self, occurring: Collection[str]) -> dict[str, Any]:
         """Title and definition of each cause that occurs."""
-        stored = (self._view.summary.get("attribution") or {}).get("causes") or ()
+        stored = (self._view.summary.get("error_analysis") or {}).get("causes") or ()
         return {one["name"]: [visible(one["title"]), visible(one["definition"])] for one in stored
                 if one["name"] in occurring}
 

@@ -148,21 +148,22 @@ class _Builder:
     def _groups(self, rows: Sequence[tuple[Value, ...]]) -> tuple[tuple[Entry, tuple[TableRow, ...]], ...]:
         ordered = sorted(rows, key=lambda row: row[0] != _ALL) if self.view.keys > 1 else rows
         parts = groupby(ordered, key=lambda row: row[0]) if self.view.keys > 1 else ((row[0], [row]) for row in ordered)
-        return tuple((self._name(key), tuple(map(self._row, own))) for key, own in parts)
+        return tuple((self._name(self.view.header[0], key), tuple(map(self._row, own))) for key, own in parts)
 
     def _row(self, row: tuple[Value, ...]) -> TableRow:
         keys, header = self.view.keys, self.view.header
         n = row[header.index("n")] if "n" in header else row[header.index("answers")] if "answers" in header else None
         values = zip(header[keys:], row[keys:], strict=True)
-        return TableRow(tuple(map(self._name, row[1:keys])),
+        return TableRow(tuple(map(self._name, header[1:keys], row[1:keys])),
                         tuple(self._entry(name, value, n) for name, value in values), self._real(row))
 
-    def _name(self, value: Value) -> Entry:
+    def _name(self, column: str, value: Value) -> Entry:
         if isinstance(value, Mapping):
             cells = tuple((self.numbers[one], visible(one)) for one in value["cells"] if one in self.numbers)
             return Entry(visible(value["text"]), cells=cells)
-        text = "none" if value is None else str(value)
-        return Entry(visible(text), cells=((self.numbers[text], visible(text)),) if text in self.numbers else ())
+        text = "none" if value is None else text_of(self.view, column, value)
+        named = column == "cell" and text in self.numbers
+        return Entry(visible(text), cells=((self.numbers[text], visible(text)),) if named else ())
 
     def _entry(self, column: str, value: Value, n: Value) -> Entry:
         if not isinstance(value, Mapping):

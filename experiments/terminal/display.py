@@ -85,12 +85,10 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
         output.print(Text(printable(title), "italic"), soft_wrap=True)
     shown = [[printable(cell) for cell in row] for row in rows]
     columns = [[printable(name), *(row[at] for row in shown)] for at, name in enumerate(header)]
-    for place, block in enumerate(_blocks(columns, named, output.width)):
-        table = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), collapse_padding=True, header_style="bold")
-        for at in block:
-            figures = any(" [" in cell for cell in columns[at][1:])
-            table.add_column(Text(columns[at][0]), no_wrap=figures, overflow="fold",
-                             min_width=min(_least(columns[at], figures), output.width // 3) if at >= named else None)
+    for place, (block, widths) in enumerate(_blocks(columns, named, output.width)):
+        table = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+        for at, width in zip(block, widths, strict=True):
+            table.add_column(Text(columns[at][0]), width=width, overflow="fold")
         for row in shown:
             table.add_row(*(Text(row[at]) for at in block))
         if place:
@@ -98,29 +96,33 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
         output.print(table)
 
 
-def _blocks(columns: Sequence[Sequence[str]], keys: int, width: int) -> list[list[int]]:
-    """Which columns stand side by side: the first `keys` in every block, and as many others as no word or figure of
-    them breaks."""
+def _blocks(columns: Sequence[Sequence[str]], keys: int, width: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield which columns stand side by side, and how wide they are: the first `keys` in every block, and as many
+    others as no word or figure of them breaks."""
     whole = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
-    if sum(whole) + _GAP * (len(whole) - 1) <= width:
-        return [list(range(len(columns)))]
-    names = min(sum(whole[:keys]) + _GAP * keys, 2 * width // 5)
-    found: list[list[int]] = [[]]
-    used = names
+    room = 2 * width // 5 // keys - _GAP
+    least = [min(whole[at], room) if at < keys else min(_least(column), width // 2)
+             for at, column in enumerate(columns)]
+    names = sum(least[:keys]) + _GAP * keys
+    blocks: list[list[int]] = [[]]
     for at in range(keys, len(columns)):
-        least = _least(columns[at], any(" [" in cell for cell in columns[at][1:])) + _GAP
-        if found[-1] and used + least - _GAP > width:
-            found.append([])
-            used = names
-        found[-1].append(at)
-        used += least
-    return [[*range(keys), *block] for block in found]
+        if blocks[-1] and names + sum(least[other] + _GAP for other in blocks[-1]) + least[at] > width:
+            blocks.append([])
+        blocks[-1].append(at)
+    for block in ([*range(keys), *own] for own in blocks):
+        widths = [least[at] for at in block]
+        for place, at in enumerate(block):
+            left = width - sum(widths) - _GAP * (len(widths) - 1)
+            widths[place] += max(0, min(whole[at] - widths[place], left))
+        yield block, widths
 
 
-def _least(column: Sequence[str], figures: bool) -> int:
+def _least(column: Sequence[str]) -> int:
     """The width at which nothing in a column breaks that need not: no word of its header, no figure."""
+    cells = column[1:]
+    figures = any(" [" in cell for cell in cells)
     return max([*map(cell_len, column[0].split()), *(
-        cell_len(part) for cell in column[1:] for part in (cell.split("\n") if figures else cell.split()))], default=0)
+        cell_len(part) for cell in cells for part in (cell.split("\n") if figures else cell.split()))], default=0)
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:
