@@ -273,7 +273,8 @@ def compare_views(findings: Findings) -> list[View]:
 
 
 def _view(findings: Findings, found: Sequence[Finding], title: str) -> View:
-    named, factor = names_baselines(findings), found[0].match.factor
+    factor = found[0].match.factor
+    named = findings.first is not findings.second and any(one.match.cell != one.match.baseline for one in findings.found)
     keys = ["what changes" if factor else "cell", *(["baseline"] if named else [])]
     sides = ("before", "after") if factor else ("baseline's", "cell's")
     rows = [((one.match.cell if named else change_named(findings, one), *([one.match.baseline] if named else [])),
@@ -290,11 +291,6 @@ def heading(findings: Findings) -> str:
     names = [findings.first.name, findings.second.name]
     names = names if names[0] != names[1] else [str(findings.first.path), str(findings.second.path)]
     return f"{names[1]} against {names[0]}, {findings.first.scoring} scoring"
-
-
-def names_baselines(findings: Findings) -> bool:
-    """Return whether a baseline needs a name of its own: it has another one in the other run."""
-    return findings.first is not findings.second and any(one.match.cell != one.match.baseline for one in findings.found)
 
 
 def change_named(findings: Findings, one: Finding) -> str:

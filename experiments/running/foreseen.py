@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from documents.chunkers import Crest, Sections
+from documents.chunkers import CrestSizes, Sections
 from documents.types import Chunk, Format
 from experiments.judges import Graded, Judge
 from experiments.metrics import Scored, score
@@ -107,7 +107,7 @@ class Foreseen:
 def _size(retriever: RetrieverFactor) -> int:
     """The characters of a typical chunk."""
     chunker = retriever.build.chunker
-    if isinstance(chunker, Crest):
+    if isinstance(chunker, CrestSizes):
         return (chunker.smallest + chunker.largest) // 2
     return chunker.target if isinstance(chunker, Sections) else chunker.size
 
