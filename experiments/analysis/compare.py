@@ -274,7 +274,8 @@ def compare_views(findings: Findings) -> list[View]:
 
 def _view(findings: Findings, found: Sequence[Finding], title: str) -> View:
     factor = found[0].match.factor
-    named = findings.first is not findings.second and any(one.match.cell != one.match.baseline for one in findings.found)
+    named = findings.first is not findings.second and any(
+        one.match.cell != one.match.baseline for one in findings.found)
     keys = ["what changes" if factor else "cell", *(["baseline"] if named else [])]
     sides = ("before", "after") if factor else ("baseline's", "cell's")
     rows = [((one.match.cell if named else change_named(findings, one), *([one.match.baseline] if named else [])),
