@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from documents.numbers import values
-from experiments.answers import best_overlap, exact_match, holds, token_f1, tokens
+from experiments.metrics import best_overlap, exact_match, holds, token_f1, tokens
 from strategies.normalising import normalize_answer, with_values
 
 

@@ -17,8 +17,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from documents.numbers import TextValue, values
-from experiments.answers import holds, is_korean, token_f1
 from experiments.judges.base import GRADES, Graded, Judging
+from experiments.metrics import holds, is_korean, token_f1
 from experiments.record import Grade, Verdict
 from strategies.normalising import normalize_answer, with_values
 from strategies.reading import fold, strip_citations

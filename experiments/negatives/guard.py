@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from documents.numbers import values
 from documents.types import Chunk
-from experiments.answers import holds
+from experiments.metrics import holds
 from experiments.negatives.types import Rejected, Thresholds, Wanted
 from experiments.question import Question
 from experiments.running.perturbing import telling

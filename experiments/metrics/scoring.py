@@ -6,15 +6,12 @@ from types import MappingProxyType
 from typing import Any
 
 from documents.errors import SettingsError
-from experiments.metrics.attack import ATTACK
-from experiments.metrics.chain import CHAIN
+from experiments.metrics.joint import CHAIN, SUPPORT
 from experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
 from experiments.metrics.metric import Group, Metric, cut_of, family_of
 from experiments.metrics.ranking import RANKING, SPANS
 from experiments.metrics.scored import Scored, Scores, Scoring, scored_of
-from experiments.metrics.squad import SQUAD
-from experiments.metrics.support import SUPPORT
-from experiments.metrics.text import FORM, OVERLAP
+from experiments.metrics.text import ATTACK, FORM, OVERLAP, SQUAD
 from experiments.question import ANSWERS as ANSWERS_SCHEME
 from experiments.question import Question, Scheme
 from experiments.record import Result
@@ -29,7 +26,7 @@ METRICS = MappingProxyType(_SCORED | {metric.name: metric for metric in MEASURED
 
 
 def metric_named(name: str) -> Metric:
-    """The metric of that name, such as `em` or `recall@5`: `str` of it is the name again.
+    """Return the metric of that name, such as `em` or `recall@5`: `str` of it is the name again.
 
     Raises:
         SettingsError: there is none.
@@ -45,8 +42,8 @@ def metric_named(name: str) -> Metric:
 
 def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = ANSWERS_SCHEME.groups,
           wanted: Iterable[str] = ()) -> Scores:
-    """The per-question metrics of the groups by name, in order; None where a metric does not apply. Last come those
-    that the strategy measured itself.
+    """Score one question by the groups' metrics, in order; None where a metric does not apply. Last come those that the
+    strategy measured itself.
 
     Args:
         wanted: names with further cuts of the groups' families, such as `recall@50`.
@@ -61,17 +58,6 @@ def score(item: Scored, scoring: Scoring = "corrected", groups: Sequence[str] = 
     return scores | measured(item.figures, _SCORED)
 
 
-def measured_in(cells: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The names of what strategies measured themselves, among the `metrics` of cells."""
-    return list(dict.fromkeys(name for cell in cells for name in cell["metrics"] if family_of(name) not in _SCORED))
-
-
-def shown_name(metric: str, judge: str | None) -> str:
-    """The name for a table: that of a judged metric says who graded."""
-    known = METRICS.get(family_of(metric))
-    return f"{metric} ({judge})" if judge and known is not None and known.judged else metric
-
-
 def scored_result(result: Result, question: Question, scheme: Scheme, scoring: Scoring, rules: Rules,
                   separators: bool, searched: bool) -> Result:
     """Return the result with its scores, computed from what is stored of it alone.
@@ -81,3 +67,14 @@ def scored_result(result: Result, question: Question, scheme: Scheme, scoring: S
     """
     item = scored_of(result, question, rules, separators=separators, searched=searched)
     return result.model_copy(update={"scores": score(item, scoring, scheme.groups, scheme.metrics)})
+
+
+def measured_in(cells: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of what strategies measured themselves, among the `metrics` of cells."""
+    return list(dict.fromkeys(name for cell in cells for name in cell["metrics"] if family_of(name) not in _SCORED))
+
+
+def shown_name(metric: str, judge: str | None) -> str:
+    """Return the name for a table: that of a judged metric says who graded."""
+    known = METRICS.get(family_of(metric))
+    return f"{metric} ({judge})" if judge and known is not None and known.judged else metric
