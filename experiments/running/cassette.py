@@ -133,7 +133,7 @@ class Replay:
                               "benchmark.path=PATH")
 
     def pins(self, settings: RunSettings) -> dict[str, str]:
-        """Return the recorded contents of what these settings search: retrievers of one name have to search one thing."""
+        """Return the recorded contents of what these settings search; retrievers of one name search one thing."""
         before = {name: _searches(one.retriever) for name, one in finders_of(self.recorded).items()}
         now = {name: _searches(one.retriever) for name, one in finders_of(settings).items()}
         names = {pin for name, searches in now.items() if before.get(name) == searches
@@ -158,7 +158,7 @@ def misses(folder: RunFolder) -> int:
 
 
 def _missed(result: Result) -> int:
-    steps = [step for one in (result, *result.subs) for step in one.trace]
+    steps = [*result.trace, *(step for sub in result.subs for step in sub.trace)]
     return (sum(step.failure is not None and step.failure.kind == _KIND for step in steps)
             + (result.verdict is not None and result.verdict.note.endswith(_KIND)))
 
