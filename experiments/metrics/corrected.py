@@ -5,8 +5,10 @@ metric. An unreadable verdict is `unjudged` and 0 likewise.
 """
 from __future__ import annotations
 
-from experiments.metrics.scored import Scored, Scores
-from experiments.metrics.text import Overlap
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from experiments.metrics.scored import Scored, Scores
 
 _POINTS = {"Correct": 1.0, "Partially Correct": 0.5, "Wrong": 0.0}
 
@@ -49,19 +51,19 @@ def citations(item: Scored) -> Scores:
     """
     if not (item.cites and item.answerable and item.gold_total):
         return dict.fromkeys(("citation_precision", "citation_recall", "citation_recall_in_view"))
-    shared = cited_overlap(item)
+    precision, recall = cited_overlap(item)
     in_view = len(frozenset[int]().union(*item.hits.values()))
-    return {"citation_precision": shared.precision, "citation_recall": shared.recall,
+    return {"citation_precision": precision, "citation_recall": recall,
             "citation_recall_in_view": len(_found(item)) / in_view if in_view else None}
 
 
-def cited_overlap(item: Scored) -> Overlap:
+def cited_overlap(item: Scored) -> tuple[float, float]:
     """Share of the cited chunks that hold gold, 0 where none is cited; share of the gold that a cited chunk holds.
 
     Only for a question with gold labels.
     """
     held = [bool(item.hits.get(number)) for number in dict.fromkeys(item.cited)]
-    return Overlap(sum(held) / len(held) if held else 0.0, len(_found(item)) / item.gold_total)
+    return sum(held) / len(held) if held else 0.0, len(_found(item)) / item.gold_total
 
 
 def _found(item: Scored) -> frozenset[int]:

@@ -35,7 +35,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from experiments.metrics.metric import Group, Metric, cut_of, family_of
+from experiments.metrics.metric import Metric, MetricGroup, cut_of, family_of
 from experiments.metrics.scored import Extent, Scored, Scores, Scoring
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _size(spans: Spans) -> int:
     return sum(end - start for parts in spans.values() for start, end in parts)
 
 
-SPANS = Group((
+SPANS = MetricGroup((
     Metric("char_recall", "share of the gold's characters in the first N chunks found; in every record for 5", _SPANS,
            cut=0),
     Metric("char_precision", "share of the characters of the first N chunks found that are gold; in every record for "
@@ -197,7 +197,7 @@ def _items(new: Sequence[Grades], query: str) -> list[ScoredDoc]:
     return [ir_measures.ScoredDoc(query, name, -float(rank)) for rank, name in enumerate(ranked)]
 
 
-RANKING = Group((
+RANKING = MetricGroup((
     Metric("recall", "share of the gold among the first N found; in every record for 5, 10 and 100", _RANKED, cut=0),
     Metric("precision", "share of the first N found that bring gold; in every record for 5", _RANKED, cut=0),
     Metric("ndcg", "normalised discounted cumulative gain of the first N found, gains being the grades; in every "

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from agents.types import Outcome
 from experiments.question import Attack, Gold, Question
@@ -16,6 +16,17 @@ Scoring = Literal["corrected", "as-published"]
 Scores = dict[str, float | None]
 # Where a run asked no judge of its refusals, they are wrong in every scoring.
 _UNASKED_REFUSAL = Verdict(judge="", grade="Wrong", points=0)
+
+
+class ScoredRow(Protocol):
+    """A scored question."""
+
+    @property
+    def answerable(self) -> bool: ...
+    @property
+    def scores(self) -> Mapping[str, float | None]: ...
+    @property
+    def outcome(self) -> Outcome: ...
 
 
 @dataclass(frozen=True, slots=True)

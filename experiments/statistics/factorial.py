@@ -8,7 +8,8 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.metrics.intervals import NO_INTERVAL, Interval, student, unseen, weight, within
-from experiments.metrics.sample import range_of, together
+from experiments.metrics.sample import together
+from experiments.metrics.scoring import range_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -244,9 +245,7 @@ def _least(clusters: float) -> float:
 
 
 def _traces(matrix: Floats) -> float:
-    import numpy as np
-
-    return float(np.trace(matrix @ matrix) + np.trace(matrix) ** 2)
+    return float((matrix @ matrix).trace() + matrix.trace() ** 2)
 
 
 def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], metric: str) -> Fit:

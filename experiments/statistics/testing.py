@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from experiments.metrics.sample import Totals, mixed
-from experiments.statistics.paired import Pairs
 
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
+    from experiments.statistics.paired import Pairs
 
 SWAPS = 9_999
 _EXACT = 13  # units that differ, up to which all ways to swap them are tried: fewer than SWAPS
