@@ -14,7 +14,7 @@ _POINTS = {"Correct": 1.0, "Partially Correct": 0.5, "Wrong": 0.0}
 
 
 def unified(item: Scored) -> float | None:
-    """Table 2 of the paper: answerable and Correct 1, Partially 0.5, Wrong 0, refused -1; unanswerable and
+    """Score by Table 2 of the paper: answerable and Correct 1, Partially 0.5, Wrong 0, refused -1; unanswerable and
     refused 1, else 0. None for an answerable question without a gold answer, and for an unanswerable one under
     rules that offer no refusal."""
     if not item.answerable:
@@ -25,7 +25,7 @@ def unified(item: Scored) -> float | None:
 
 
 def grades(item: Scored) -> Scores:
-    """Shares of answerable questions. A refusal is Wrong; a failure or an unjudged answer is none of the three."""
+    """Score the grade of an answerable question. A refusal is Wrong; a failure or an unjudged answer none of the three."""
     if not item.answerable or not item.answers:
         return dict.fromkeys(("correct", "partial", "wrong", "unjudged"))
     refused = _refused(item)
@@ -36,7 +36,7 @@ def grades(item: Scored) -> Scores:
 
 
 def refusals(item: Scored) -> Scores:
-    """`refusal_accuracy` over unanswerable questions, `refused_answerable` over the others; None under rules that
+    """Score `refusal_accuracy` of unanswerable questions, `refused_answerable` of the others; None under rules that
     offer no refusal."""
     refused = float(_refused(item)) if item.may_refuse else None
     return {"refusal_accuracy": None if item.answerable else refused,
@@ -44,7 +44,8 @@ def refusals(item: Scored) -> Scores:
 
 
 def citations(item: Scored) -> Scores:
-    """P: cited chunks that were shown. G: all gold items, shown or not; a chunk is in G if it holds a gold item.
+    """Score citations: P are the cited chunks that were shown, G all gold items, shown or not; a chunk is in G if it
+    holds a gold item.
 
     Precision |P∩G|/|P|, recall (gold items that a cited chunk holds)/|G|, 0 where nothing is cited. Recall in view
     takes the gold items that were shown, None where none was. None for a question without gold labels.
@@ -58,7 +59,8 @@ def citations(item: Scored) -> Scores:
 
 
 def cited_overlap(item: Scored) -> tuple[float, float]:
-    """Share of the cited chunks that hold gold, 0 where none is cited; share of the gold that a cited chunk holds.
+    """Return the share of the cited chunks that hold gold, 0 where none is cited, and that of the gold that a cited
+    chunk holds.
 
     Only for a question with gold labels.
     """
@@ -67,12 +69,11 @@ def cited_overlap(item: Scored) -> tuple[float, float]:
 
 
 def _found(item: Scored) -> frozenset[int]:
-    """The gold items that a cited chunk holds."""
     return frozenset[int]().union(*(item.hits.get(number, ()) for number in item.cited))
 
 
 def score(item: Scored) -> Scores:
-    """All of this scoring's metrics of one question."""
+    """Score one question by all metrics."""
     return {"unified": unified(item), **grades(item), **refusals(item), **citations(item),
             "invalid_citations": float(len(item.invalid)) if item.cites else None}
 

@@ -108,22 +108,22 @@ class Scored:
 
     @property
     def cites(self) -> bool:
-        """Whether the rules ask for citations."""
+        """Tell whether the rules ask for citations."""
         return self.separators and self.rules in ("grounded", "open")
 
     @property
     def may_refuse(self) -> bool:
-        """Whether the rules offer a refusal."""
+        """Tell whether the rules offer a refusal."""
         return may_refuse(self.rules)
 
 
 def may_refuse(rules: Rules) -> bool:
-    """Whether a prompt of these rules offers a refusal."""
+    """Tell whether a prompt of these rules offers a refusal."""
     return rules == "grounded"
 
 
 def scored_of(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
-    """The material of a finished record, without its evidence's texts and without a model."""
+    """Return the material of a finished record, without its evidence's texts and without a model."""
     verdict = result.verdict or (_UNASKED_REFUSAL if result.refused else Verdict(judge=""))
     marked = _marked(question.gold)
     return Scored(
@@ -142,21 +142,21 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
 
 
 def _marked(gold: Sequence[Gold]) -> tuple[Extent, ...]:
-    """The spans of the gold; none where any of it is no span."""
+    """None where any of the gold is no span."""
     spans = [Extent(item.document, item.format, item.start, item.end) for item in gold
              if item.format is not None and item.start is not None and item.end is not None]
     return tuple(spans) if len(spans) == len(gold) else ()
 
 
 def _found(evidence: Sequence[StoredPassage], marked: Sequence[Extent]) -> tuple[Extent, ...]:
-    """The spans of the evidence, its documents called as the gold calls them: by their id or by their source."""
+    """Return the spans of the evidence, its documents called as the gold calls them: by their id or by their source."""
     named = {extent.document for extent in marked}
     return tuple(Extent(one.source if one.source in named else one.document, one.format, one.start, one.end)
                  for one in evidence)
 
 
 def reasoning_of(result: Result, options: Options) -> str:
-    """All that the model said outside its answer tags, in the order of its calls.
+    """Return all that the model wrote outside its answer tags, in the order of its calls.
 
     A final reply without answer tags is reasoning too, unless it does no more than name an option.
     """

@@ -233,7 +233,7 @@ def _drawn(pairs: Pairs, resamples: Totals) -> Bootstrapped:
 
 
 def _corners(pairs: Pairs) -> tuple[Floats, bool]:
-    """The difference six times: with the room of the splits whose differences have little spread, as
+    """Compute the difference six times: with the room of the splits whose differences have little spread, as
     `Sample.corners`, and at both ends of what it can be; and whether the splits share what is drawn."""
     import numpy as np
 
