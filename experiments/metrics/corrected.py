@@ -25,7 +25,7 @@ def unified(item: Scored) -> float | None:
 
 
 def grades(item: Scored) -> Scores:
-    """Score the grade of an answerable question. A refusal is Wrong; a failure or an unjudged answer none of the three."""
+    """Score an answerable question's grade. A refusal is Wrong; a failure or an unjudged answer is none of them."""
     if not item.answerable or not item.answers:
         return dict.fromkeys(("correct", "partial", "wrong", "unjudged"))
     refused = _refused(item)

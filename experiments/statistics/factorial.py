@@ -280,9 +280,9 @@ def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArr
 
 def _part(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,
           limits: tuple[float, float]) -> _Part:
-    """Fit one part. Every cluster is in every cell, so the coefficients are the mean of those of each cluster by itself,
-    and their covariance that of a mean: as of statsmodels' WLS with `cov_type="cluster"`, without a row for every score.
-    What the cells do not determine is 0.
+    """Fit one part. Every cluster is in every cell, so that the coefficients are the mean of those of each cluster by
+    itself, and their covariance that of a mean: as statsmodels' WLS has them with `cov_type="cluster"`, without a row
+    for every score. What the cells do not determine is 0.
 
     Args:
         weights: of the questions; their sum is the share in the figure that is fitted.
