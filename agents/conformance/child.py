@@ -53,7 +53,7 @@ def broken_rules(source: str) -> Iterator[tuple[int, str]]:
             elif node.attr in ("_getframe", "_current_frames"):
                 yield node.lineno, f"looks around by {node.attr}; a recipe sees its task alone"
         for name in (one for module in modules for one in (module, module.partition(".")[0]) if one in _WHY):
-            yield node.lineno, f"imports {name}; {_WHY[name]}"
+            yield getattr(node, "lineno", 0), f"imports {name}; {_WHY[name]}"
             break
 
 

@@ -13,7 +13,7 @@ from agents.conformance.situations import (
     MODELS,
     SITUATIONS,
     TELLING,
-    Model,
+    ReplyTo,
     Situation,
     answers,
     mark,
@@ -144,7 +144,7 @@ class _Play:
     strategy: Strategy
     situation: Situation
     named: str
-    model: Model
+    model: ReplyTo
     limits: Limits = _WIDE
     asked: list[tuple[str, str]] = field(init=False, default_factory=list)
     problems: list[tuple[str, str]] = field(init=False, default_factory=list)
