@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 from zlib import crc32
 
-from agents.playback import Means, Playback
+from agents.playback import Playback, Runtime
 from agents.replies import parse_object
 from agents.settings import Limits
 from agents.types import Answer, CallOutcome
@@ -47,7 +47,7 @@ def drive(recipe: Reasoning, task: Task,
             which ends the question.
         limits: of the question; the usual ones where None.
     """
-    play = Playback(task, recipe, Means(_unused, _unused, _unused, _unused, limits or Limits()))
+    play = Playback(task, recipe, Runtime(_unused, _unused, _unused, _unused, limits or Limits()))
     while play.node != "finish" and not play.stop_over_budget():
         if play.node == "generate":
             play.take_asked([one if isinstance(one, CallOutcome) else CallOutcome("", one)
