@@ -17,7 +17,7 @@ from agents.models import open_model
 from agents.settings import Limits, ModelSettings
 from agents.types import Cost, error_of
 from documents.errors import CallError
-from retrieval.rerankers.base import Aids, JudgeReranker, judges_of, template
+from retrieval.rerankers.reranker import Aids, JudgeReranker, judges_of, template
 from strategies.parts.reading import LOWEST, Grade, read_grade
 from strategies.prompting import fill_framed
 from strategies.reading import outside_think

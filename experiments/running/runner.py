@@ -32,7 +32,7 @@ from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.settings.cells import Cell
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
 from strategies.types import Failure
 
