@@ -33,7 +33,7 @@ def test_every_file_of_the_annotated_tree_exists():
 
 def test_the_example_settings_are_valid():
     settings = check_settings({"name": "compare", **yaml.safe_load(block("benchmark: {kind"))}, "README.md")
-    assert settings.reasoning == ["direct", "chain_of_thought", "least_to_most"]
+    assert [one.said for one in settings.reasoning] == ["direct", "chain_of_thought", "least_to_most"]
 
 
 def test_the_example_of_a_matrix_leaves_out_and_brings_in():

@@ -9,9 +9,9 @@ from documents.errors import SettingsError
 from experiments.running.budget import check_prices
 from experiments.runs.manifest import identities
 from experiments.settings.file import check_settings
-from experiments.settings.finders import finding
 from experiments.settings.retrievers import Searched
 from experiments.settings.run import RunSettings
+from experiments.settings.targets import finding
 from retrieval.retrievers import KINDS
 
 

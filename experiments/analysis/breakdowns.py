@@ -17,10 +17,10 @@ from typing import Any, Concatenate, ParamSpec
 
 from experiments.analysis.view import Material, Value, View, change, figures, figures_of_cell
 from experiments.benchmarks.mrceval import TASKS
+from experiments.cells import FACTORS, called, varying
 from experiments.metrics import chain_pattern, share_among
 from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import FACTORS, called, varying
 
 VERSIONS = ("original", "edited")
 P = ParamSpec("P")

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from experiments.analysis.causes import Case, cause_of
+from experiments.cells import Cell
 from experiments.metrics import METRICS, Scoring, scored_of
 from experiments.question import Question, Scheme
 from experiments.record import Result
-from experiments.settings.cells import Cell
 from retrieval.perturbations import Perturbation
 
 # What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only

@@ -12,9 +12,9 @@ from documents.errors import RunError, SettingsError
 from experiments.analysis.pairs import on_replicates, tested_pairs
 from experiments.analysis.side import Side
 from experiments.analysis.variants import VARIED, Variant, with_own_intervals
+from experiments.cells import FACTORS
 from experiments.metrics import METRICS, ScoredRow, family_of, may_refuse, metric_named
 from experiments.question import Question
-from experiments.settings.cells import FACTORS, level
 from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
 from experiments.words import ON_INTERVALS
 
@@ -102,14 +102,14 @@ def differing(first: Side, second: Side) -> list[str]:
 
 
 def _values(run: Side, name: str) -> set[str]:
-    return {str(level(row, name)) for row in run.rows}
+    return {str(row.get(name)) for row in run.rows}
 
 
 def _key(run: Side, label: str, apart: Sequence[str]) -> tuple[str, ...]:
     """The repeat and seed tell single cells apart, and nothing else."""
     names = VARIED if label in run.cells else FACTORS
     row = run.cell(label).row
-    return tuple(str(level(row, name)) for name in names if name not in apart)
+    return tuple(str(row.get(name)) for name in names if name not in apart)
 
 
 def _chosen(run: Side, wanted: Sequence[str]) -> list[str]:

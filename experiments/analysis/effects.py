@@ -7,10 +7,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from experiments.analysis.variants import VARIED, Variant, variants_of
+from experiments.cells import short_names
 from experiments.metrics import Interval, ScoredRow, Scoring, range_of
 from experiments.metrics.bootstrap import together
 from experiments.metrics.bounds import weight
-from experiments.settings.cells import short_names
 from experiments.statistics import Clusters, holm
 from experiments.statistics.design import Design, Term, design_of, varying
 from experiments.statistics.fit import Fit, Stratum, fit

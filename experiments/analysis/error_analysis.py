@@ -22,13 +22,13 @@ from typing import Any
 from agents.types import Outcome
 from experiments.analysis.cases import Cases, cases_of, gold_alone, siblings_of
 from experiments.analysis.causes import CAUSES, Case, cause_of
+from experiments.cells import Cell
 from experiments.metrics import Estimate, Scoring, aggregate, may_refuse, share_among
 from experiments.question import Question, Scheme
 from experiments.record import Result
-from experiments.settings.cells import Cell
-from experiments.settings.strategies import NO_SWEEPS, Sweeps
 from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 
+Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.manifest.Made`
 Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.pairs`
 
 
@@ -112,7 +112,7 @@ def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
-                sweeps: Sweeps = NO_SWEEPS) -> list[dict[str, Any]] | None:
+                sweeps: Sweeps) -> list[dict[str, Any]] | None:
     """The summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where the
     benchmark has no notion of a right answer.
 
@@ -135,7 +135,7 @@ def _swept(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweeps: Swee
         return {}
     refused = {answerable: {question: case.refused for question, case in cases.items() if case.answerable is answerable}
                for answerable in (False, True)}
-    return {"sweep": replace(cell, reasoning=swept.rest).id, "threshold": swept.threshold,
+    return {"sweep": replace(cell, reasoning=swept[0]).id, "threshold": swept[1],
             "rightly": share(refused[False], grouped), "needlessly": share(refused[True], grouped)}
 
 
@@ -231,7 +231,7 @@ class _Found:
 
 
 def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
-               scoring: Scoring, grouped: Grouped, seed: int, sweeps: Sweeps = NO_SWEEPS) -> dict[str, Any]:
+               scoring: Scoring, grouped: Grouped, seed: int, sweeps: Sweeps) -> dict[str, Any]:
     """The summary's `attribution` and `tradeoff`.
 
     Args:

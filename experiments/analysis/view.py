@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from experiments.cells import labels
 from experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, shown_name
 from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import labels
 from experiments.statistics import interval_of, pairs_of
 
 Value = str | int | None | Estimate

@@ -32,7 +32,7 @@ def search(query: Query, index: IndexFolder,
            json: AsJson = False) -> None:
     """Show the chunks that a retriever finds for a query."""
     from documents.errors import SettingsError
-    from experiments.settings.finders import finding
+    from experiments.settings.targets import finding
     from experiments.terminal.display import note, print_json, say
     from experiments.terminal.show import hit_row, place
     from retrieval.filters.narrowed import narrowed
@@ -96,7 +96,7 @@ def ask(question: Asked, index: IndexFolder,
     from agents.settings import Limits, ModelSettings
     from documents.errors import SettingsError
     from experiments.settings.file import strategy_of
-    from experiments.settings.finders import finding
+    from experiments.settings.targets import finding
     from experiments.terminal.ask import How, sit
 
     if stop_after is not None and save is None:

@@ -93,7 +93,7 @@ def export(run: Finished, destination: str) -> str:
     assert write is not None
     check_replaceable(path, form)
     material = Material(run, causes_of(run.cells, run.folder.results(), run.questions, run.scheme,
-                                       run.settings.scoring))
+                                       run.scoring))
     _whole(path, lambda partial: write(material, partial))
     return f"{path}: {len(run.folder.done())} records"
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.types import OUTCOMES
+from experiments.cells import FACTORS, labels, short_name, shortened, telling
 from experiments.metrics import METRICS, family_of, shown_name
 from experiments.report.text import visible
-from experiments.settings.cells import FACTORS, labels, short_name, shortened, telling
 from experiments.words import metric_words
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from experiments.cells import REPLICATED
 from experiments.report.axes import Axis, around_zero
 from experiments.report.cells import Cell, Table
 from experiments.report.text import visible
-from experiments.settings.cells import REPLICATED
 from experiments.statistics import ALPHA, Comparison
 from experiments.words import difference, effect, figure, probability, verdict
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mode
 
+from experiments.cells import REPLICATED
 from experiments.metrics import METRICS, family_of
 from experiments.report.axes import Axis, quality_axis
 from experiments.report.cells import Cell, Figure, Table
-from experiments.settings.cells import REPLICATED
 from experiments.words import listed, metric_words
 
 

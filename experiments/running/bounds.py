@@ -12,8 +12,8 @@ from agents.types import Answer
 from documents.errors import CallTooLong, RunError
 from documents.types import Chunk
 from experiments.question import Question
+from experiments.running.plan import Tasks
 from experiments.running.scripted import FINDING, MANNERS, Manner, prompt_tokens, reply_to
-from experiments.running.tasks import Tasks
 from strategies.types import Failure, Generate, Task
 
 

@@ -52,7 +52,7 @@ def _about(run: Finished) -> About:
     if not run.folder.marked("searches") and any(cell.retriever for cell in run.cells):
         raise RunError(f"{run.path}: was made by a ragbed that did not keep what searches find; give its `ragbed run` "
                        "command once with --journal replay, where what it searches is, and export it then")
-    return About(name=run.name, settings=portable(run.settings),
+    return About(name=run.name, settings=portable(run.config),
                  benchmark=Asked.model_validate({name: made.benchmark[name] for name in Asked.model_fields}),
                  prompts=made.prompts, judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
                  pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"])

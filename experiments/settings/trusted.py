@@ -12,7 +12,7 @@ from retrieval.rerankers.judge import judges_of
 from retrieval.serving.servers import clean, is_elsewhere
 from retrieval.storage.folder import settled
 from retrieval.storage.manifest import read_manifest
-from strategies.settings.choosing import named
+from strategies.settings.choosing import chosen
 
 if TYPE_CHECKING:
     from agents.assistant import AssistantSettings
@@ -50,7 +50,8 @@ def _wanted(settings: AssistantSettings, indexed: bool) -> Iterator[tuple[str, s
     Args:
         indexed: whether the index is where the file says.
     """
-    for one in (named("reasoning", settings.reasoning), named("retrieval", settings.retrieval)):
+    for one in (chosen("reasoning", settings.reasoning, execute=False),
+                chosen("retrieval", settings.retrieval, execute=False)):
         for code in one.files:
             yield "--plugin", code, "is code; read the file, and to execute it"
     if is_elsewhere(settings.model):

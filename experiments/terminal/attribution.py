@@ -17,7 +17,6 @@ from experiments.analysis.error_analysis import attribution_of, tradeoff_of
 from experiments.question import Question
 from experiments.runs.finished import Finished, open_finished
 from experiments.runs.selectors import cells_named
-from experiments.settings.strategies import sweeps_of
 from experiments.terminal.display import console, print_json, print_records, print_table, say
 from experiments.terminal.tables import Table
 from experiments.words import probability
@@ -127,15 +126,15 @@ def _cause_named(name: str) -> Cause:
 
 def _read(run: Finished, cell: str | None) -> _Run:
     names, grouped = cells_named(run.rows, cell), run.grouped.of
-    cases = cases_of(run.cells, run.folder.results(), run.questions, run.scheme, run.settings.scoring)
-    said = attribution_of(run.cells, cases, run.questions, run.scheme, grouped, run.settings.seed)
+    cases = cases_of(run.cells, run.folder.results(), run.questions, run.scheme, run.scoring)
+    said = attribution_of(run.cells, cases, run.questions, run.scheme, grouped, run.seed)
     if said is None:
         raise RunError(f"{run.path}: its benchmark scores what is found, not answers; there is no cause to tell")
     kept, joint = ([{**row, "name": names[row["cell"]]} for row in said[part] if row["cell"] in names]
                    for part in ("cells", "joint"))
     return _Run(run, cases, names, {
         "run": str(run.path), **said, "cells": kept, "joint": joint,
-        "tradeoff": [row for row in tradeoff_of(run.cells, cases, grouped, sweeps_of(run.settings)) or ()
+        "tradeoff": [row for row in tradeoff_of(run.cells, cases, grouped, run.made.sweeps) or ()
                      if row["cell"] in names]})
 
 

@@ -15,9 +15,9 @@ from experiments.analysis.compare import Finding, Findings, find
 from experiments.analysis.gates import Gate, Passed
 from experiments.analysis.side import read_side
 from experiments.analysis.steps import Parting, findings_plain, flips, partings_of, partings_plain
+from experiments.cells import PART, short_names
 from experiments.metrics import shown_name
 from experiments.runs.finished import no_collections
-from experiments.settings.cells import PART, short_names
 from experiments.terminal.attribution import asked
 from experiments.terminal.display import note, print_json, print_table, say
 from experiments.words import difference, effect, figure, probability, verdict

@@ -8,7 +8,7 @@ from typing import Any
 from documents.errors import RunError
 from experiments.analysis.dose import dose_of_run
 from experiments.analysis.dose_curves import Group, groups_of
-from experiments.analysis.notes import on_miners
+from experiments.analysis.notes import ON_MINERS
 from experiments.metrics import metric_named, shown_name
 from experiments.runs.finished import Finished, open_finished
 from experiments.statistics import Comparison
@@ -49,8 +49,7 @@ def _found(run: Finished, metric: str | None) -> dict[str, Any]:
     if metric is not None and metric not in found["metrics"]:
         known = dict.fromkeys(name for row in run.rows for name, one in row["metrics"].items() if one["n"])
         raise RunError(f"{metric} is no metric of the curves of {run.path}; there are: {', '.join(known)}")
-    mined = any(question.mined for question in run.questions.values())
-    miners = on_miners(run.settings, run.cells, run.questions.values()) if mined else []
+    miners = [note for note in run.summary["notes"] if note.startswith(ON_MINERS)]
     return {**found, "notes": [*found["notes"], *miners]}
 
 

@@ -17,6 +17,7 @@ import typer
 
 from agents.journal import Mode
 from documents.errors import UserError
+from experiments.cells import labels
 from experiments.report.overview import headlines
 from experiments.report.page import report_run
 from experiments.running.cassette import Replay, misses
@@ -25,7 +26,6 @@ from experiments.running.runner import Watch, run
 from experiments.runs.finished import Finished
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.cells import labels
 from experiments.terminal.attribution import show_causes
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView

@@ -36,7 +36,7 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics:
         UserError: there is no finished run, or a metric is unknown.
     """
     with open_finished(path) as run, Bars() as bars:
-        again = score_anew(run, scoring or run.settings.scoring, judge, bars, metrics, plugins)
+        again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins)
     rows = _rows(run.rows, again, run.grouped.of)
     changed = [one for one in _changed(run, rows) if not metrics or one["metric"] in metrics]
     if json:
@@ -46,7 +46,7 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics:
     else:
         print_table(*run_table(rows, again.scheme.columns),
                     title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
-        _show_changed(changed, run.settings.scoring, again.scoring)
+        _show_changed(changed, run.scoring, again.scoring)
         for text in [*again.notes, *_on_absent(metrics, rows)]:
             note(text)
     _end_if_unjudged(again)
