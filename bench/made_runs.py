@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
-from agents.types import Answer
+from agents.types import Answer, CallOutcome
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa

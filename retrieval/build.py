@@ -8,23 +8,21 @@ from pathlib import Path
 
 from documents.sources import find_sources
 from documents.types import Document
-from retrieval.building.arrivals import of_documents, of_files
-from retrieval.building.estimate import Estimate, estimate
+from retrieval.building.before import Before, Staging
+from retrieval.building.estimate import BuildEstimate, estimate
 from retrieval.building.pieces import LazyEmbedder
-from retrieval.building.plan import Work, check_place, plan_added, plan_files, plan_removed
-from retrieval.building.preflight import Before, Staging
-from retrieval.building.progress import Progress, silent
-from retrieval.building.run import BuildReport, Job, run, unchanged
-from retrieval.embedder import Embedder
+from retrieval.building.plan import Work, check_place, of_documents, of_files, plan_added, plan_files, plan_removed
+from retrieval.building.run import BuildJob, BuildReport, run, unchanged
 from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.settings import IndexSettings
 from retrieval.storage.folder import alone, settled, tidy
+from retrieval.types import Embedder, Progress, silent
 
-__all__ = ["BuildReport", "Estimate", "Progress", "add_to_index", "build_index", "estimate_index", "index_documents",
-           "remove_from_index", "silent"]
+__all__ = ["BuildEstimate", "BuildReport", "add_to_index", "build_index", "estimate_index", "index_documents",
+           "remove_from_index"]
 
-Estimated = Callable[[Estimate], None]
+Estimated = Callable[[BuildEstimate], None]
 
 
 def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
@@ -57,7 +55,7 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
 
 def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
-                   embedder: Embedder | None = None, add: bool = False) -> Estimate:
+                   embedder: Embedder | None = None, add: bool = False) -> BuildEstimate:
     """What `build_index` will take, or `add_to_index` if `add`, measured on a sample that is not done again then.
 
     Raises:
@@ -115,17 +113,17 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
 
 @contextmanager
 def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
-          metadata: Metadata | None = None) -> Iterator[Job]:
+          metadata: Metadata | None = None) -> Iterator[BuildJob]:
     """The job of building an index at a place where nobody else builds meanwhile."""
     place, wanted = out.absolute(), settings or IndexSettings()
     with alone(place):
         check_place(place)
         opened = LazyEmbedder(_opener(wanted, embedder), None, place)
-        yield Job(place, wanted, Before.there(settled(place)), opened, metadata or {})
+        yield BuildJob(place, wanted, Before.there(settled(place)), opened, metadata or {})
 
 
 @contextmanager
-def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = None) -> Iterator[Job]:
+def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = None) -> Iterator[BuildJob]:
     """The job of carrying on the index that stands there, with its settings and its embedder."""
     place = out.absolute()
     with alone(place):
@@ -133,11 +131,11 @@ def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = N
         before = Before.checked(settled(place))
         settings = before.manifest.settings
         opened = LazyEmbedder(_opener(settings, embedder), before.manifest, place)
-        yield Job(place, settings, before, opened, metadata or {}, carried=True)
+        yield BuildJob(place, settings, before, opened, metadata or {}, carried=True)
 
 
 @contextmanager
-def _staged(job: Job) -> Iterator[Staging]:
+def _staged(job: BuildJob) -> Iterator[Staging]:
     """What was parsed for this index; it stays for the next build."""
     staging = Staging(job.out)
     try:
@@ -146,7 +144,8 @@ def _staged(job: Job) -> Iterator[Staging]:
         staging.close()
 
 
-def _of_plan(plan: Sequence[Work], job: Job, progress: Progress, estimated: Estimated | None = None) -> BuildReport:
+def _of_plan(plan: Sequence[Work], job: BuildJob, progress: Progress,
+             estimated: Estimated | None = None) -> BuildReport:
     check_sources(job.metadata, (work.source for work in plan))
     with _staged(job) as staging:
         report = unchanged(plan, job)
@@ -158,7 +157,7 @@ def _of_plan(plan: Sequence[Work], job: Job, progress: Progress, estimated: Esti
     return report
 
 
-def _changed(plan: Sequence[Work], job: Job, staging: Staging, progress: Progress,
+def _changed(plan: Sequence[Work], job: BuildJob, staging: Staging, progress: Progress,
              estimated: Estimated | None) -> BuildReport:
     if estimated is not None and plan:
         expected = estimate(job, plan, staging)

@@ -1,24 +1,30 @@
-"""Pool: chunks that are searched among some of them at a time, without an index folder."""
+"""Pool: chunks that are searched among some of them at a time, without an index folder.
+
+Retrievers that are opened when they first search: over a whole collection, or over each scope of a pool.
+"""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from documents.types import Chunk, Document, digest
-from retrieval.building.progress import Progress, silent
-from retrieval.dense import windows_of
+from retrieval.filters.narrowed import narrowed
 from retrieval.hits import DECIMALS
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers import RetrieverKind
+from retrieval.retrievers.dense import windows_of
 from retrieval.storage.cache import CachedEmbedder
-from retrieval.types import Value
+from retrieval.types import Collection, FieldValue, Hit, Progress, Retriever, silent
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
-
+    from retrieval.types import Matrix
 
 def content_of(embedder: str, chunks: Iterable[str]) -> str:
     """A hash of the chunks of a pool, by their ids, and of the embedder, by its identity."""
@@ -141,7 +147,7 @@ class Scope:
         """The document of that id; KeyError where the pool was not told of it."""
         return self.pool.documents[id]
 
-    def metadata(self) -> Iterator[Mapping[str, Value]]:
+    def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
         """Of each chunk: its document, format and first page, and, where it is known, its source and title."""
         for chunk in self.chunks:
             known = self.pool.documents.get(chunk.document)
@@ -189,3 +195,85 @@ def _best(query: Matrix, vectors: Matrix, starts: NDArray[np.intp], k: int) -> I
     best = np.maximum.reduceat(vectors @ query, starts).round(DECIMALS)
     order = np.argsort(-best, kind="stable")[:k].tolist()
     return zip(order, best[order].tolist(), strict=True)
+
+
+_OPEN = 512
+"""Retrievers kept open: a benchmark has a scope for each of its questions, and asks each of them more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverChoice:
+    """A kind of retriever, and among which chunks it looks.
+
+    Attributes:
+        where: conditions on chunks, decided before a search.
+        aids: what opening it may need, asked for when it is opened.
+    """
+
+    kind: RetrieverKind
+    where: tuple[str, ...] = ()
+    aids: Callable[[], Aids] = Aids
+
+    def open(self, collection: Collection) -> Retriever:
+        """The retriever over what of the collection meets the conditions.
+
+        Raises:
+            UserError: a model, a package or a field is not to be had.
+        """
+        return self.kind.open(narrowed(collection, self.where), self.aids())
+
+    def identity(self) -> str:
+        """Tells ways of finding apart that find otherwise in equal collections."""
+        where = " and ".join(self.where)
+        return f"{self.kind.identity()} where {where}" if where else self.kind.identity()
+
+
+@dataclass(frozen=True)
+class WholeSearch:
+    """One retriever over a collection. It is opened once, however many threads search first."""
+
+    collection: Collection
+    how: RetrieverChoice
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """At most `k` chunks for each query, best first."""
+        with self._lock:
+            retriever = self._retriever
+        return retriever.search(queries, k)
+
+    @cached_property
+    def _retriever(self) -> Retriever:
+        return self.how.open(self.collection)
+
+
+class ScopedSearch:
+    """One retriever over each scope of a pool: what it finds depends on the scope alone."""
+
+    def __init__(self, pool: Pool, how: RetrieverChoice) -> None:
+        self.pool = pool
+        self._how = how
+        self._open: OrderedDict[str, Retriever] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def search(self, queries: Sequence[Within], k: int) -> list[list[Hit]]:
+        """At most `k` chunks of its scope for each query, best first."""
+        if self._how.kind.embeds:  # together, which is faster than scope by scope, and kept from then on
+            self.pool.embedder.embed_queries([one.query for one in queries])
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, one in enumerate(queries):
+            places[one.scope].append(place)
+        found: dict[int, list[Hit]] = {}
+        for scope, at in places.items():
+            hits = self._retriever(scope).search([queries[place].query for place in at], k)
+            found |= dict(zip(at, hits, strict=True))
+        return [found[place] for place in range(len(queries))]
+
+    def _retriever(self, scope: str) -> Retriever:
+        with self._lock:
+            if scope not in self._open:
+                self._open[scope] = self._how.open(self.pool.scope(scope))
+                if len(self._open) > _OPEN:
+                    self._open.popitem(last=False)
+            self._open.move_to_end(scope)
+            return self._open[scope]

@@ -17,7 +17,7 @@ from documents.places import processors
 from retrieval.vector_settings import (
     FLAT_LIMIT,
     Auto,
-    Choice,
+    ChosenVectors,
     Codes,
     Decided,
     Flat,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 BLOCK = 16_384
 """Vectors that are added at a time: 25 MB at 384 dimensions."""
@@ -60,7 +60,7 @@ class VectorIndex:
         settings: the kind, with everything filled in that its settings left to the vectors.
     """
 
-    def __init__(self, choice: Choice, index: Any) -> None:
+    def __init__(self, choice: ChosenVectors, index: Any) -> None:
         self.settings: Decided = choice.settings
         self._why = choice.why
         self._index = index
@@ -168,7 +168,7 @@ class VectorIndex:
                                    "build the index anew") from error
         if type(index) is not type(_empty(settings, index.d)):
             raise IndexFolderError(f"{path} is no index of kind {settings.kind}: build the index anew")
-        return cls(Choice(settings.fitted(index.ntotal, index.d), "as built"), index)
+        return cls(ChosenVectors(settings.fitted(index.ntotal, index.d), "as built"), index)
 
 
 def _empty(settings: Decided, dimension: int) -> Any:

@@ -2,9 +2,9 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
+from agents.types import CallOutcome
 from documents.types import Chunk
 from strategies.settings.choosing import reasoning, retrieval
 from strategies.types import Generate, Reply, Task

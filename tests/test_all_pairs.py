@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from experiments.analysis import pairs as all_pairs
+import experiments.analysis.pairs as all_pairs
 from experiments.analysis.effects import effects
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated

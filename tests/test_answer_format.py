@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
+from agents.types import CallOutcome
 from documents.types import Chunk
 from strategies.answering import answer_schema
 from strategies.catalogue import CRESTS, REASONING, RETRIEVAL

@@ -5,9 +5,9 @@ from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
+from agents.types import CallOutcome
 from documents.types import Chunk
 from strategies.catalogue import REASONING, RETRIEVAL
 from strategies.choice import read_choice

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from documents.errors import SettingsError
 from documents.types import Chunk
 from retrieval.filters.narrowed import Narrowed, narrowed
-from retrieval.filters.terms import Condition, Where, conditions, normal
+from retrieval.filters.terms import FilterTerm, Where, conditions, normal
 
 PAGES = [("annual.pdf", 1, 2023, "Annual report"), ("annual.pdf", 7, 2023, "Annual report"),
          ("notes/old.html", None, 2019, "Old and new"), ("notes/[2].txt", 3, None, "매출 보고서")]
@@ -134,10 +134,10 @@ def test_every_form_that_is_made_reads_back(where):
 @given(st.text(max_size=30), st.none() | st.text(max_size=9) | st.integers() | st.floats() | st.booleans(),
        st.sampled_from(["=", "~", "<", "<=", ">", ">="]))
 def test_every_condition_says_yes_or_no(value, held, operator):
-    met = Condition("x", operator, value).meets(held)
+    met = FilterTerm("x", operator, value).meets(held)
     assert met in (True, False)
     if operator in "=~":
-        assert Condition("x", f"!{operator}", value).meets(held) is not met
+        assert FilterTerm("x", f"!{operator}", value).meets(held) is not met
 
 
 def test_a_narrowed_collection_is_searched_before_and_says_so():

@@ -12,12 +12,12 @@ from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
 from retrieval.lexical import postings as store
-from retrieval.lexical.words import Words
+from retrieval.lexical.tokens import WordTokenizer
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import Bm25
 from retrieval.storage import files
-from retrieval.types import Aids
 
-MANY = Words.many
+MANY = WordTokenizer.many
 
 
 class Reefs:

@@ -13,17 +13,17 @@ from agents.models import open_model
 from agents.relevance import RelevanceJudges, open_aids
 from agents.settings import CallLimits, Limits, ModelSettings
 from documents.errors import CallError, CallTimeout, CallTooLong, ModelError, ReplayMiss
-from retrieval.rerankers import Judge
+from retrieval.rerankers import JudgeReranker
 from retrieval.retrievers.reranked import Reranked
 from strategies.parts.reading import read_grade
 
 QUERY = "Who founded the company?"
-OURS = Judge(model="m")
+OURS = JudgeReranker(model="m")
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("retrieval.serving.servers._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.servers._FIRST", 0.01)
 
 
 class Judging:
@@ -164,7 +164,7 @@ async def test_what_was_asked_is_not_asked_again_and_a_replay_asks_nothing(serve
 
 async def test_another_limit_on_replies_is_another_call(serve):
     server = serve(lambda body: "1")
-    await Judging(server, Judge(model="m", max_tokens=400))("a")
+    await Judging(server, JudgeReranker(model="m", max_tokens=400))("a")
     assert server.requests[0][0]["max_tokens"] == 400
 
 

@@ -3,13 +3,13 @@
 import pytest
 from growth import grows_linearly
 
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
+from agents.types import CallOutcome
 from documents.types import Chunk
+from strategies.answering import read_sub_answers
 from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
 from strategies.reading import REFUSAL
-from strategies.sub_answers import read_sub_answers
 from strategies.types import Reply, Task
 
 

@@ -1,11 +1,10 @@
-"""What the words of a text are. Whoever changes one of these tokens raises `RULES` in retrieval/lexical/words.py."""
+"""What the words of a text are. Whoever changes one of these tokens raises `RULES` in retrieval/lexical/tokens.py."""
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.lexical.choice import tokenizer_of
-from retrieval.lexical.tokens import is_korean, normal
-from retrieval.lexical.words import RULES, Words
+from retrieval.lexical.tokens import RULES, WordTokenizer, is_korean, normal
+from retrieval.retrievers.bm25 import tokenizer_of
 
 WORDS = tokenizer_of("words", "english", False, False)
 NUMBERED = 1  # the rules that the tokens below are of
@@ -80,7 +79,7 @@ def test_equal_tokenizers_are_one_and_others_say_so():
     others = [tokenizer_of("bigrams", "english", False, False), tokenizer_of("words", "german", False, False),
               tokenizer_of("words", "english", True, False), tokenizer_of("words", "english", False, True)]
     assert len({WORDS.identity, *(one.identity for one in others)}) == 5
-    assert Words("english", False, frozenset()).identity == WORDS.identity
+    assert WordTokenizer("english", False, frozenset()).identity == WORDS.identity
 
 
 @pytest.mark.parametrize(("texts", "korean"), [

@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NoReturn
 
 from agents.conformance.stand_ins import StandIn
-from agents.outcome import CallOutcome, wire_message
 from agents.playback import Means, Playback
 from agents.settings import Limits
-from agents.types import Answer, DecisionStep
+from agents.types import Answer, CallOutcome, DecisionStep, wire_message
 from documents.errors import RunError
 from documents.types import Chunk, digest
 from strategies.types import Exemplar, Failure, Generate, Reasoning, Retrieval, Search, Task

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from documents.decode import decode
-from documents.parse import Parsed
-from documents.renderings.events import HEADINGS, normalised
-from documents.renderings.html import Tidy, write_html
+from documents.parse import Parsed, decode
+from documents.renderings.clean_html import HEADINGS, Tidy, normalised, write_html
 from documents.renderings.plain import write_plain
 
 if TYPE_CHECKING:
@@ -36,8 +34,8 @@ _LARGE = 1_000_000
 _NUMBERS = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",), "li": ("value",)}
 
 
-def parse(data: bytes, source: str) -> Parsed:
-    """A page's two renderings and its title.
+def parse_html(data: bytes, source: str) -> Parsed:
+    """Read a page's two renderings and its title.
 
     Raises:
         DocumentError: the data is binary.
@@ -45,11 +43,11 @@ def parse(data: bytes, source: str) -> Parsed:
     from bs4.dammit import EncodingDetector
 
     declared = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)
-    return parse_html(decode(data, source, declared))
+    return parse_page(decode(data, source, declared))
 
 
-def parse_html(page: str) -> Parsed:
-    """The two renderings and the title of a page that is text already."""
+def parse_page(page: str) -> Parsed:
+    """Read the two renderings and the title of a page that is text already."""
     from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
 
     with warnings.catch_warnings(), _no_collector(len(page) > _LARGE):

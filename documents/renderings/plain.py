@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
 from documents.numbers import with_signs
-from documents.renderings.events import HEADINGS, Event, Open
-from documents.renderings.grid import Cell, Row, allowance, expanded
+from documents.renderings.clean_html import HEADINGS, Event, Open
+from documents.renderings.table_cells import TableCell, TableRow, allowance, expanded
 
 Line = tuple[bool, list[str]]
 
 
-def write_table(rows: Sequence[Row]) -> list[str]:
+def write_table(rows: Sequence[TableRow]) -> list[str]:
     """The table as blocks of text: one pipe table, or the cells in order if it is used for layout.
 
     Columns and rows without text are left out; a lone currency sign, bracket or per cent sign joins its number.
@@ -33,12 +33,12 @@ def write_table(rows: Sequence[Row]) -> list[str]:
     return blocks
 
 
-def _lays_out(row: Row, rows: int) -> bool:
+def _lays_out(row: TableRow, rows: int) -> bool:
     return any(cell.nested or (rows == 1 and cell.listed) for cell in row.cells)
 
 
-def _pipes(rows: list[Row]) -> list[str]:
-    heads = len(list(takewhile(Row.heads, rows)))
+def _pipes(rows: list[TableRow]) -> list[str]:
+    heads = len(list(takewhile(TableRow.heads, rows)))
     written = [(index < heads, line if index < heads else with_signs(line))
                for index, line in enumerate(expanded(rows, heads))]
     lines, width = _without_empty([(head, line) for head, line in written if any(line)])
@@ -88,7 +88,7 @@ class _Flow:
     attributes: dict[str, str] = field(default_factory=dict)
     blocks: list[str] = field(default_factory=list)
     inline: list[str] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
     number: int = 0
     nested: bool = False
     listed: bool = False
@@ -132,7 +132,7 @@ class _Writer:
         elif tag == "sup":
             self.flow.inline.append("^")
         elif tag == "tr":
-            self._table().rows.append(Row(header=self._stack[-1].tag == "thead"))
+            self._table().rows.append(TableRow(header=self._stack[-1].tag == "thead"))
         elif tag == "thead" or tag in _FLOWS or tag in ("table", "ul", "ol", "dl", "pre"):
             self.flow.flush()
             self._stack.append(_Flow(tag, attributes, number=int(attributes.get("start", 1)) - 1))
@@ -190,8 +190,8 @@ _LONG = 300
 _ALL_ROWS = 9_999
 
 
-def _cell(done: _Flow) -> Cell:
-    return Cell(done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
+def _cell(done: _Flow) -> TableCell:
+    return TableCell(done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
                 int(done.attributes.get("rowspan", 1)) or _ALL_ROWS, done.nested, done.listed)
 
 

@@ -29,7 +29,7 @@ from experiments.record import Result
 from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 
 Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.manifest.Made`
-Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.pairs`
+Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.Clusters`
 
 
 def share(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:

@@ -24,7 +24,7 @@ from documents.rows import Row, read_rows
 from documents.types import Chunk, Document
 from experiments.benchmarks.base import About, Selection
 from experiments.question import Benchmark, Question, Scheme
-from retrieval.storage.sealed import body_of, changed, hashes_of, seal, unsealed
+from retrieval.storage.files import body_of, changed, hashes_of, seal, unsealed
 
 MANIFEST = "manifest.json"
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"

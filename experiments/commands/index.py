@@ -12,7 +12,7 @@ from experiments.commands.options import AsJson
 
 if TYPE_CHECKING:
     from experiments.terminal.display import Bars
-    from retrieval.build import BuildReport, Estimate
+    from retrieval.build import BuildEstimate, BuildReport
     from retrieval.settings import IndexSettings
     from retrieval.storage.manifest import Manifest
 
@@ -26,7 +26,7 @@ Chunker = Annotated[str | None, typer.Option(help=(
     "'{kind: fixed, size: 800, overlap: 80}'."))]
 EmbedderText = Annotated[str | None, typer.Option(help=(
     "A sentence-transformers model by name or folder, after openvino:, openvino_bfloat16:, onnx: or bfloat16: for that "
-    "backend; static:FOLDER (see `ragbed models distil`), openai:NAME, http://host/v1#NAME; or settings in YAML."))]
+    "backend; static:FOLDER, openai:NAME, http://host/v1#NAME; or settings in YAML."))]
 Vectors = Annotated[str | None, typer.Option(help=(
     "How vectors are searched: auto, flat, hnsw, ivf or ivf_pq, or settings in YAML; auto goes by their number and the "
     "memory."))]
@@ -119,9 +119,9 @@ def _estimate(asked: Asked, json: bool) -> None:
 def _build(asked: Asked, json: bool) -> None:
     from experiments.terminal.display import Bars, note, print_json, say
 
-    estimates: list[Estimate] = []
+    estimates: list[BuildEstimate] = []
 
-    def told(estimate: Estimate) -> None:
+    def told(estimate: BuildEstimate) -> None:
         estimates.append(estimate)
         if estimate.sampled:
             note(estimate.line())
@@ -161,7 +161,7 @@ def _tell_of_backends(settings: IndexSettings) -> None:
              f"and openvino_bfloat16: nearly the same, faster still; both need: pip install 'ragbed[openvino]'")
 
 
-def _report(asked: Asked, bars: Bars, told: Callable[[Estimate], None]) -> BuildReport:
+def _report(asked: Asked, bars: Bars, told: Callable[[BuildEstimate], None]) -> BuildReport:
     from retrieval.build import add_to_index, build_index, remove_from_index
     from retrieval.filters.metadata import read_metadata
 

@@ -25,15 +25,15 @@ from experiments.negatives.guard import Rarity
 from experiments.negatives.rounds import Candidates, Rounds, wanted_of
 from experiments.negatives.types import REASONS, Chosen, MiningSettings, Wanted, best_rank, with_negatives
 from experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
-from retrieval.building.progress import Progress
 from retrieval.embedders.opening import open_embedder
 from retrieval.hits import DECIMALS
 from retrieval.index import Index
 from retrieval.mining import Miner, Nearness, Rows, check_miners, open_miner
 from retrieval.pool import Pool
+from retrieval.rerankers.base import Aids
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import alone, replaced
-from retrieval.types import Aids, Collection
+from retrieval.types import Collection, Progress
 
 _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),

@@ -5,10 +5,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from agents.context import Context
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
-from agents.types import Answer
+from agents.settings import Context
+from agents.types import Answer, CallOutcome
 from documents.errors import CallTooLong, RunError
 from documents.types import Chunk
 from experiments.question import Question

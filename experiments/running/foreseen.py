@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from documents.chunkers import Crest, Sections
+from documents.chunkers import CrestSizes, Sections
 from documents.types import Chunk, Format
 from experiments.cells import Cell
 from experiments.judges import Graded, Judge
@@ -108,7 +108,7 @@ class Foreseen:
 def _size(retriever: RetrieverFactor) -> int:
     """The characters of a typical chunk."""
     chunker = retriever.build.chunker
-    if isinstance(chunker, Crest):
+    if isinstance(chunker, CrestSizes):
         return (chunker.smallest + chunker.largest) // 2
     return chunker.target if isinstance(chunker, Sections) else chunker.size
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain
 
 from documents.types import Chunk
-from experiments.answers import holds
+from experiments.metrics import holds
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import match
 from retrieval.mining.miners import drawn

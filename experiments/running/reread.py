@@ -9,10 +9,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NoReturn
 
 from agents.database import text_hash
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.replies import parse_object
-from agents.types import Answer
+from agents.types import Answer, CallOutcome
 from documents.errors import RunError, SettingsError
 from documents.types import Chunk
 from experiments.metrics import refused_as_published

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agents.client import ModelClient
-from agents.search import Searcher, SearchFunction, instant
-from agents.searches import Found
+from agents.search import Findings, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
 from documents.types import Chunk, digest
 from experiments.cells import Cell
@@ -24,7 +23,7 @@ from retrieval.conditions import Placed
 from retrieval.index import Index
 from retrieval.perturbations import Perturbation
 from retrieval.pool import Pool, Within
-from retrieval.types import Aids
+from retrieval.rerankers.base import Aids
 from strategies.types import Search
 
 
@@ -208,9 +207,9 @@ class Resources:
         request = {"perturbation": str(cell.change), "seed": seed, "question": question.id,
                    "questions": self._questions, "shown": [chunk.id for chunk in chunks]}
 
-        def found(index: Index) -> Found:
+        def found(index: Index) -> Findings:
             made = changed(index.chunks)
-            return Found.placed(made.chunks, "perturbation", made.notes)
+            return Findings.placed(made.chunks, "perturbation", made.notes)
 
         taken = self.recording.of_index((cell.finder, cell.format), request, found)
         return Changed(taken.chunks, taken.notes)

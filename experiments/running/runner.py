@@ -33,8 +33,8 @@ from experiments.running.search import open_resources
 from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from retrieval.build import Progress
-from retrieval.types import Aids
+from retrieval.rerankers.base import Aids
+from retrieval.types import Progress
 from strategies.types import Failure
 
 

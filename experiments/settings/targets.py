@@ -17,7 +17,7 @@ from experiments.settings.factors import COLUMNS
 from experiments.settings.file import check_settings, explain, read_runs, read_value, said
 from experiments.settings.run import RunSettings
 from retrieval.filters.terms import Where
-from retrieval.retrievers import Kind, RetrieverSettings
+from retrieval.retrievers import RetrieverKind, RetrieverSettings
 from strategies.catalogue import CRESTS
 from strategies.settings.plugins import FAMILIES
 
@@ -164,7 +164,7 @@ class Finding(BaseModel):
     where: Where = ()
 
 
-def finding(retriever: str, where: list[str]) -> tuple[Kind, tuple[str, ...]]:
+def finding(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str, ...]]:
     """The retriever's settings and the conditions.
 
     Args:

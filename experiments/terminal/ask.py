@@ -103,7 +103,7 @@ def _line(event: dict[str, Any]) -> str:
     return ""
 
 
-_STOPPED = "what was found and said so far is in {file}; go on with `ragbed resume {file}`"
+_STOPPED = "what was found and said so far is in {file}; go on with `ragbed resume {file}` and the same options"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from agents.outcome import called, wire_message
-from agents.types import DecisionStep, GenerateStep, SearchStep, Step
+from agents.types import DecisionStep, GenerateStep, SearchStep, Step, called, wire_message
 from experiments.record import StoredMessage, StoredStep
 from experiments.terminal.display import console, say
 from strategies.types import Message, Role

@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from documents.types import Chunk, Document
-from retrieval.building.arrivals import Arrival
-from retrieval.building.preflight import Before
-from retrieval.embedder import Embedder
+from retrieval.building.before import Before
+from retrieval.building.plan import Arrival
 from retrieval.embedders.opening import choice_of
 from retrieval.filters.metadata import Metadata
 from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.manifest import EmbedderEntry, Manifest, check_embedder
-from retrieval.types import Value
+from retrieval.types import Embedder, FieldValue
 
 if TYPE_CHECKING:
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 class LazyEmbedder:
     """An embedder that is there when it is needed.
@@ -110,7 +109,7 @@ class Piece:
 
     document: Document
     header: str
-    metadata: Mapping[str, Value]
+    metadata: Mapping[str, FieldValue]
     chunks: list[Chunk]
     windows: list[int]
     texts: list[str]
@@ -140,7 +139,7 @@ class Cutter:
         header = self._header(document, before)
         chunks = self._chunks(document, before)
         if (before is not None and before.alike(self._settings, self._embedder.identity)
-                and before.header(document.id) in (None, header)):
+                and before.header(document.id) == header):
             vectors = before.vectors(document.id)
             if vectors is not None:
                 return Piece(document, header, self._said(document), chunks, before.windows(document.id), [], vectors)
@@ -162,12 +161,10 @@ class Cutter:
             return ""
         if before is not None and before.manifest.settings.titled and (
                 before.manifest.embedder.identity == self._embedder.identity):
-            kept = before.header(document.id)
-            if kept is not None:
-                return kept
+            return before.header(document.id)
         return fitting_header(document, self._embedder.opened)
 
-    def _said(self, document: Document) -> Mapping[str, Value]:
+    def _said(self, document: Document) -> Mapping[str, FieldValue]:
         entry = self._before.entry(document.source) if self._before is not None and self._remember else None
         if document.source in self._metadata or entry is None or self._before is None:
             return self._metadata.get(document.source, {})

@@ -16,7 +16,7 @@ from retrieval.models.loading import cut
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 SPECIAL = 4
 """Tokens that a model may put around a text."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from documents.errors import SettingsError
 from documents.types import Chunk, Document, digest
-from retrieval.filters.terms import Condition, conditions
-from retrieval.types import Collection, Value
+from retrieval.filters.terms import FilterTerm, conditions
+from retrieval.types import Collection, FieldValue
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Embedder, Matrix
+    from retrieval.types import Embedder, Matrix
 
 
 def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
@@ -34,12 +34,12 @@ def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
     return collection if mask.all() else Narrowed(collection, mask)
 
 
-def _met(collection: Collection, read: Sequence[Condition]) -> NDArray[np.bool_]:
+def _met(collection: Collection, read: Sequence[FilterTerm]) -> NDArray[np.bool_]:
     import numpy as np
 
     mask = np.zeros(len(collection.chunks), np.bool_)
     fields: dict[str, None] = {}
-    known: list[dict[tuple[type, Value], bool]] = [{} for _ in read]
+    known: list[dict[tuple[type, FieldValue], bool]] = [{} for _ in read]
     for row, said in enumerate(collection.metadata()):
         fields |= dict.fromkeys(said)
         mask[row] = all(_once(condition, said.get(condition.field), results)
@@ -53,7 +53,7 @@ def _met(collection: Collection, read: Sequence[Condition]) -> NDArray[np.bool_]
     return mask
 
 
-def _check_type(collection: Collection, condition: Condition) -> None:
+def _check_type(collection: Collection, condition: FilterTerm) -> None:
     """Raises SettingsError where the condition compares numbers, and nothing but numbers, with what is none."""
     values = [said.get(condition.field) for said in collection.metadata()]
     held = [value for value in values if value is not None]
@@ -62,7 +62,7 @@ def _check_type(collection: Collection, condition: Condition) -> None:
                             f"{condition.value!r} is none{' in quotes' if condition.literal else ''}")
 
 
-def _once(condition: Condition, value: Value, results: dict[tuple[type, Value], bool]) -> bool:
+def _once(condition: FilterTerm, value: FieldValue, results: dict[tuple[type, FieldValue], bool]) -> bool:
     """Many chunks share a value. 1 and true are equal in Python, and are two."""
     key = type(value), value
     if key not in results:
@@ -124,6 +124,6 @@ class Narrowed:
         """The document of that id; KeyError if it is not known."""
         return self.whole.document(id)
 
-    def metadata(self) -> Iterator[Mapping[str, Value]]:
+    def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
         """Of each chunk of the whole collection."""
         return self.whole.metadata()

@@ -12,8 +12,7 @@ from typing import Any
 
 from documents.errors import MissingExtra
 from documents.types import digest
-from retrieval.lexical.tokens import HANGUL, normal, version_of
-from retrieval.lexical.words import RULES, Words
+from retrieval.lexical.tokens import HANGUL, RULES, WordTokenizer, normal, version_of
 
 _HANGUL = re.compile(f"[{HANGUL}]")
 _UNREADABLE = re.compile("[\0#@\ud800-\udfff]")  # hashtags and mentions would be one token, particles and all
@@ -30,7 +29,7 @@ _REMEMBERED = 8_192  # texts
 _ANALYSING = threading.Lock()  # the analyser has threads of its own, and loads its model at first use
 
 
-class Korean:
+class KoreanTokenizer:
     """Nouns, numerals, roots, verbs and adjectives of Hangul, without particles and endings; words of other scripts.
 
     A compound noun written as one word is a token beside its parts, so that both who asks for the whole and who asks
@@ -43,7 +42,7 @@ class Korean:
 
     many = 200
 
-    def __init__(self, words: Words, stopwords: frozenset[str]) -> None:
+    def __init__(self, words: WordTokenizer, stopwords: frozenset[str]) -> None:
         for package in ("kiwipiepy", "kiwipiepy_model"):
             if importlib.util.find_spec(package) is None:
                 raise MissingExtra(package, "korean")

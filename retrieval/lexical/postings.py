@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float32]
 
-Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
+Bm25Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
     """How BM25 weighs a token; see `retrieval.retrievers.bm25`."""
 
-    method: Method
+    method: Bm25Method
     k1: float
     b: float
     delta: float

@@ -13,8 +13,7 @@ from functools import cached_property, lru_cache
 from math import log
 
 from retrieval.hits import DECIMALS
-from retrieval.mining.miners import Rows
-from retrieval.mining.types import Asked
+from retrieval.mining.miner import MiningQuery, Rows
 from retrieval.types import Hit
 
 _WORD = r"[A-ZÀ-ÖØ-Þ][\w’'&.-]*\w|[A-Z]"
@@ -89,11 +88,11 @@ class SameName:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    def mine(self, asked: Sequence[Asked], k: int) -> list[list[Hit]]:
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         """As the protocol says."""
         return [self._mined(one, k) for one in asked]
 
-    def _mined(self, one: Asked, k: int) -> list[Hit]:
+    def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
         count = len(self._rows.collection.chunks)
         scores: dict[int, float] = defaultdict(float)
         subjects = {name for chunk in one.around if (name := subject_of(chunk.content))}
@@ -107,7 +106,7 @@ class SameName:
         ranked = sorted(rounded, key=lambda each: (-each[0], each[1]))
         return self._with_other_numbers(one, ranked, k)
 
-    def _with_other_numbers(self, one: Asked, ranked: Sequence[tuple[float, int]], k: int) -> list[Hit]:
+    def _with_other_numbers(self, one: MiningQuery, ranked: Sequence[tuple[float, int]], k: int) -> list[Hit]:
         asked = numbers_of(one.query)
         known = asked.union(*(numbers_of(chunk.content) for chunk in one.around))
         hits: list[Hit] = []

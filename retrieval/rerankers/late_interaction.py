@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.models.finding import MINILM, PROMPTS, ModelFolder, find_model, model_settings
+from retrieval.embedders.settings import MINILM
+from retrieval.models.finding import PROMPTS, ModelFolder, find_model, model_settings
 from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from retrieval.rerankers.base import Reranker
+from retrieval.rerankers.base import Aids, Reranker
 from retrieval.storage.cache import VectorStore
 from retrieval.storage.files import made
-from retrieval.types import Aids
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
     from tokenizers import Tokenizer
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 KEPT = 512 << 20
 """Bytes of token vectors of passages that are kept in memory; with 384 numbers a token some 2,700 abstracts."""

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pydantic import model_validator
 
 from retrieval.kinds import Named
-from retrieval.types import Aids, Collection, Retriever
+from retrieval.rerankers.base import Aids
+from retrieval.types import Collection, Retriever
 
 MOST = 32
 """Retrievers that one may be made of, whatever their order: each level may double them."""
 
 
-class Kind(Named):
+class RetrieverKind(Named):
     """Settings of a retriever.
 
     One that is made of others annotates them with `"RetrieverSettings"`, the union of all kinds, and calls them `of`.
@@ -56,4 +57,4 @@ class Kind(Named):
 
 
 if TYPE_CHECKING:
-    RetrieverSettings: TypeAlias = Kind
+    RetrieverSettings: TypeAlias = RetrieverKind

@@ -10,22 +10,23 @@ from pydantic import Field
 
 from documents.types import digest
 from retrieval.hits import DECIMALS, continued, distinct, scaled
-from retrieval.retrievers.base import Kind
-from retrieval.types import Aids, Collection, Hit, Retriever
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
+from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
     from retrieval.retrievers.base import RetrieverSettings
+    from retrieval.types import Matrix
 
     Numbers = NDArray[np.float64]
 
 _BLOCK = 256  # windows of a chunk that are compared with all others at once
 
 
-class Mmr(Kind):
+class Mmr(RetrieverKind):
     """Takes from what a retriever found, one at a time, the chunk that is relevant and unlike those already taken.
 
     The next of the candidates R is, with S those taken (Carbonell, Goldstein: The use of MMR, diversity-based reranking

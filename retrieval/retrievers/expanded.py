@@ -17,8 +17,9 @@ from documents.chunkers.sections import BREAKS, outline
 from documents.chunkers.spans import Span, after, whole
 from documents.types import Chunk, Document, Format, digest
 from retrieval.hits import distinct
-from retrieval.retrievers.base import Kind
-from retrieval.types import Aids, Collection, Hit, Retriever
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
+from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
     from retrieval.retrievers.base import RetrieverSettings
@@ -120,7 +121,7 @@ _FIRST = 4  # hits asked for a parent that is wanted; several lie in one
 _DOCUMENTS = 64  # kept with their sections, those used last
 
 
-class Expanded(Kind):
+class Expanded(RetrieverKind):
     """Finds chunks by another retriever and gives the sections that they stand in, `k` of them.
 
     The parent of a chunk is the largest section of its document, in its format, that holds it within `largest`

@@ -25,9 +25,10 @@ from documents.types import Chunk, digest
 from retrieval.conditions import Placed
 from retrieval.hits import distinct, number
 from retrieval.langchain import FromLangChain
-from retrieval.retrievers.base import Kind
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
 from retrieval.storage.files import sha256_of
-from retrieval.types import Aids, Collection, Hit, Retriever
+from retrieval.types import Collection, Hit, Retriever
 
 
 class Theirs:
@@ -77,7 +78,7 @@ class _Aside:
 _ASIDE = _Aside()
 
 
-class External(Kind):
+class External(RetrieverKind):
     """A retriever that `factory` makes of the chunks: one of LangChain's, or any with ragbed's `search(queries, k)`.
 
     The factory is called with a list of the chunks that may be found, and with `options` by name. What is found must be

@@ -18,8 +18,8 @@ from documents.chunkers.spans import Span
 from documents.errors import ModelError, SettingsError
 from documents.places import cache_dir, processors
 from documents.types import digest
-from retrieval.embedder import Embedder
 from retrieval.storage.files import unwritable
+from retrieval.types import Embedder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 
 _OFF = 0.02

@@ -20,8 +20,7 @@ from uuid import uuid4
 from documents.errors import IndexFolderError, SettingsError
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.storage.files import hold, made, opened, unwritable
-from retrieval.storage.sealed import changed, hashes_of
+from retrieval.storage.files import changed, hashes_of, hold, made, opened, unwritable
 
 ABANDONED = 3_600
 """Seconds without a write after which a half-written sibling is of a killed process, whatever lock that held."""

@@ -5,10 +5,10 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from strategies.answering import without_sub_answers
 from strategies.choice import read_choice
 from strategies.normalising import with_values
 from strategies.reading import is_only_citations, read_citations, strip_citations
-from strategies.sub_answers import without_sub_answers
 from strategies.types import Draft, Task
 
 _REFUSED = ("refused", "")
