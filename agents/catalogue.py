@@ -15,7 +15,7 @@ from typing import Literal
 
 from documents.errors import ModelError
 from documents.places import cache_dir
-from retrieval.storage.files import remembered_sha256
+from retrieval.storage.files import unchanged_sha256
 
 HUB = "hf:"
 _HUB_NAME = re.compile(r"hf:([\w-][\w.-]*)/([\w-][\w.-]*)/((?:[\w-][\w.-]*/)*[\w-][\w.-]*\.gguf)", re.ASCII)
@@ -140,7 +140,7 @@ def sha256_of(path: Path) -> str:
         ModelError: the file cannot be read.
     """
     try:
-        return remembered_sha256(path)
+        return unchanged_sha256(path)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
 

@@ -10,10 +10,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from agents.playback import Means, Playback
-from agents.settings import Limits
+from agents.scripted import drive
 from agents.types import Answer, CallOutcome
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.fields import passage
@@ -96,20 +94,12 @@ async def _fill(plan: Plan, folder: RunFolder, seed: int) -> None:
 
 def _play(cell: Cell, tasks: Tasks, question: Question, rng: random.Random) -> Answer:
     chunks = _shown(cell, question)
-    means = Means(search=_unused, ask=_unused, key=_unused, chunk=_unused, limits=Limits())
-    play = Playback(tasks.whole(question), tasks.reasoning, means)
-    while play.node != "finish":
-        if play.node == "search":
-            play.take_found([chunks] * len(play.searches()))
-        else:
-            play.take_asked([
-                CallOutcome(digest(call.purpose, question.id), _reply(call, cell, question, chunks, rng), 1)
-                for call in play.calls()])
-    return play.answer()
 
+    def reply(calls: Sequence[Generate]) -> list[CallOutcome]:
+        return [CallOutcome(digest(call.purpose, question.id), _reply(call, cell, question, chunks, rng), 1)
+                for call in calls]
 
-def _unused(*_: Any) -> Any:
-    raise AssertionError("nothing is searched or asked here")
+    return drive(tasks.reasoning, tasks.whole(question), reply, lambda searches: [chunks] * len(searches))
 
 
 def _shown(cell: Cell, question: Question) -> Sequence[Chunk]:

@@ -1,11 +1,4 @@
-"""What counts as a number in a table's cell, and the signs that are set apart from theirs.
-
-Numbers and dates in English and Korean text, read as values.
-
-Thousands separators, decimals, percent signs, scale words (`million`, `억`), ordinals (`3rd`) and dates in their
-common forms are understood; currency and other units are not part of the value. A run of more than 40
-digits is no value.
-"""
+"""Numbers: what counts as one in a table's cell, and the values of numbers and dates in English and Korean text."""
 from __future__ import annotations
 
 import re
@@ -31,17 +24,17 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}|[0-3]?[0-9],")
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell's text is an amount, a range of amounts, a share, a year, a time or a dash."""
+    """Tell whether a cell's text is an amount, a range of amounts, a share, a year, a time or a dash."""
     return len(text) <= _LONGEST_CELL and _CELL.fullmatch(text) is not None
 
 
 def is_year(text: str) -> bool:
-    """Whether a cell's text is a year or, as in `28,`, the day before one: such numbers title columns."""
+    """Tell whether a cell's text is a year or, as in `28,`, the day before one: such numbers title columns."""
     return _YEAR.fullmatch(text) is not None
 
 
 def with_signs(cells: Sequence[str]) -> list[str]:
-    """A row whose lone signs and units are joined to the number beside them; elsewhere they stay."""
+    """Return a row whose lone signs and units are joined to the number beside them; elsewhere they stay."""
     line = list(cells)
     for index in range(len(line) - 1, 0, -1):
         if line[index] in UNITS and (line[index - 1] in UNITS or is_number(line[index - 1])):
@@ -53,7 +46,7 @@ def with_signs(cells: Sequence[str]) -> list[str]:
 
 
 def together(left: str, right: str) -> str:
-    """A sign and its number, or a number and its unit, in one cell."""
+    """Return a sign and its number, or a number and its unit, in one cell."""
     return f"{left} {right}" if right.isalpha() else left + right
 
 
@@ -124,7 +117,7 @@ class TextValue:
         return word + "percent" if self.percent else word
 
     def says(self, other: TextValue) -> bool:
-        """Whether this value holds the other: it equals it, or is a date that is at least as exact."""
+        """Tell whether this value holds the other: it equals it, or is a date that is at least as exact."""
         if other.date is not None:
             return self.date is not None and all(theirs is None or ours == theirs
                                                  for ours, theirs in zip(self.date, other.date, strict=True))
@@ -135,7 +128,7 @@ class TextValue:
 
 @lru_cache(maxsize=256)
 def values(text: str) -> tuple[TextValue, ...]:
-    """The numbers and dates of the text, in order, none inside another.
+    """Return the numbers and dates of the text, in order, none inside another.
 
     `5/3/2023` is read month first unless that is no month. A month and day without a year count only where the
     month is capitalised, so that `may 3` stays a verb and a number.

@@ -119,7 +119,6 @@ def _guessed(data: bytes, declared: str | None) -> str | None:
 
 
 def _set_of(declared: str | None) -> str | None:
-    """The character set that a label means; None for what is none, or none of text."""
     try:
         name = codecs.lookup(declared or "").name
     except (LookupError, ValueError):

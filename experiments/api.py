@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from documents.errors import SettingsError
 from experiments.analysis.cases import causes_of
-from experiments.export.tables import Material, rows
+from experiments.export.tables import ExportedRun, rows
 from experiments.record import Record
 from experiments.runs.finished import Finished
 from experiments.runs.store import RunFolder
@@ -58,7 +58,7 @@ class Run:
 
         run = self._finished
         causes = causes_of(run.cells, self._folder.results(), run.questions, run.scheme, run.scoring)
-        return pandas.DataFrame(rows(Material(run, causes)))
+        return pandas.DataFrame(rows(ExportedRun(run, causes)))
 
     def close(self) -> None:
         """Let go of the folder."""

@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from documents.types import Format, digest
-from retrieval.conditions import Condition
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Condition, Perturbation
 from strategies.types import AnswerFormat, Framing, Rules
 
 Show = Literal["question", "sub_questions"]

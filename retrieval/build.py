@@ -61,10 +61,10 @@ def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSett
     Raises:
         UserError: as `build_index`.
     """
-    with _carried(out, embedder) if add else _anew(out, settings, embedder) as job, _staged(job) as staging:
+    with _carried(out, embedder) if add else _anew(out, settings, embedder) as job:
         found = find_sources(sources)
         plan = plan_added(found, job.before) if add and job.before else plan_files(found, job.before)
-        return estimate(job, plan, staging)
+        return estimate(job, plan, Staging(job.out))
 
 
 def index_documents(documents: Iterable[Document], out: Path, settings: IndexSettings | None = None,
@@ -114,7 +114,6 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
 @contextmanager
 def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
           metadata: Metadata | None = None) -> Iterator[BuildJob]:
-    """The job of building an index at a place where nobody else builds meanwhile."""
     place, wanted = out.absolute(), settings or IndexSettings()
     with alone(place):
         check_place(place)
@@ -124,7 +123,6 @@ def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
 
 @contextmanager
 def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = None) -> Iterator[BuildJob]:
-    """The job of carrying on the index that stands there, with its settings and its embedder."""
     place = out.absolute()
     with alone(place):
         check_place(place)
@@ -134,37 +132,23 @@ def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = N
         yield BuildJob(place, settings, before, opened, metadata or {}, carried=True)
 
 
-@contextmanager
-def _staged(job: BuildJob) -> Iterator[Staging]:
-    """What was parsed for this index; it stays for the next build."""
-    staging = Staging(job.out)
-    try:
-        yield staging
-    finally:
-        staging.close()
-
-
 def _of_plan(plan: Sequence[Work], job: BuildJob, progress: Progress,
              estimated: Estimated | None = None) -> BuildReport:
     check_sources(job.metadata, (work.source for work in plan))
-    with _staged(job) as staging:
-        report = unchanged(plan, job)
-        if report is None:
-            report = _changed(plan, replace(job, total=len(plan)), staging, progress, estimated)
-        else:
-            tidy(job.out)
+    staging = Staging(job.out)
+    report = unchanged(plan, job)
+    if report is not None:
+        tidy(job.out)
+    else:
+        job = replace(job, total=len(plan))
+        if estimated is not None and plan:
+            expected = estimate(job, plan, staging)
+            estimated(expected)
+            job = replace(job, windows=expected.windows)
+        with closing(of_files(plan, job.before, staging)) as arriving:
+            report = run(job, arriving, progress)
     staging.remove()
     return report
-
-
-def _changed(plan: Sequence[Work], job: BuildJob, staging: Staging, progress: Progress,
-             estimated: Estimated | None) -> BuildReport:
-    if estimated is not None and plan:
-        expected = estimate(job, plan, staging)
-        estimated(expected)
-        job = replace(job, windows=expected.windows)
-    with closing(of_files(plan, job.before, staging)) as arriving:
-        return run(job, arriving, progress)
 
 
 def _opener(settings: IndexSettings, embedder: Embedder | None) -> Callable[[], Embedder]:

@@ -57,7 +57,7 @@ class Index:
 
     @classmethod
     def open(cls, path: str | Path, embedder: Embedder | None = None, verify: bool = False) -> Index:
-        """The index in a folder, after every file was compared with its hash; read again if replaced meanwhile.
+        """Return the index in a folder, after every file was compared with its hash; read again if replaced meanwhile.
 
         A large file that was compared before, and that the system says was not touched since, is not read for it again
         (`retrieval.storage.files.unchanged_sha256`). Chunks, documents and vectors are read when they are asked for.
@@ -124,11 +124,11 @@ class Index:
         """All chunks may be found."""
 
     def texts(self) -> Iterator[str]:
-        """The content of each chunk, below the header of its document."""
+        """Return the content of each chunk, below the header of its document."""
         return self.chunks.texts(self._documents.headers)
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """For each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
+        """Return for each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
 
         Args:
             among: which chunks may be found, shape (chunks,); None for all.
@@ -160,19 +160,19 @@ class Index:
         _ = self.embedder
 
     def chunk(self, id: str) -> Chunk:
-        """The chunk of that id; KeyError if there is none."""
+        """Return the chunk of that id; KeyError if there is none."""
         return self.chunks[self.chunks.row(id)]
 
     def document(self, id: str) -> Document:
-        """The document of that id, with both renderings; KeyError if there is none."""
+        """Return the document of that id, with both renderings; KeyError if there is none."""
         return self._documents[id]
 
     def documents(self) -> list[Document]:
-        """All documents, in the order of the index."""
+        """Return all documents, in the order of the index."""
         return list(self._documents)
 
     def source_of(self, document: str) -> str:
-        """The path, relative to what was indexed, of the document of that id; KeyError if there is none."""
+        """Return the path, relative to what was indexed, of the document of that id; KeyError if there is none."""
         return self._documents.sources[document]
 
     def _stored(self, chunk: Chunk) -> Matrix | None:
@@ -193,7 +193,7 @@ class Index:
 
 
 def content_of_index(manifest: Manifest) -> str:
-    """A hash of what can be found in an index: its chunks, what they are searched by, and how their vectors are.
+    """Return a hash of what can be found in an index: its chunks, what they are searched by, and how their vectors are.
 
     An exact index finds what any other exact one finds. Of an approximate one, the settings are a part of it.
     """

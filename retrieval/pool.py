@@ -1,7 +1,4 @@
-"""Pool: chunks that are searched among some of them at a time, without an index folder.
-
-Retrievers that are opened when they first search: over a whole collection, or over each scope of a pool.
-"""
+"""Pools of chunks without an index folder, and retrievers that are opened when they first search."""
 from __future__ import annotations
 
 import threading
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from retrieval.types import Matrix
 
 def content_of(embedder: str, chunks: Iterable[str]) -> str:
-    """A hash of the chunks of a pool, by their ids, and of the embedder, by its identity."""
+    """Return a hash of the chunks of a pool, by their ids, and of the embedder, by its identity."""
     return digest(embedder, *sorted(chunks))
 
 
@@ -63,7 +60,7 @@ class Pool:
         return content_of(self.embedder.identity, self._rows)
 
     def scope(self, name: str) -> Scope:
-        """The chunks of that name, as what a retriever is opened over."""
+        """Return the chunks of that name, as what a retriever is opened over."""
         return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
@@ -85,7 +82,7 @@ class Pool:
         self._vectors = _embedded(texts, self.embedder, progress)
 
     def windows(self, rows: NDArray[np.intp]) -> tuple[Matrix, NDArray[np.intp]]:
-        """The vectors of the chunks in these rows, and where those of each begin."""
+        """Return the vectors of the chunks in these rows, and where those of each begin."""
         import numpy as np
 
         self.embed()
@@ -99,7 +96,7 @@ class Pool:
         return self._vectors[places], starts
 
     def known(self, chunk: Chunk) -> Matrix | None:
-        """The vectors of one chunk; None where it is none of the pool."""
+        """Return the vectors of one chunk; None where it is none of the pool."""
         import numpy as np
 
         return self.windows(np.array([self._rows[chunk.id]]))[0] if chunk.id in self._rows else None
@@ -121,7 +118,6 @@ class Scope:
 
     @cached_property
     def chunks(self) -> list[Chunk]:
-        """In the order of the scope."""
         return [self.pool.chunks[row] for row in self.rows]
 
     @property
@@ -136,15 +132,12 @@ class Scope:
 
     @property
     def embedder(self) -> CachedEmbedder:
-        """The pool's."""
         return self.pool.embedder
 
     def texts(self) -> Iterator[str]:
-        """The content of each chunk."""
         return (chunk.content for chunk in self.chunks)
 
     def document(self, id: str) -> Document:
-        """The document of that id; KeyError where the pool was not told of it."""
         return self.pool.documents[id]
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
@@ -156,7 +149,8 @@ class Scope:
                    "page": chunk.pages[0] if chunk.pages else None}
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """For each unit vector at most `k` rows of the scope with the cosine of their nearest window, best first."""
+        """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window, best
+        first."""
         import numpy as np
 
         rows = np.arange(len(self.rows)) if among is None else np.flatnonzero(among)
@@ -167,7 +161,6 @@ class Scope:
                 for query in queries]  # one by one: the product of two matrices may differ in the last digits, and ties
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """As the protocol says."""
         return windows_of(chunks, self.pool.known, lambda document: "", lambda: self.embedder)
 
     @cached_property
@@ -178,7 +171,6 @@ class Scope:
 
 
 def _embedded(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:
-    """Unit vectors of passages, float32 of shape (texts, dimension), telling of the stage `embed`."""
     total, done = len(set(texts)), 0
 
     def advance(more: int) -> None:
@@ -215,7 +207,7 @@ class RetrieverChoice:
     aids: Callable[[], Aids] = Aids
 
     def open(self, collection: Collection) -> Retriever:
-        """The retriever over what of the collection meets the conditions.
+        """Return the retriever over what of the collection meets the conditions.
 
         Raises:
             UserError: a model, a package or a field is not to be had.
@@ -237,7 +229,6 @@ class WholeSearch:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """At most `k` chunks for each query, best first."""
         with self._lock:
             retriever = self._retriever
         return retriever.search(queries, k)
@@ -257,7 +248,6 @@ class ScopedSearch:
         self._lock = threading.Lock()
 
     def search(self, queries: Sequence[Within], k: int) -> list[list[Hit]]:
-        """At most `k` chunks of its scope for each query, best first."""
         if self._how.kind.embeds:  # together, which is faster than scope by scope, and kept from then on
             self.pool.embedder.embed_queries([one.query for one in queries])
         places: dict[str, list[int]] = defaultdict(list)

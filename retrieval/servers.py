@@ -1,9 +1,4 @@
-"""Servers that speak OpenAI's protocol: where a name says that they are, and which key goes there and nowhere else.
-
-When to try again: exponential back-off with full jitter, and what `Retry-After` asks for.
-
-What a server's reply says of itself: whether to try again, in which words it refuses, whether it can be read.
-"""
+"""Servers that speak OpenAI's protocol: address and key, when to try again, and what a refusal says."""
 from __future__ import annotations
 
 import os
@@ -46,7 +41,7 @@ class Address:
 
 
 def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:
-    """The address and the served name of `openai:NAME` or `http(s)://host/v1#NAME`.
+    """Return the address and the served name of `openai:NAME` or `http(s)://host/v1#NAME`.
 
     Args:
         calls: False where none is made, so that the key may be missing.
@@ -65,7 +60,7 @@ def served_at(spec: str, *, calls: bool = True) -> tuple[Address, str]:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the URL's host is this machine, so that no proxy may stand between."""
+    """Tell whether the URL's host is this machine, so that no proxy may stand between."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -74,7 +69,7 @@ def is_loopback(url: str) -> bool:
 
 
 def is_elsewhere(spec: str) -> bool:
-    """Whether a model's name is the URL of another machine, to which a key may be sent."""
+    """Tell whether a model's name is the URL of another machine, to which a key may be sent."""
     try:
         return spec.partition(":")[0] in ("http", "https") and not is_loopback(spec.partition("#")[0])
     except ValueError:  # no URL at all
@@ -89,7 +84,7 @@ def clean(text: str, key: str = "", limit: int = _MESSAGE) -> str:
 
 
 def hide(text: str, key: str) -> str:
-    """The text without the key."""
+    """Return the text without the key."""
     return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
 
 
@@ -101,7 +96,7 @@ def hide_keys(text: str) -> str:
 
 
 def is_secret(key: str) -> bool:
-    """Whether a key is one, and no placeholder."""
+    """Tell whether a key is one, and no placeholder."""
     return len(key) >= _SHORTEST_KEY
 
 
@@ -147,7 +142,7 @@ _MOST_ASKED = 1e8  # seconds, three years: beyond every deadline, and short enou
 
 
 def back_off(attempt: int) -> float:
-    """Seconds to wait after the given attempt, counted from 1: uniform below a doubling bound.
+    """Return seconds to wait after the given attempt, counted from 1: uniform below a doubling bound.
 
     Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter").
     """
@@ -155,7 +150,7 @@ def back_off(attempt: int) -> float:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait, given as seconds or as an HTTP date; None where it does not say.
+    """Return seconds that the server asks to wait, given as seconds or as an HTTP date; None where it does not say.
 
     `Retry-After-Ms`, in milliseconds, goes before `Retry-After`, as in OpenAI's own client; like that client, this
     does not read `x-ratelimit-reset-*`, which tells when a limit is whole again and not when to come back.
@@ -186,19 +181,20 @@ _TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
 
 
 def is_transient(status: int, body: bytes = b"") -> bool:
-    """Whether the same request may succeed later."""
+    """Tell whether the same request may succeed later."""
     if status == 429:  # one request may be more than the limit of a whole minute
         return not _TOO_LARGE.search(server_message(error_of(body), ""))
     return status in {408, 409, 425} or status >= 500
 
 
 def is_compressed(headers: Mapping[str, str]) -> bool:
-    """Whether a reply is, though that was not asked for: a few compressed bytes could stand for gigabytes."""
+    """Tell whether a reply is, though that was not asked for: a few compressed bytes could stand for gigabytes."""
     return headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
 
 
 def error_of(body: bytes) -> dict[str, Any]:
-    """The error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": "…"}`."""
+    """Return the error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail":
+    "…"}`."""
     try:
         data = loads(body, mend=True)
     except ValueError:
@@ -212,12 +208,12 @@ def error_of(body: bytes) -> dict[str, Any]:
 
 
 def server_message(error: Mapping[str, Any], key: str) -> str:
-    """The message in an error object as one short printable line without the key."""
+    """Return the message in an error object as one short printable line without the key."""
     message = error.get("message")
     return clean(message if isinstance(message, str) else "", key)
 
 
 def unusable_environment(error: Exception) -> ModelError:
-    """The error of a client that cannot be made. Its own message may hold the proxy's password."""
+    """Return the error of a client that cannot be made. Its own message may hold the proxy's password."""
     return ModelError("the proxy or certificates named in the environment cannot be used "
                       f"({type(error).__name__}); see HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE")

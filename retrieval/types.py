@@ -38,18 +38,18 @@ class Embedder(Protocol):
         ...
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        """For each text the spans, in code points, that fit the window with `header` in front of each.
+        """Return for each text the spans, in code points, that fit the window with `header` in front of each.
 
         The spans are in order, do not overlap and cover the text; an empty text has one empty span.
         """
         ...
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors of questions, float32 of shape (texts, dimension)."""
+        """Return unit vectors of questions, float32 of shape (texts, dimension)."""
         ...
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Unit vectors of passages, float32 of shape (texts, dimension)."""
+        """Return unit vectors of passages, float32 of shape (texts, dimension)."""
         ...
 
 
@@ -78,7 +78,7 @@ class Retriever(Protocol):
     """Finds chunks for queries."""
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """At most `k` hits for each query, best first, one list per query in their order."""
+        """Return at most `k` hits for each query, best first, one list per query in their order."""
         ...
 
 
@@ -115,7 +115,7 @@ class Collection(Protocol):
         ...
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """For each unit vector at most `k` rows that may be found, with their cosine, best first, then by row.
+        """Return for each unit vector at most `k` rows that may be found, with their cosine, best first, then by row.
 
         Args:
             among: which rows may be found, beside what the collection itself says; shape (chunks,).
@@ -123,7 +123,7 @@ class Collection(Protocol):
         ...
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """The unit vectors of the windows of these chunks, shape (windows, d), and where those of each begin.
+        """Return the unit vectors of the windows of these chunks, shape (windows, d), and where those of each begin.
 
         A chunk that is none of the collection's own, such as one that was widened, is embedded as those are.
 
@@ -133,7 +133,7 @@ class Collection(Protocol):
         ...
 
     def document(self, id: str) -> Document:
-        """The document of a chunk, with both renderings; KeyError if it is not known."""
+        """Return the document of a chunk, with both renderings; KeyError if it is not known."""
         ...
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
@@ -145,7 +145,7 @@ class Scorer(Protocol):
     """Says how relevant texts are to queries."""
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """For each query one number for each of its texts, in their order; higher is more relevant."""
+        """Return for each query one number for each of its texts, in their order; higher is more relevant."""
         ...
 
 

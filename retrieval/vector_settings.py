@@ -1,7 +1,4 @@
-"""How vectors are searched: one small closed model for each kind of index. Nothing here imports faiss.
-
-Which kind of index suits so many vectors in so much memory, and why, in a few words.
-"""
+"""How vectors are searched: settings of each kind of index, and which kind suits so many vectors. Imports no faiss."""
 from __future__ import annotations
 
 import math
@@ -43,7 +40,7 @@ class VectorKind(Named):
     """What every kind of index says of itself."""
 
     def size(self, count: int, dimension: int) -> int:
-        """Bytes of the index of so many vectors, in its file and in memory, within a few per cent."""
+        """Return bytes of the index of so many vectors, in its file and in memory, within a few per cent."""
         raise NotImplementedError
 
     def fitted(self, count: int, dimension: int) -> Self:
@@ -182,7 +179,6 @@ else:
 
 
 def _divisor(number: int, most: int) -> int:
-    """The largest divisor of a number that is at most so much, and 1 if none is."""
     return next((one for one in range(min(most, number), 0, -1) if number % one == 0), 1)
 
 

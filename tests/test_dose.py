@@ -11,7 +11,7 @@ from experiments.analysis.variants import Averaged, variants_of
 from experiments.question import Mined, Question
 from experiments.statistics import Clusters
 from experiments.words import ON_INTERVALS
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Perturbation
 
 
 class Shown:

@@ -9,8 +9,8 @@ import pytest
 
 import experiments.running.dry_run as planner
 from experiments.question import Question
+from experiments.running.bounds import about_tokens, prompt_tokens
 from experiments.running.dry_run import SAMPLE, spread
-from experiments.running.scripted import about_tokens, prompt_tokens, reply_to
 from strategies import catalogue
 from strategies.answering import answer, inquiry
 from strategies.prompting import template
@@ -100,16 +100,6 @@ def test_tools_and_what_is_called_are_among_the_tokens_of_a_prompt():
     assert prompt_tokens(replace(plain, tools=(tool,))) == 8 + about_tokens(json.dumps(tool))
     said = (plain.messages[0], replace(plain.messages[1], tool_calls=(called,)))
     assert prompt_tokens(replace(plain, messages=said)) == 8 + about_tokens(json.dumps(called))
-
-
-def test_a_strategy_that_asks_for_fields_gets_such_as_fit():
-    schema = {"type": "object", "properties": {
-        "enough": {"type": "boolean"}, "queries": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
-        "kind": {"enum": ["a", "b"]}, "score": {"type": "integer", "minimum": 0, "maximum": 9}}}
-    call = Generate((Message("user", ("x",)),), "plan", schema=schema)
-    assert reply_to(call, "Q?", "short", 100).parsed == {"enough": False, "queries": [], "kind": "a", "score": 0}
-    most = reply_to(call, "Q?", "long", 100).parsed
-    assert (most["enough"], len(most["queries"]), most["kind"], most["score"]) == (True, 3, "b", 9)
 
 
 def test_prices_are_of_the_whole_run_and_unknown_where_the_model_is(plan):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from documents.errors import BenchmarkError
-from experiments.benchmarks import HotpotQa, Mined
+from experiments.benchmarks import HotpotQa, MinedBenchmark
 from retrieval.storage.folder import alone
 
 DATA = Path(__file__).parent / "data"
@@ -31,7 +31,7 @@ def lines(path):
 
 
 def test_questions_keep_all_they_had_and_are_filled_up_with_negatives(folder):
-    source, made = HotpotQa(path=str(SOURCE), limit=3).load(), Mined(path=str(folder)).load()
+    source, made = HotpotQa(path=str(SOURCE), limit=3).load(), MinedBenchmark(path=str(folder)).load()
     assert made.name == "mined:hotpotqa"
     assert made.scheme == source.scheme
     for before, after in zip(source.questions, made.questions, strict=True):
@@ -49,7 +49,7 @@ def test_questions_keep_all_they_had_and_are_filled_up_with_negatives(folder):
 
 
 def test_each_negative_says_who_found_it_and_how_hard_it_is(folder):
-    for question in Mined(path=str(folder)).load().questions:
+    for question in MinedBenchmark(path=str(folder)).load().questions:
         buckets = [one.bucket for one in question.mined.values()]
         assert (buckets.count("hard"), buckets.count("medium"), buckets.count("easy")) == (3, 3, 3)
         for one in question.mined.values():
@@ -60,7 +60,7 @@ def test_each_negative_says_who_found_it_and_how_hard_it_is(folder):
 
 
 def test_every_dose_is_as_mixed_as_it_can_be_and_each_miner_gives_its_nearest_first(folder):
-    for question in Mined(path=str(folder)).load().questions:
+    for question in MinedBenchmark(path=str(folder)).load().questions:
         taken = [question.mined[id] for id in question.in_turns()]
         assert [one.miner for one in taken[:6]] == ["dense", "bm25", "random"] * 2
         for miner in ("dense", "bm25", "random"):
@@ -79,7 +79,8 @@ def test_every_decision_is_kept_and_counted(folder):
     guard = counts["guard"]
     assert sum(band["rejected"] for band in guard["ranks"].values()) == sum(
         one["reason"] != "repeated" and any(found["miner"] != "random" for found in one["found"]) for one in decisions)
-    hard = [one.hardness for question in Mined(path=str(folder)).load().questions for one in question.mined.values()]
+    questions = MinedBenchmark(path=str(folder)).load().questions
+    hard = [one.hardness for question in questions for one in question.mined.values()]
     assert guard["hardness"]["kept"] == pytest.approx(sum(hard) / 27, abs=1e-5)
     assert manifest["attribution"].endswith("licence: CC BY-SA 4.0")
 
@@ -106,7 +107,7 @@ def test_a_run_over_it_is_scored_and_asked_as_its_source_and_adds_its_negatives(
     summary = json.loads(out)
     assert summary["columns"] == list(HotpotQa.scheme.columns)
     prompts = "\n".join(body["messages"][1]["content"] for body, _ in server.requests)
-    for question in Mined(path=str(folder)).load().questions:
+    for question in MinedBenchmark(path=str(folder)).load().questions:
         contents = {chunk.id: chunk.content for chunk in question.chunks}
         assert all(contents[id] in prompts for id in question.in_turns()[:5])
 
@@ -127,7 +128,7 @@ def test_what_was_given_may_stay(tmp_path, ragbed):
     ragbed("negatives", "hotpotqa", SOURCE, "--limit", 2, *MINERS, "--per-question", 3, "--keep",
            "--out", tmp_path / "k")
     for before, after in zip(HotpotQa(path=str(SOURCE), limit=2).load().questions,
-                             Mined(path=str(tmp_path / "k")).load().questions, strict=True):
+                             MinedBenchmark(path=str(tmp_path / "k")).load().questions, strict=True):
         assert after.given == before.given
         assert len(after.negatives) == 3
 
@@ -136,7 +137,7 @@ def test_an_unanswerable_question_has_its_negatives_and_nothing_else(tmp_path, r
     status, _, err = ragbed("negatives", "crest", town.crest, *MINERS, "--per-question", 2, "--fill", 3,
                             "--out", tmp_path / "c")
     assert status == 0, err
-    questions = Mined(path=str(tmp_path / "c")).load().questions
+    questions = MinedBenchmark(path=str(tmp_path / "c")).load().questions
     assert sum(not question.answerable for question in questions) == 1
     for question in questions:
         assert len(question.given) == 3
@@ -156,7 +157,7 @@ def test_candidates_may_come_from_an_index_past_the_gold_page(tmp_path, ragbed):
     status, _, err = ragbed("negatives", "jsonl", questions, "--index", tmp_path / "idx", *MINERS,
                             "--per-question", 1, "--fill", 3, "--out", tmp_path / "m")
     assert status == 0, err
-    made = Mined(path=str(tmp_path / "m")).load()
+    made = MinedBenchmark(path=str(tmp_path / "m")).load()
     (question,) = made.questions
     sources = [made.documents[chunk.document].source for chunk in question.given]
     assert sorted(sources)[-1] == "terms.txt"
@@ -173,7 +174,7 @@ def test_a_file_that_was_changed_is_refused(folder, tmp_path, name):
     path = tmp_path / "m" / name
     path.write_text(path.read_text(encoding="utf-8").replace("1", "2", 1), encoding="utf-8")
     with pytest.raises(BenchmarkError, match=f"{name}: missing or damaged"):
-        Mined(path=str(tmp_path / "m")).load()
+        MinedBenchmark(path=str(tmp_path / "m")).load()
 
 
 def test_two_do_not_mine_into_one_folder(tmp_path, ragbed):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import subprocess
 import sys
@@ -9,15 +10,41 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from looping import reply
 
 from agents.assistant import Assistant, AssistantSettings
 from agents.checkpoint import write_state
+from agents.scripted import instance
 from agents.types import Answer, GenerateStep
 from retrieval.build import build_index
 from strategies.catalogue import ANSWERING, RETRIEVAL
 
 QUESTION = "Which country is Oslo the capital of?"
+SAYS = (
+    "1. Which country is Oslo in?\n2. Which continent is Norway on?", "Search: capital of Italy",
+    "Follow-up: Where is Rome?",
+    "Thought: Rome comes next.\nAction: search[capital of Italy]", "Missing: Italy\nSufficiency: 3",
+    "Fault: it cites nothing.",
+    "Question: Where is Rome?\nGrade: 1", "| city | country |\n| Oslo | Norway |",
+    "[1] \"Oslo is the capital of Norway.\"",
+    "first = 1900 + 26\nlast = first + 10", "<Answer>Norway [1]</Answer>", "1: no\n2: yes\nBest: 2",
+    "<Answer>Rome is the capital of Italy [2], and Oslo has 700,000 people [1].</Answer>")
+
+
+def reply(body):
+    """A line for the scripted server that gives every strategy something to go on with."""
+    place = int(hashlib.sha256(json.dumps([body["messages"], body.get("seed")]).encode()).hexdigest(), 16)
+    asked = sum(message["role"] == "tool" for message in body["messages"])
+    if "response_format" in body:
+        schema = body["response_format"]["json_schema"]["schema"]
+        return json.dumps(instance(schema, SAYS[place % len(SAYS)], place % 3 == 0, 2))
+    if body.get("tools") and asked < 2:
+        name = body["tools"][0]["function"]["name"]
+        said = {"name": name, "arguments": json.dumps({"query": f"capital of Italy {asked}"})}
+        call = {"id": f"c{asked}", "type": "function", "function": said}
+        return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    return SAYS[place % len(SAYS)]
+
+
 # Each line of input is settings and saved questions, which a process of its own goes on with; each line of output is
 # their ends.
 RESUMING = """

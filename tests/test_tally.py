@@ -16,7 +16,7 @@ from experiments.running.budget import Spending
 from experiments.running.runner import Begun
 from experiments.settings.limits import Budget
 from experiments.terminal.live import RunView, screen_of
-from experiments.terminal.tally import Line, Tally
+from experiments.terminal.tally import ProgressLine, Tally
 from strategies.types import Usage
 
 CODE = re.compile(r"\x1b\[[\d;]*m")
@@ -120,8 +120,8 @@ def test_many_cells_are_shown_by_the_first_factor_that_has_few_levels():
              for reasoning in ("direct", "chain_of_thought", "least_to_most")]
     tally, _ = tally_of(cells, 10, [(cells[0].id, "q1"), (cells[5].id, "q2"), ("gone", "q1")])
     tally.add(record(cells[0], outcome="error"))
-    assert tally.lines(5) == [Line("direct", 2, 400, 1), Line("chain_of_thought", 0, 400, 0),
-                              Line("least_to_most", 1, 400, 0)]
+    assert tally.lines(5) == [ProgressLine("direct", 2, 400, 1), ProgressLine("chain_of_thought", 0, 400, 0),
+                              ProgressLine("least_to_most", 1, 400, 0)]
     assert [line.name for line in tally.lines(2)] == ["given", "full"]
     assert [line.name for line in tally.lines(30)][:2] == ["m0", "m1"]
     assert tally.lines(1) == []

@@ -13,8 +13,7 @@ from experiments.metrics import Scored
 from experiments.metrics.ranking import ranking
 from experiments.settings.targets import Part, runs_of_target
 from experiments.terminal.lists import CONDITIONS, PERTURBATIONS, RULES
-from retrieval.conditions import Condition
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Condition, Perturbation
 from strategies.catalogue import CRESTS
 from strategies.types import Rules
 

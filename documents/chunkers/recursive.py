@@ -1,7 +1,4 @@
-"""Chunks along the largest separators that leave them small enough, as LangChain's RecursiveCharacterTextSplitter.
-
-Chunks of whole sentences.
-"""
+"""Chunks along the largest separators that leave them small enough, as LangChain's splitter; and of whole sentences."""
 from __future__ import annotations
 
 import re
@@ -40,13 +37,13 @@ class Recursive(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """The chunks of that rendering, in order of their start; blank spans join their neighbour."""
+        """Return the chunks of that rendering, in order of their start; blank spans join their neighbour."""
         text = document.text(format)
         spans = self.spans(text, (0, len(text)), self.separators, format)
         return chunks_of(document, format, ((start, end, "") for start, end in spans))
 
     def spans(self, text: str, span: Span, separators: Sequence[str], format: Format) -> Iterator[Span]:
-        """The chunks of a part of a text, with these separators."""
+        """Return the chunks of a part of a text, with these separators."""
         pieces, rest = self._pieces(text, span, separators, format)
         small: list[Span] = []
         for piece in pieces:
@@ -60,7 +57,6 @@ class Recursive(BaseModel):
 
     def _pieces(self, text: str, span: Span, separators: Sequence[str], format: Format) -> tuple[
             list[Span], Sequence[str]]:
-        """The part cut behind its first separator, and the separators after that one."""
         if span[1] - span[0] <= self.size:
             return [span], ()
         for place, separator in enumerate(separators):
@@ -112,7 +108,7 @@ class Sentences(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """The chunks of that rendering, in order of their start; blank spans join their neighbour."""
+        """Return the chunks of that rendering, in order of their start; blank spans join their neighbour."""
         text = document.text(format)
         spans = packed(self._sentences(text, format), self.size, self.overlap)
         return chunks_of(document, format, ((start, end, "") for start, end in spans))

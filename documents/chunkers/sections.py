@@ -1,10 +1,4 @@
-"""Structure-aware chunks: sections and whole tables.
-
-The blocks of a rendering: headings, tables and the rest, found in the text itself.
-
-The renderings are our own, so a few marks are enough: tags in HTML, `#` and `|` at the start of a line in plain
-text. Whatever the text, the blocks cover all of it.
-"""
+"""Chunks along headings, whole tables and paragraphs, which are found in the rendering itself by a few marks."""
 from __future__ import annotations
 
 import re
@@ -37,7 +31,7 @@ class OutlineBlock:
 
 
 def outline(text: str, format: Format) -> list[OutlineBlock]:
-    """The blocks of a rendering, in order; together they are the whole of it."""
+    """Return the blocks of a rendering, in order; together they are the whole of it."""
     return list(_html(text) if format == "html" else _plain(text))
 
 
@@ -84,7 +78,7 @@ def _tag_kind(name: str) -> BlockKind:
 
 
 def rows(text: str, block: OutlineBlock, format: Format) -> tuple[int, list[int]]:
-    """Where a table's header ends, and where each of its body rows begins; without rows, its end."""
+    """Return where a table's header ends, and where each of its body rows begins; without rows, its end."""
     starts = _html_rows(text, block) if format == "html" else _plain_rows(text, block)
     return starts[0] if starts else block.end, starts
 
@@ -115,7 +109,6 @@ def _html_rows(text: str, block: OutlineBlock) -> list[int]:
 
 
 def _titles(row: str) -> bool:
-    """Whether a row that the page does not call a header holds no numbers but years."""
     texts = [_TAG.sub("", cell.partition(">")[2]).strip() for cell in row.split("<td")[1:]]
     return not any(is_number(text) and not is_year(text) for text in texts)
 
@@ -150,13 +143,12 @@ class Sections(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """The chunks of that rendering, in order; their spans are the whole of it."""
+        """Return the chunks of that rendering, in order; their spans are the whole of it."""
         text = document.text(format)
         pieces = [piece for section in _sections(outline(text, format)) for piece in self._fit(text, section, format)]
         return chunks_of(document, format, self._merged(text, pieces))
 
     def _fit(self, text: str, section: Sequence[OutlineBlock], format: Format) -> Iterator[Piece]:
-        """A section as one piece, or as several where it is too long."""
         if section[-1].end - section[0].start <= self.largest:
             yield section[0].start, section[-1].end, ""
             return
@@ -170,7 +162,6 @@ class Sections(BaseModel):
                 yield from self._part(text, (start, end, ""), "", format)
 
     def _runs(self, section: Sequence[OutlineBlock]) -> Iterator[list[OutlineBlock]]:
-        """Blocks packed up to `target`; a heading stays with what follows, a table with its heading."""
         run: list[OutlineBlock] = []
         for block in section:
             size = block.end - run[0].start if run else 0
@@ -182,12 +173,10 @@ class Sections(BaseModel):
         yield run
 
     def _introduces(self, run: Sequence[OutlineBlock], block: OutlineBlock) -> bool:
-        """Whether the run is only the heading of what follows, or the few words before a table."""
         few = block.kind == "table" and block.start - run[0].start <= self.target // 2
         return few or all(held.kind == "heading" for held in run)
 
     def _table(self, text: str, start: int, table: OutlineBlock, format: Format) -> Iterator[Piece]:
-        """A table by rows; the first part begins with what stands before the table."""
         head, starts = rows(text, table, format)
         header = text[table.start:head] if head - table.start <= self.largest // 2 else ""
         prefix = ""
@@ -208,7 +197,6 @@ class Sections(BaseModel):
             prefix = header
 
     def _split(self, text: str, start: int, end: int, format: Format, prefix: int, head: int) -> Iterator[Span]:
-        """Parts of at most `target` characters that end with a paragraph, else a sentence, else a word."""
         size = min(self.target, self.largest - prefix)
         while end - start > size:
             cut = self._cut(text, head if start < head < start + size else start, start + size, format)
@@ -250,7 +238,6 @@ def _size(held: Piece, piece: Piece) -> int:
 
 
 def _sections(blocks: Sequence[OutlineBlock]) -> Iterator[list[OutlineBlock]]:
-    """A heading begins a section, except right after another heading."""
     section: list[OutlineBlock] = []
     for block in blocks:
         if section and block.kind == "heading" and section[-1].kind != "heading":

@@ -1,7 +1,4 @@
-"""Chunks of one size, with an overlap.
-
-CReSt's chunker: chunks of seeded random size.
-"""
+"""Chunks by their size alone: of one size with an overlap, and of seeded random sizes as CReSt's."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -34,7 +31,7 @@ class Fixed(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """The chunks of that rendering, in order of their start; blank spans join their neighbour."""
+        """Return the chunks of that rendering, in order of their start; blank spans join their neighbour."""
         text = document.text(format)
         return chunks_of(document, format, self._pieces(text, format))
 
@@ -46,7 +43,6 @@ class Fixed(BaseModel):
             start = self._next(text, start, end, format)
 
     def _next(self, text: str, start: int, end: int, format: Format) -> int:
-        """Where the next chunk begins; without an overlap where a tag would leave it nothing new."""
         following = whole(text, end - self.overlap, format)
         return following if following > start and self._end(text, following, format) > end else end
 
@@ -77,7 +73,7 @@ class CrestSizes(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """The chunks of that rendering, in order; together they are the whole of it."""
+        """Return the chunks of that rendering, in order; together they are the whole of it."""
         random = Random(digest("crest", document.id, format, str(self.seed)))
         end = len(document.text(format))
         cuts, position = [0], 0

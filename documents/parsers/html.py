@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from documents.parse import Parsed, decode
-from documents.renderings.clean_html import HEADINGS, Tidy, normalised, write_html
-from documents.renderings.plain import write_plain
+from documents.parsers.clean_html import HEADINGS, Tidy, normalised, write_html
+from documents.parsers.plain import write_plain
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -101,7 +101,6 @@ def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
 
 
 def _enter(tag: Tag, tidy: Tidy) -> bool:
-    """Begins an element; whether it has to be ended."""
     name = _SAME.get(tag.name, tag.name)
     if name in _MEANT:
         return tidy.open_inline(_MEANT[name])

@@ -6,6 +6,7 @@ from typing import Any
 
 from documents.errors import DocumentError
 from documents.parse import Parsed
+from documents.parsers.clean_html import Close, Event, Open, normalised, write_html
 from documents.parsers.pdf_paragraphs import (
     Box,
     Habits,
@@ -18,8 +19,7 @@ from documents.parsers.pdf_paragraphs import (
 )
 from documents.parsers.pdf_rows import rows_of
 from documents.parsers.pdf_tables import DrawnGrid, PdfTable, aligned_tables, drawn_grids, inside
-from documents.renderings.clean_html import Close, Event, Open, normalised, write_html
-from documents.renderings.plain import write_plain
+from documents.parsers.plain import write_plain
 from documents.types import Page
 
 _TAGS = {"heading1": "h1", "heading2": "h2", "heading3": "h3"}
@@ -96,7 +96,6 @@ Block = PdfTable | PdfParagraph
 
 
 def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: Habits, height: float) -> list[Block]:
-    """The page's tables and paragraphs in reading order: a table stands where its first line did."""
     placed: list[tuple[tuple[float, float], Block]] = []
     rest = lines
     for grid in grids:
@@ -117,7 +116,6 @@ def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: Habits, height
 
 
 def _running(lines: list[PdfLine], habits: Habits, height: float) -> list[PdfLine]:
-    """Running titles, so that no table takes them for its own; numbers, and what stands beside others, may be."""
     alone = [row.cells[0] for row in rows_of(lines) if len(row.cells) == 1]
     return [line for line in alone
             if sum(map(str.isalpha, line.text)) > 3 and habits.edge(line.text, line.box, height)]

@@ -1,7 +1,4 @@
-"""Lines to paragraphs, and what each of them is: heading, list item, header, footer or text.
-
-A page's lines of text, with their place and type.
-"""
+"""A PDF page's lines with their place, and the paragraphs, headings, items and running titles that they make."""
 from __future__ import annotations
 
 import re
@@ -12,7 +9,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from documents.numbers import CURRENCIES, is_number
-from documents.renderings.clean_html import normalised, plain_spaces
+from documents.parsers.clean_html import normalised, plain_spaces
 
 Box = tuple[float, float, float, float]
 Word = tuple[float, float, float, float, str, int, int, int]
@@ -47,7 +44,7 @@ class PdfLine:
 
 
 def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:
-    """The lines of a page; those without a visible character are left out.
+    """Return the lines of a page; those without a visible character are left out.
 
     Args:
         blocks: `page.get_text("dict")["blocks"]`.
@@ -61,7 +58,6 @@ def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[Pd
 
 
 def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[PdfLine]:
-    """A line, cut where a wide gap or a currency sign after a number shows that the next column begins."""
     spans = [span for span in raw["spans"] if span["text"].strip()]
     if not spans or not words:
         return []
@@ -85,7 +81,7 @@ def _text(words: list[Word]) -> str:
 
 
 def bounds(boxes: Iterable[Box]) -> Box:
-    """The smallest box around all."""
+    """Return the smallest box around all."""
     found = list(boxes)
     return (min(box[0] for box in found), min(box[1] for box in found),
             max(box[2] for box in found), max(box[3] for box in found))
@@ -138,7 +134,7 @@ class Habits:
 
     @classmethod
     def of(cls, pages: Sequence[tuple[float, Sequence[PdfLine]]]) -> Habits:
-        """The habits of pages, each given by its height and its lines."""
+        """Return the habits of pages, each given by its height and its lines."""
         sizes: Counter[float] = Counter()
         edges: Counter[str] = Counter()
         running: Counter[tuple[str, int]] = Counter()
@@ -160,7 +156,7 @@ class Habits:
 
 
     def edge(self, text: str, box: Box, height: float) -> str:
-        """Whether a text is a running `header` or `footer`, or a page's number; empty if it is neither."""
+        """Tell whether a text is a running `header` or `footer`, or a page's number; empty if it is neither."""
         edge = _edge(box, height)
         if edge and (_folded(text) in self.repeated or _folded(text).strip(" -–—") == "#"):
             return edge
@@ -182,7 +178,7 @@ def _edge(box: Box, height: float) -> str:
 
 
 def paragraphs_of(lines: Iterable[PdfLine], habits: Habits, height: float) -> list[PdfParagraph]:
-    """The paragraphs of one block, whose lines come in reading order."""
+    """Return the paragraphs of one block, whose lines come in reading order."""
     groups: list[list[PdfLine]] = []
     for line in lines:
         if groups and _continues(groups[-1][-1], line):

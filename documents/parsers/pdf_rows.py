@@ -28,16 +28,16 @@ class TextRow:
         return bounds(cell.box for cell in self.cells)
 
     def numeric(self) -> bool:
-        """Whether a cell after the first is a number."""
+        """Tell whether a cell after the first is a number."""
         return any(is_number(cell.text) for cell in self.cells[1:])
 
     def tabular(self) -> bool:
-        """Whether it looks like a row of a table: several cells, with numbers or short."""
+        """Tell whether it looks like a row of a table: several cells, with numbers or short."""
         return len(self.cells) > 1 and (self.numeric() or all(len(cell.text) <= _SHORT for cell in self.cells))
 
 
 def rows_of(lines: Sequence[PdfLine]) -> list[TextRow]:
-    """The page's rows from top to bottom; lone currency signs and brackets joined to their number."""
+    """Return the page's rows from top to bottom; lone currency signs and brackets joined to their number."""
     groups: list[list[PdfLine]] = []
     for line in sorted(lines, key=lambda line: (line.box[1] + line.box[3], line.box[0])):
         if groups and _level(groups[-1][0], line):
@@ -66,7 +66,7 @@ def _joined(cells: list[PdfLine]) -> list[PdfLine]:
 
 
 def table_regions(rows: Sequence[TextRow]) -> list[tuple[int, int, int]]:
-    """Where tables are: for each the first header row, the first body row and the end.
+    """Return where tables are: for each the first header row, the first body row and the end.
 
     A table is a run of tabular rows with few lone labels between them, at least two of its rows with numbers,
     that is not columns of prose.
@@ -85,7 +85,6 @@ def table_regions(rows: Sequence[TextRow]) -> list[tuple[int, int, int]]:
 
 
 def _run(rows: Sequence[TextRow], start: int) -> int:
-    """The end of the run of tabular rows that begins at `start`."""
     if not rows[start].tabular():
         return start
     end = index = start + 1
@@ -132,7 +131,6 @@ def _enough(rows: Sequence[TextRow]) -> bool:
 
 
 def _heads(rows: Sequence[TextRow], start: int, end: int, floor: int) -> int:
-    """Column titles above: rows of short cells that stand right of the labels."""
     left = min(row.cells[1].box[0] for row in rows[start:end] if len(row.cells) > 1)
     while start > floor and end - start < 400 and _near(rows[start - 1], rows[start]):
         cells = rows[start - 1].cells

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from documents.numbers import is_number, is_year
+from documents.parsers.clean_html import normalised
 from documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
 from documents.parsers.pdf_rows import TextRow, rows_of, table_regions
-from documents.renderings.clean_html import normalised
 
 _RULES = 3
 
@@ -47,7 +47,7 @@ class DrawnGrid:
     box: Box
 
     def filled(self, lines: Sequence[PdfLine], join: Callable[[list[PdfLine]], str]) -> PdfTable:
-        """The table with its text.
+        """Return the table with its text.
 
         The text is taken from whole lines, since MuPDF's joins Korean words and moves their commas; where a line
         runs across a border, MuPDF's is right.
@@ -63,7 +63,7 @@ class DrawnGrid:
 
 
     def crushes(self, lines: Sequence[PdfLine]) -> bool:
-        """Whether its cells hold rows of their own: then only part of the table's grid is drawn."""
+        """Tell whether its cells hold rows of their own: then only part of the table's grid is drawn."""
         held = [[line for line in lines if inside(line.box, box)] for row in self.cells for box, _ in row]
         return sum(len(row.cells) > 1 for cell in held for row in rows_of(cell)) > 1
 
@@ -108,7 +108,7 @@ def _covered(starts: list[int], low: float, high: float) -> int:
 
 
 def inside(box: Box, outer: Box) -> bool:
-    """Whether the middle of `box` lies in `outer`."""
+    """Tell whether the middle of `box` lies in `outer`."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return outer[0] <= x <= outer[2] and outer[1] <= y <= outer[3]
 
@@ -137,7 +137,6 @@ def aligned_tables(lines: Sequence[PdfLine]) -> list[tuple[PdfTable, list[Box]]]
 
 
 def _unnumbered(rows: Sequence[TextRow]) -> int:
-    """Rows at the top that hold titles: no numbers but years."""
     count = 0
     for row in rows[:4]:
         numbers = [cell.text for cell in row.cells[1:] if is_number(cell.text)]
@@ -180,7 +179,6 @@ def _complemented(rows: Sequence[TextRow], columns: Sequence[Extent]) -> list[Ex
 
 
 def _core(cell: PdfLine) -> Box:
-    """The box of a cell without a currency sign at its left."""
     return cell.box[0] + cell.sign, cell.box[1], cell.box[2], cell.box[3]
 
 
@@ -195,7 +193,6 @@ def _merged(extents: Iterable[Extent]) -> list[Extent]:
 
 
 def _clipped(box: Box, columns: Sequence[Extent]) -> float:
-    """The right edge of a text, up to the next column of numbers."""
     return min([box[2], *(left for left, _ in columns if left > box[0])])
 
 
@@ -217,7 +214,6 @@ def _nearest(box: Box, columns: Sequence[Extent]) -> int:
 
 
 def _spread(row: TextRow, columns: Sequence[Extent]) -> list[PdfCell]:
-    """A header row; titles that stand over several columns each cover them."""
     values = columns[1:]
     first = row.cells[0]
     label = first.text if first.text.startswith("(") and first.box[0] <= columns[0][0] + 20 else ""
@@ -233,7 +229,6 @@ def _spread(row: TextRow, columns: Sequence[Extent]) -> list[PdfCell]:
 
 
 def _stands_over(title: PdfLine, group: Sequence[Extent]) -> bool:
-    """Whether a lone title is one of all columns, and not of the one in the middle, as a narrow one is."""
     wide = title.box[2] - title.box[0] > _LEAST * (group[-1][1] - group[0][0]) if group else False
     return wide or is_year(title.text) or title.text.startswith("(")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from documents.parse import Parsed, decode
+from documents.parsers.clean_html import Close, Event, Open, normalised, plain_spaces, write_html
 from documents.parsers.html import parse_page
-from documents.renderings.clean_html import Close, Event, Open, normalised, plain_spaces, write_html
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

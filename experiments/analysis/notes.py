@@ -17,9 +17,9 @@ from experiments.question import Question
 from experiments.record import Result, Verdict
 from experiments.settings.retrievers import Finder, parts_of
 from experiments.words import price
+from retrieval.conditions import Perturbation
 from retrieval.mining import miner_names
 from retrieval.mining.miners import ALONE
-from retrieval.perturbations import Perturbation
 from retrieval.retrievers import RetrieverSettings
 from strategies.types import Rules, Usage
 

@@ -176,7 +176,7 @@ def write_lines(lines: Iterable[str], path: Path) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-class Mined(Selection):
+class MinedBenchmark(Selection):
     """A benchmark with mined hard negatives.
 
     Attributes:

@@ -98,14 +98,15 @@ def ask(question: Asked, index: IndexFolder, model: ModelName = DEFAULT_MODEL,
     Exit status 1: neither, for the reason that is shown.
     """
     from documents.errors import SettingsError
-    from experiments.terminal.ask import How, sit
+    from experiments.terminal.ask import AskOptions
+    from experiments.terminal.ask import ask as ask_at_terminal
 
     if stop_after is not None and save is None:
         raise SettingsError("--stop-after needs --save FILE, which keeps the question")
     if save is not None:
         _refuse_taken(save)
     settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature)
-    if not sit(settings, question, How(stream, trace, json, save, stop_after)):
+    if not ask_at_terminal(settings, question, AskOptions(stream, trace, json, save, stop_after)):
         raise typer.Exit(1)
 
 
@@ -121,11 +122,12 @@ def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save
     `ragbed ask`.
     """
     from agents.checkpoint import read_state
-    from experiments.terminal.ask import How, sit
+    from experiments.terminal.ask import AskOptions
+    from experiments.terminal.ask import ask as ask_at_terminal
 
     state = read_state(file)
     settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature)
-    if not sit(settings, state, How(stream, trace, json, file, stop_after)):
+    if not ask_at_terminal(settings, state, AskOptions(stream, trace, json, file, stop_after)):
         raise typer.Exit(1)
 
 

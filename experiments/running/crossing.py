@@ -14,8 +14,7 @@ from experiments.question import Benchmark
 from experiments.settings import RunSettings
 from experiments.settings.matrix import Combination
 from experiments.settings.retrievers import Finder, RetrieverFactor, label
-from retrieval.conditions import Condition
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Condition, Perturbation
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import Family

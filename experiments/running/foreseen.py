@@ -13,22 +13,22 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from agents.scripted import questions
 from documents.chunkers import CrestSizes, Sections
 from documents.types import Chunk, Format
 from experiments.cells import Cell
 from experiments.judges import Graded, Judge
 from experiments.metrics import Scored, score
 from experiments.question import Benchmark, Question, Rubric, distinct
-from experiments.running.bounds import Use
+from experiments.running.bounds import Use, prompt_tokens
 from experiments.running.crossing import has_index
 from experiments.running.plan import Plan
 from experiments.running.resources import Resources
-from experiments.running.scripted import prompt_tokens, reply_to
 from experiments.running.search import index_folder
 from experiments.settings import RunSettings
 from experiments.settings.retrievers import RetrieverFactor
 from experiments.statistics import Clusters, assumed, planned
-from strategies.types import Failure, Generate, Message, Reply
+from strategies.types import Failure, Reply
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
 _OF_INDEX = 200  # chunks of an index that stand for all
@@ -118,9 +118,6 @@ def _filled(size: int, id: str) -> Chunk:
     return Chunk(id, "not known yet", "plain", 0, size, text)
 
 
-_REPLY = Generate((Message("user", ("",)),), "answer")
-
-
 def judged(settings: RunSettings, rubric: Rubric | None, question: Question, answerable: bool) -> Use:
     """The most that the judge uses of one question: the reply is as long as it may be, and the judge's cannot be read.
 
@@ -130,7 +127,7 @@ def judged(settings: RunSettings, rubric: Rubric | None, question: Question, ans
     due = question.steps if rubric == "steps" else answerable and question.answers
     if rubric is None or not due:
         return Use()
-    said = reply_to(_REPLY, question.text, "long", settings.limits.max_tokens).text
+    said = questions(settings.limits.max_tokens)
     graded = Graded(rubric, question.text, question.answers, said, said, tuple(step.text for step in question.steps),
                     settings.scoring, reasoned=True)
     return _asked(settings.judge, graded)

@@ -14,8 +14,8 @@ from documents.types import Chunk
 from experiments.metrics import holds
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import match
+from retrieval.conditions import Perturbation, arranged
 from retrieval.mining.miners import drawn
-from retrieval.perturbations import Perturbation, arranged
 from strategies.normalising import normalize_answer
 from strategies.types import Passage
 

@@ -19,9 +19,8 @@ from experiments.running.perturbing import Changed, Perturber
 from experiments.running.placing import Placing
 from experiments.running.plan import Plan
 from experiments.running.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, how_pin, index_pin
-from retrieval.conditions import Placed
+from retrieval.conditions import Perturbation, Placed
 from retrieval.index import Index
-from retrieval.perturbations import Perturbation
 from retrieval.pool import Pool, Within
 from retrieval.rerankers.base import Aids
 from strategies.types import Search

@@ -22,9 +22,8 @@ from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.cells import Show
-from retrieval.conditions import Condition
+from retrieval.conditions import Condition, Perturbation
 from retrieval.embedders import EmbedderSettings
-from retrieval.perturbations import Perturbation
 from strategies.settings.choosing import Family, Strategy, chosen, sweep
 from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Framing, Rules

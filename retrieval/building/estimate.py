@@ -9,9 +9,9 @@ from time import perf_counter
 
 from documents.places import processors
 from documents.workers import read_documents
-from retrieval.building.before import Staging
+from retrieval.building.before import Arrival, Staging
 from retrieval.building.pieces import Cutter
-from retrieval.building.plan import Arrival, Work, arrived, kind_of
+from retrieval.building.plan import Work, arrived, kind_of
 from retrieval.building.run import BuildJob, stays
 from retrieval.building.writer import BLOCK
 from retrieval.memory import peak_memory
@@ -161,7 +161,6 @@ def _arrivals(works: Sequence[Work], job: BuildJob, staging: Staging) -> Iterato
 
 
 def _seconds_a_window(job: BuildJob, missing: Sequence[str]) -> float:
-    """Seconds that the model takes for a window on the mean; the first calls load it."""
     embedder, chosen = job.embedder, missing[::max(len(missing) // (2 * WINDOWS), 1)][:2 * WINDOWS]
     if len(chosen) > 1:
         embedder.opened.embed_passages(chosen[:len(chosen) // 2])
@@ -188,7 +187,6 @@ def indexing(kind: Decided, count: int, dimension: int) -> float:
 
 
 def _spread(works: Sequence[Work], sizes: Mapping[str, int], count: int) -> list[Work]:
-    """Some of them, from small to large."""
     ordered = sorted(works, key=lambda work: (sizes[work.source], work.source))
     small = [work for work in ordered if 0 < sizes[work.source] <= LARGE] or ordered[:1]
     places = sorted({round((2 * step + 1) / (2 * count) * (len(small) - 1)) for step in range(count)})

@@ -1,9 +1,4 @@
-"""What becomes of a document in an index: its chunks, the windows that are embedded, and their header.
-
-The embedder of a build, opened when something has to be cut or embedded.
-
-What stands in front of each chunk of a document where it is embedded and searched.
-"""
+"""What becomes of a document in an index: its chunks, and the windows that are embedded below a header."""
 from __future__ import annotations
 
 import re
@@ -14,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from documents.types import Chunk, Document
-from retrieval.building.before import Before
-from retrieval.building.plan import Arrival
-from retrieval.embedders.opening import choice_of
+from retrieval.building.before import Arrival, Before
+from retrieval.embedders.prefixes import choice_of
 from retrieval.filters.metadata import Metadata
 from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder
@@ -78,7 +72,8 @@ NAME_CHARACTERS = 60
 
 
 def plain_header(source: str, title: str) -> str:
-    """The file's name, as words, and the title: of many filings the title is a mere number, or their authority's name.
+    """Return the file's name, as words, and the title: of many filings the title is a mere number, or their
+    authority's name.
 
     On FinanceBench the gold page is among the first 10 for 18 of 22 questions; for 16 with the name only where the
     title has no words.

@@ -1,11 +1,4 @@
-"""What an index will hold: files to read, documents that are given, and what stays as it is.
-
-The folder that an index is to stand in: nothing but an index is ever replaced.
-
-Sources by name, folder or pattern.
-
-The documents of an index as they arrive, one after the other: read now, read before, or given.
-"""
+"""What an index will hold, source by source, and the documents as they arrive: read now, read before, or given."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -21,7 +14,7 @@ from documents.errors import DocumentError, IndexFolderError
 from documents.sources import SUFFIXES, Source
 from documents.types import Document, digest
 from documents.workers import read_documents
-from retrieval.building.before import Before, Staging
+from retrieval.building.before import Arrival, Before, Staging
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.storage.files import sha256_of
 from retrieval.storage.folder import set_aside
@@ -54,7 +47,8 @@ def _check_own(folder: Path) -> None:
 
 
 def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
-    """The sources of that name; where there is none, those below a folder of that name, or that match the pattern."""
+    """Return the sources of that name; where there is none, those below a folder of that name, or that match the
+    pattern."""
     known = list(sources)
     if name in known:
         yield name
@@ -65,7 +59,7 @@ def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
 
 PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "pymupdf")
 
-_PARSING = ("parsers/*.py", "renderings/*.py", "numbers.py", "parse.py", "types.py")
+_PARSING = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +121,8 @@ def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
 
 
 def parsing_code() -> list[Path]:
-    """The files that decide what a document becomes; not those that find, fetch or cut, or that start processes."""
+    """Return the files that decide what a document becomes; not those that find, fetch or cut, or that start
+    processes."""
     (folder,) = map(Path, documents.__path__)
     return sorted(path for pattern in _PARSING for path in folder.glob(pattern))
 
@@ -140,7 +135,7 @@ def parser_version() -> str:
 
 
 def hash_of(source: Source) -> str | None:
-    """The SHA-256 of a file's bytes; None where they cannot be read, and reading it says why."""
+    """Return the SHA-256 of a file's bytes; None where they cannot be read, and reading it says why."""
     try:
         return None if source.problem else sha256_of(source.path)
     except OSError:
@@ -148,7 +143,7 @@ def hash_of(source: Source) -> str | None:
 
 
 def kind_of(source: str) -> str:
-    """The parser that the suffix of a name picks."""
+    """Return the parser that the suffix of a name picks."""
     return SUFFIXES.get(PurePosixPath(source).suffix.lower(), "")
 
 
@@ -171,29 +166,11 @@ _ATTEMPTS = 3
 """How often a file is read that changes meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A document on its way into the index.
-
-    Attributes:
-        sha256: of what it was made from.
-        parser: what made it.
-        fresh: parsed now.
-        same: the index before holds it under this name, with this rendering.
-    """
-
-    document: Document
-    sha256: str
-    parser: str
-    fresh: bool = False
-    same: bool = False
-
-
 Arriving = Generator[Arrival | DocumentError, None, None]
 
 
 def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> Arriving:
-    """The documents of a plan, in its order; what is parsed now is staged before it arrives."""
+    """Return the documents of a plan, in its order; what is parsed now is staged before it arrives."""
     missing = [work.file for work in plan if work.file and work.known is None and work.key not in staging]
     results: Iterator[Document | DocumentError] = read_documents(missing) if missing else iter(())
     parsed = {source.relative for source in missing}
@@ -203,7 +180,7 @@ def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> A
 
 def arrived(work: Work, result: Document | DocumentError | None, before: Before | None,
             staging: Staging) -> Arrival | DocumentError:
-    """The document of a plan's source.
+    """Return the document of a plan's source.
 
     Args:
         result: what was read of it just now; None where it is known, or staged.

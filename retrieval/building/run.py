@@ -1,7 +1,4 @@
-"""One build: documents arrive, are cut, embedded and written, and the folder takes the place of the one before.
-
-What of the index before stays as it is: a source, or all of it, so that nothing is written.
-"""
+"""One build: documents arrive, are cut, embedded and written, and the folder takes the place of the one before."""
 from __future__ import annotations
 
 import time
@@ -12,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from documents.errors import DocumentError, IndexFolderError
-from retrieval.building.before import Before
+from retrieval.building.before import Arrival, Before
 from retrieval.building.pieces import Cutter, LazyEmbedder
-from retrieval.building.plan import Arrival, Arriving, Work, parser_version
+from retrieval.building.plan import Arriving, Work, parser_version
 from retrieval.building.writer import Writer
 from retrieval.filters.metadata import Metadata, types_of
 from retrieval.settings import IndexSettings
@@ -171,7 +168,6 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, clock: Clock, progr
 
 
 def _expected(job: BuildJob, embedded: int, writer: Writer) -> int | None:
-    """More windows than are cut already; None where nobody has counted."""
     return None if job.windows is None else max(job.windows, writer.windows, embedded + 1)
 
 
@@ -206,7 +202,7 @@ def _nothing(skipped: list[DocumentError]) -> str:
 
 
 def stays(work: Work, job: BuildJob) -> bool:
-    """Whether the chunks and vectors of a source are those of the index before."""
+    """Tell whether the chunks and vectors of a source are those of the index before."""
     before = job.before
     return (before is not None and before.entry(work.source) is not None
             and (work.known == work.source or (work.file is None and work.known is None))
@@ -235,6 +231,5 @@ def _same_making(job: BuildJob, before: Before) -> bool:
 
 
 def _said_before(source: str, job: BuildJob, before: Before) -> bool:
-    """Whether the metadata of a source is what it was."""
     said = before.metadata(before.manifest.sources[source].document)
     return canonical(job.metadata.get(source, said if job.carried else {})) == canonical(said)

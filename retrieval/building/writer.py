@@ -130,7 +130,6 @@ class Writer:
         path.unlink()
 
     def _note(self, piece: Piece) -> None:
-        """What the hash of the content is made of."""
         parts = [piece.document.id, piece.document.source, piece.document.title, piece.header,
                  canonical(piece.metadata), *(_told(chunk) for chunk in piece.chunks)]
         for part in parts:

@@ -29,11 +29,11 @@ class Engine(Protocol):
         ...
 
     def tokenizer(self) -> Tokenizer:
-        """One that cuts and pads nothing, of its own for each caller."""
+        """Return one that cuts and pads nothing, of its own for each caller."""
         ...
 
     def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
-        """Vectors as the model's modules make them, float32 of shape (pieces, dimension).
+        """Return vectors as the model's modules make them, float32 of shape (pieces, dimension).
 
         Args:
             pieces: at least one; what is longer than the window is cut.

@@ -61,7 +61,7 @@ class ExportedGraph:
     facts: Facts
 
     def tokenizer(self) -> Tokenizer:
-        """A new tokenizer, as the model reads texts."""
+        """Return a new tokenizer, as the model reads texts."""
         return plain_tokenizer(self.graph.parent / _TOKENIZER)
 
 
@@ -85,7 +85,6 @@ def exported(folder: ModelFolder, form: Form) -> ExportedGraph:
 
 
 def _export(folder: ModelFolder, form: Form, fresh: Path) -> None:
-    """Write the graph, what must be known beside it, and make sure that it gives PyTorch's vectors."""
     engine = PyTorch(folder, "float32")
     reads: Any = engine.model.tokenizer
     tokenizer = engine.tokenizer()
@@ -104,7 +103,6 @@ def _export(folder: ModelFolder, form: Form, fresh: Path) -> None:
 
 
 def _whole(engine: PyTorch) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    """All modules of a model as one, from token ids and mask to the vector; and an example of its inputs."""
     import torch
 
     class Whole(torch.nn.Module):

@@ -1,7 +1,6 @@
-"""Opens embedders: from a name or settings to an embedder, and from an embedder to the settings that open it again."""
+"""Opens embedders: from a name or settings to an embedder."""
 from __future__ import annotations
 
-from retrieval.embedders.prefixes import PrefixedEmbedder
 from retrieval.embedders.sentence import SentenceEmbedder
 from retrieval.embedders.server import ServerEmbedder
 from retrieval.embedders.settings import EmbedderKind, Sentence, Server, Static, embedder_settings
@@ -26,14 +25,3 @@ def open_embedder(choice: str | EmbedderKind) -> Embedder:
             return ServerEmbedder(settings)
         case other:
             raise TypeError(f"{other.kind} is no kind of embedder")
-
-
-def choice_of(embedder: Embedder) -> EmbedderKind | None:
-    """Return the settings that open this embedder again, with the prefixes that they leave to the model said outright.
-
-    None for an embedder that no settings opened.
-    """
-    if not isinstance(embedder, PrefixedEmbedder):
-        return None
-    prefixes = embedder.prefixes
-    return embedder.settings.model_copy(update={"query_prefix": prefixes.query, "passage_prefix": prefixes.passage})

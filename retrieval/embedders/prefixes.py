@@ -1,7 +1,4 @@
-"""What the embedders have in common: prefixes of queries and passages, and how texts are cut for the model.
-
-Some models were trained with prefixes that their files do not declare; their families are known by name.
-"""
+"""What opened embedders have in common: prefixes of queries and passages, some of which only a model's name tells."""
 from __future__ import annotations
 
 import re
@@ -10,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from documents.chunkers.spans import Span
-from retrieval.embedders.reading import Reader
 from retrieval.embedders.settings import EmbedderKind
 
 if TYPE_CHECKING:
-    from retrieval.types import Matrix
+    from documents.chunkers.spans import Span
+    from retrieval.embedders.reading import Reader
+    from retrieval.types import Embedder, Matrix
 
 _BGE = "Represent this sentence for searching relevant passages: "
 _E5_TASK = "Given a web search query, retrieve relevant passages that answer the query"
@@ -104,3 +101,14 @@ class PrefixedEmbedder:
         import numpy as np
 
         return self.embed(texts, prefix) if texts else np.zeros((0, self.dimension), np.float32)
+
+
+def choice_of(embedder: Embedder) -> EmbedderKind | None:
+    """Return the settings that open this embedder again, with the prefixes that they leave to the model said outright.
+
+    None for an embedder that no settings opened.
+    """
+    if not isinstance(embedder, PrefixedEmbedder):
+        return None
+    prefixes = embedder.prefixes
+    return embedder.settings.model_copy(update={"query_prefix": prefixes.query, "passage_prefix": prefixes.passage})

@@ -143,7 +143,6 @@ class ServerEmbedder(PrefixedEmbedder):
         return vectors
 
     def _answer(self, body: Mapping[str, Any]) -> bytes:
-        """Send a request until it is answered, its attempts or its time are over, or a refusal is final."""
         import httpx2
         import openai
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from documents.errors import DocumentError
+from documents.json import loads
 from retrieval.types import FieldValue
 
 FieldType = Literal["text", "number", "boolean"]
@@ -26,7 +27,7 @@ Metadata = Mapping[str, Mapping[str, FieldValue]]
 
 
 def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
-    """The fields of each source: `source`, and fields of text, numbers or booleans.
+    """Return the fields of each source: `source`, and fields of text, numbers or booleans.
 
     JSON Lines hold one object a source. A column of CSV whose values are all numbers, or all true or false, is one of
     those; numbers with leading zeros are names. What is null or empty is not said.
@@ -94,11 +95,10 @@ def _json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         if not row.strip():
             continue
         try:
-            fields = json.loads(row)
-            json.dumps(fields, ensure_ascii=False).encode()
+            fields = loads(row)
         except UnicodeEncodeError as error:
             raise DocumentError(str(path), f"line {line}: holds half a surrogate pair, which is no text") from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DocumentError(str(path), f"line {line}: is no JSON object") from error
         if not isinstance(fields, dict):
             raise DocumentError(str(path), f"line {line}: is no JSON object")

@@ -54,7 +54,6 @@ def _met(collection: Collection, read: Sequence[FilterTerm]) -> NDArray[np.bool_
 
 
 def _check_type(collection: Collection, condition: FilterTerm) -> None:
-    """Raises SettingsError where the condition compares numbers, and nothing but numbers, with what is none."""
     values = [said.get(condition.field) for said in collection.metadata()]
     held = [value for value in values if value is not None]
     if held and all(isinstance(value, int | float) and not isinstance(value, bool) for value in held):
@@ -83,47 +82,37 @@ class Narrowed:
 
     @property
     def chunks(self) -> Sequence[Chunk]:
-        """All of the whole collection."""
         return self.whole.chunks
 
     @property
     def content(self) -> str:
-        """A hash of the whole collection's content and of which chunks may be found."""
         import numpy as np
 
         return digest("narrowed", self.whole.content, np.packbits(self.mask).tobytes().hex())
 
     @property
     def wording(self) -> str:
-        """The whole collection's: what may not be found is searched by the same words."""
         return self.whole.wording
 
     @property
     def embedder(self) -> Embedder:
-        """The whole collection's."""
         return self.whole.embedder
 
     @property
     def among(self) -> NDArray[np.bool_]:
-        """The mask, and with it the whole collection's own."""
         return self.mask if self.whole.among is None else self.mask & self.whole.among
 
     def texts(self) -> Iterator[str]:
-        """What each chunk of the whole collection is searched by."""
         return self.whole.texts()
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """As the protocol says."""
         return self.whole.nearest(queries, k, self.mask if among is None else self.mask & among)
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """As the protocol says."""
         return self.whole.vectors(chunks)
 
     def document(self, id: str) -> Document:
-        """The document of that id; KeyError if it is not known."""
         return self.whole.document(id)
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """Of each chunk of the whole collection."""
         return self.whole.metadata()

@@ -54,7 +54,7 @@ class FilterTerm:
         return f"{field} {self.operator} {_quoted(self.value) if self.literal else self.value}"
 
     def meets(self, value: FieldValue) -> bool:
-        """Whether a chunk meets it whose field has this value."""
+        """Tell whether a chunk meets it whose field has this value."""
         if self.operator in ("!=", "!~"):
             return not FilterTerm(self.field, self.operator[1:], self.value, self.literal).meets(value)
         if value is None:
@@ -81,7 +81,6 @@ class FilterTerm:
 
     @cached_property
     def _pattern(self) -> str | None:
-        """For `fnmatch`, to which brackets are a pattern too."""
         return self._wanted.replace("[", "[[]") if not self.literal and {"*", "?"} & set(self.value) else None
 
     def _equals(self, value: FieldValue, text: str) -> bool:
@@ -104,7 +103,7 @@ class FilterTerm:
 
 
 def number_of(value: FieldValue) -> float | None:
-    """The number that a value is or says; truths are none, nor are digits behind a leading zero."""
+    """Return the number that a value is or says; truths are none, nor are digits behind a leading zero."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, str):
@@ -122,7 +121,7 @@ def conditions(where: Iterable[str]) -> list[FilterTerm]:
 
 
 def normal(where: Any) -> tuple[str, ...]:
-    """The one form of a filter: the text of each condition, once, in alphabetical order.
+    """Return the one form of a filter: the text of each condition, once, in alphabetical order.
 
     Args:
         where: a text, several, or a mapping of fields to what they must be, as in `{year: ">= 2022", format: plain}`; a
@@ -164,7 +163,6 @@ def _read(text: str) -> Iterator[FilterTerm]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What stands between `and`, those in quotes apart."""
     start = 0
     for match in _AND.finditer(text):
         if not match[1]:
@@ -179,7 +177,6 @@ def _condition(field: str, operator: str, value: str) -> FilterTerm:
 
 
 def _of_field(field: Any, wanted: Any) -> Iterator[FilterTerm]:
-    """The conditions on one field of a mapping."""
     if not isinstance(field, str) or not field.strip():
         raise SettingsError(f"where: {field!r}: expected the name of a field")
     for each in wanted if isinstance(wanted, list | tuple) else [wanted]:

@@ -56,7 +56,6 @@ class KoreanTokenizer:
         return f"korean {digest(str(RULES), versions, self._words.identity, *sorted(self._stopwords))}"
 
     def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """As the protocol says. The tokens of the last few thousand texts are kept."""
         rest = iter(texts)
         while batch := list(islice(rest, _TOGETHER)):
             yield from self._batch(batch)
@@ -94,17 +93,14 @@ class KoreanTokenizer:
 
 
 def _whole(parts: Sequence[str]) -> list[str]:
-    """The compound noun of these parts, if they are several."""
     return ["".join(parts)] if len(parts) > 1 else []
 
 
 def _readable(text: str) -> str:
-    """What the analyser is given: nothing where there is no Hangul."""
     return _FOREIGN.sub("a", _UNREADABLE.sub(" ", text)) if _HANGUL.search(text) else ""
 
 
 def _analysed(texts: Sequence[str]) -> list[list[Any]]:
-    """The morphemes of each text, with their places."""
     with _ANALYSING:
         return list(_kiwi().tokenize(list(map(_readable, texts)))) if texts else []
 

@@ -1,15 +1,4 @@
-"""Tokenizer: what makes the tokens of a text, of passages and queries alike.
-
-Spelling alike what is the same: full-width and composed forms, case, invisible characters.
-
-The versions of libraries that decide what tokens and scores are.
-
-Which characters belong to which script, as far as cutting text into words depends on it.
-
-Words: runs of letters and digits, stemmed; pairs of characters where a script sets no spaces.
-
-Words that say nothing of what a text is about, by language.
-"""
+"""Tokens of texts: stemmed words, pairs of characters where a script sets no spaces; normal spelling; stop words."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -39,7 +28,7 @@ class Tokenizer(Protocol):
         ...
 
     def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """The tokens of each text, in the order of the texts; texts are taken as they are needed."""
+        """Return the tokens of each text, in the order of the texts; texts are taken as they are needed."""
         ...
 
 
@@ -87,7 +76,7 @@ _SEEN = 2_000  # characters of each text
 
 
 def is_korean(texts: Iterable[str]) -> bool:
-    """Whether Hangul makes up at least a twentieth of the texts' characters, by the beginning of each.
+    """Tell whether Hangul makes up at least a twentieth of the texts' characters, by the beginning of each.
 
     A text in another language that names a Korean word or two stays below that, and pages of a Korean report that are
     mostly numbers and English terms are above it.
@@ -147,7 +136,7 @@ class WordTokenizer:
         return (self.of(normal(text)) for text in texts)
 
     def of(self, text: str) -> list[str]:
-        """The tokens of a text that is `normal`."""
+        """Return the tokens of a text that is `normal`."""
         words = _ASCII.findall(text) if text.isascii() else self._mixed(text)
         if "," in text:
             words = [word.replace(",", "") if "," in word else word for word in words]
@@ -189,7 +178,7 @@ class _Stems(dict[str, str]):
 
 
 def pairs(run: str) -> list[str]:
-    """Every two neighbouring characters; of a single one, itself."""
+    """Return every two neighbouring characters; of a single one, itself."""
     return [run[at:at + 2] for at in range(max(len(run) - 1, 1))]
 
 
@@ -205,7 +194,7 @@ endings are left out by their tags."""
 
 
 def stopwords_of(language: str) -> frozenset[str]:
-    """The usual ones of a language; none where no list is known."""
+    """Return the usual ones of a language; none where no list is known."""
     from bm25s import stopwords
 
     name = _LISTS.get(language)

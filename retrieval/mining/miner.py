@@ -30,7 +30,7 @@ class Miner(Protocol):
     """Finds chunks that are near to a query in its own way."""
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        """At most `k` hits for each query, best first, ranked among what is not left out.
+        """Return at most `k` hits for each query, best first, ranked among what is not left out.
 
         A larger `k` finds the same and more behind it.
         """
@@ -44,15 +44,15 @@ class Rows:
     collection: Collection
 
     def rows_of(self, ids: Iterable[str]) -> list[int]:
-        """The row of each of the chunks, all of which the collection holds."""
+        """Return the row of each of the chunks, all of which the collection holds."""
         return [self._by_id[id] for id in ids]
 
     def of_ids(self, ids: Iterable[str]) -> set[int]:
-        """The rows of those of the chunks that the collection holds."""
+        """Return the rows of those of the chunks that the collection holds."""
         return {self._by_id[id] for id in ids if id in self._by_id}
 
     def hits(self, scored: Iterable[tuple[int, float]], k: int, name: str) -> list[Hit]:
-        """The `k` rows of the highest score as hits, equal ones by row."""
+        """Return the `k` rows of the highest score as hits, equal ones by row."""
         best = sorted(scored, key=lambda one: (-one[1], one[0]))[:k]
         return [Hit(self.collection.chunks[row], score, rank, name) for rank, (row, score) in enumerate(best, 1)]
 

@@ -29,7 +29,7 @@ class Nearness:
         self._collection = collection
 
     def of(self, queries: Sequence[str], rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """For each query the cosine with each of its rows, in their order.
+        """Return for each query the cosine with each of its rows, in their order.
 
         Raises:
             ModelError: the embedder is not on this machine.
@@ -88,7 +88,6 @@ class RandomMiner:
         self._rows, self._seed = rows, seed
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        """As the protocol says."""
         return [self._mined(one, k) for one in asked]
 
     def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
@@ -100,7 +99,7 @@ class RandomMiner:
 
 
 def drawn(items: Sequence[T], rng: random.Random) -> Iterator[T]:
-    """All items in an order drawn as it is needed (Fisher and Yates): of many only some are looked at."""
+    """Return all items in an order drawn as it is needed (Fisher and Yates): of many only some are looked at."""
     moved: dict[int, int] = {}
     for at in range(len(items)):
         other = rng.randrange(at, len(items))
@@ -115,7 +114,6 @@ class SameDocument:
         self._rows, self._nearness = rows, nearness
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        """As the protocol says; ModelError where the embedder is not on this machine."""
         others = [self._others(one) for one in asked]
         cosines = self._nearness.of([one.query for one in asked], others)
         return [self._rows.hits(zip(rows, near, strict=True), k, "same_document")
@@ -142,7 +140,7 @@ ALONE: Mapping[str, str] = {
 
 
 def miner_names() -> dict[str, str]:
-    """Every miner's name and what it finds: each kind of retriever, with its usual settings, and `ALONE`."""
+    """Return every miner's name and what it finds: each kind of retriever, with its usual settings, and `ALONE`."""
     kinds = {str(kind.model_fields["kind"].default): f"what a search by {kind.model_fields['kind'].default} finds"
              for kind in KINDS if not any(field.is_required() for name, field in kind.model_fields.items())}
     return {**kinds, **ALONE}
@@ -158,7 +156,7 @@ def check_miners(names: Iterable[str]) -> None:
 
 
 def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
-    """The miner of that name over a collection, and what tells it apart from one that finds otherwise.
+    """Return the miner of that name over a collection, and what tells it apart from one that finds otherwise.
 
     Raises:
         SettingsError: there is none of that name.

@@ -38,7 +38,7 @@ class RetrieverKind(Named):
         return True
 
     def open(self, collection: Collection, aids: Aids) -> Retriever:
-        """The retriever over that collection.
+        """Return the retriever over that collection.
 
         Raises:
             UserError: a model or package that it needs is not to be had.

@@ -1,7 +1,4 @@
-"""BM25: the chunks that hold the query's words, rare words counting most.
-
-Which tokeniser a collection is searched with.
-"""
+"""BM25: the chunks that hold the query's words, rare words counting most."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +44,7 @@ Cut = Literal["words", "bigrams", "kiwi"]
 
 @lru_cache(maxsize=32)
 def tokenizer_of(cut: Cut, language: Stemmed, stemming: bool, stopwords: bool | frozenset[str]) -> Tokenizer:
-    """The tokeniser; the same one for the same arguments, so that what it remembers serves all who use it.
+    """Return the tokeniser; the same one for the same arguments, so that what it remembers serves all who use it.
 
     Args:
         cut: `words`; `bigrams`, which cuts Hangul too into pairs of characters; or `kiwi`.
@@ -104,7 +101,6 @@ class Bm25(RetrieverKind):
 
     @property
     def embeds(self) -> bool:
-        """No vectors."""
         return False
 
     def open(self, collection: Collection, aids: Aids) -> Bm25Retriever:
@@ -140,7 +136,7 @@ class Bm25Retriever:
     _lock: Lock = field(default_factory=Lock)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """A query whose words no chunk holds finds nothing.
+        """Return a query whose words no chunk holds finds nothing.
 
         Raises:
             SettingsError: the postings of a large collection cannot be kept, for the cache folder cannot be written.
@@ -174,7 +170,6 @@ class Bm25Retriever:
 
 
 def _sample(collection: Collection) -> Iterable[str]:
-    """The contents of chunks, evenly spaced."""
     chunks = collection.chunks
     taken = min(len(chunks), _SAMPLE)
     return (chunks[place * len(chunks) // taken].content for place in range(taken))

@@ -1,9 +1,4 @@
-"""From nearest vectors to nearest chunks.
-
-The vectors of chunks, embedded as those of an index are: in windows, below the header of their document.
-
-Dense retrieval: the chunks whose vectors are nearest to the query's.
-"""
+"""Dense retrieval: the chunks whose vectors, of which long ones have several, are nearest to the query's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -26,7 +21,8 @@ if TYPE_CHECKING:
 
 def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
                embedder: Callable[[], Embedder]) -> tuple[Matrix, NDArray[np.intp]]:
-    """The unit vectors of the chunks' windows, float32 of shape (windows, dimension), and where each chunk's begin.
+    """Return the unit vectors of the chunks' windows, float32 of shape (windows, dimension), and where each chunk's
+    begin.
 
     Args:
         known: the vectors of a chunk where they need not be embedded, else None.
@@ -57,7 +53,7 @@ BLOCK = 4_000_000
 
 def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matrix, k: int,
                    among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-    """For each query at most `k` different chunks as (row, score), best first, then by row.
+    """Return for each query at most `k` different chunks as (row, score), best first, then by row.
 
     A chunk's score is the highest of its windows'. The search is widened until `k` chunks are found, however many
     windows of one chunk are near, and all that tie with the last of them.

@@ -72,7 +72,6 @@ class MmrRetriever:
     settings: Mmr
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises what the inner search raises, and ModelError where the embedder is not on this machine."""
         if k < 1 or not queries:
             return [[] for _ in queries]
         fetch = self.settings.fetch
@@ -96,7 +95,7 @@ class MmrRetriever:
 
 def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix], balance: float,
              k: int) -> list[tuple[int, float]]:
-    """At most `k` places in the order of maximal marginal relevance, each with its value when it was taken.
+    """Return at most `k` places in the order of maximal marginal relevance, each with its value when it was taken.
 
     Args:
         relevant: Sim1 of each candidate, shape (n,).
@@ -117,7 +116,6 @@ def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix
 
 
 def _alike(vectors: Matrix, firsts: NDArray[np.intp], place: int) -> Matrix:
-    """The cosine of the nearest windows of one chunk and each, shape (chunks,)."""
     import numpy as np
 
     own = vectors[firsts[place]:firsts[place + 1] if place + 1 < len(firsts) else None]

@@ -1,7 +1,4 @@
-"""One's own retriever, made by a function in a file or package of one's own.
-
-Running a user's code: what it raises is one line, and what it prints goes to stderr.
-"""
+"""One's own retriever, made by a function in a file or package of one's own."""
 from __future__ import annotations
 
 import importlib
@@ -109,7 +106,6 @@ class External(RetrieverKind):
         return False
 
     def open(self, collection: Collection, aids: Aids) -> ExternalRetriever:
-        """As the base says; SettingsError also where the factory fails."""
         among = collection.among
         chunks = [chunk for row, chunk in enumerate(collection.chunks) if among is None or among[row]]
         inner = self._made(chunks) if chunks else Placed((), "external")
@@ -126,7 +122,6 @@ class External(RetrieverKind):
         return f"external {digest(content, name, json.dumps(self.model_dump(include={'options'}), sort_keys=True))}"
 
     def _place(self) -> Path:
-        """The file that the factory stands in."""
         module = self.factory.rpartition(":")[0]
         if module.endswith(".py"):
             return Path(module)

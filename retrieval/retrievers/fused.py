@@ -72,14 +72,13 @@ class Fused(RetrieverKind):
 
 
 def labels(kinds: Sequence[RetrieverKind]) -> tuple[str, ...]:
-    """The names of retrievers in `found_by`: of what kind each is, numbered where several are of one."""
+    """Return the names of retrievers in `found_by`: of what kind each is, numbered where several are of one."""
     names = [kind.kind for kind in kinds]
     return tuple(name if names.count(name) == 1 else f"{name}[{names[:place].count(name) + 1}]"
                  for place, name in enumerate(names))
 
 
 def _in_turn(lists: Sequence[Sequence[Hit]]) -> Iterator[Hit]:
-    """One of each list after the other, each chunk once."""
     seen: set[str] = set()
     for hit in (hit for level in zip_longest(*lists) for hit in level if hit is not None):
         if hit.chunk.id not in seen:
@@ -99,7 +98,6 @@ class FusedRetriever:
     settings: Fused
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises what searching the parts raises."""
         if k < 1:
             return [[] for _ in queries]
         depth = self.settings.depth

@@ -73,7 +73,6 @@ class RerankedRetriever:
     weight: float = 1.0
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises what searching and scoring raise, and ModelError where a score is not finite."""
         if k < 1 or not queries:
             return [[] for _ in queries]
         depth = self.settings.depth

@@ -98,7 +98,7 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of an index folder, after its own hash was checked; `check_files` checks the others.
+    """Return the manifest of an index folder, after its own hash was checked; `check_files` checks the others.
 
     Raises:
         OSError: it cannot be read.
@@ -133,7 +133,7 @@ def check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None
 
 
 def is_manifest(path: Path) -> bool:
-    """Whether the file has the fields of an index's manifest, of whatever version, whole or damaged."""
+    """Tell whether the file has the fields of an index's manifest, of whatever version, whole or damaged."""
     return path.is_file() and {"sha256", "version", "embedder", "files"} <= (body_of(path) or {}).keys()
 
 

@@ -70,7 +70,7 @@ class _Groups(Generic[T]):
                 yield dict(zip(columns, values, strict=True))
 
     def column(self, name: str) -> Any:
-        """One column of all rows, as Arrow's array."""
+        """Return one column of all rows, as Arrow's array."""
         with self._lock:
             return self._file.read(columns=[name])[name]
 
@@ -114,7 +114,7 @@ class ChunkTable(Sequence[Chunk]):
         return iter(self._groups)
 
     def windows(self) -> NDArray[np.int32]:
-        """The number of vectors of each chunk, shape (chunks,)."""
+        """Return the number of vectors of each chunk, shape (chunks,)."""
         counts: NDArray[np.int32] = self._groups.column("windows").to_numpy()
         return counts
 
@@ -124,7 +124,6 @@ class ChunkTable(Sequence[Chunk]):
             yield row["document"], row["format"], row["first_page"]
 
     def texts(self, headers: Mapping[str, str]) -> Iterator[str]:
-        """The content of each chunk below the header of its document."""
         for row in self._groups.columns("document", "content"):
             yield headers[row["document"]] + row["content"]
 
@@ -137,7 +136,7 @@ class ChunkTable(Sequence[Chunk]):
         return spans
 
     def row(self, id: str) -> int:
-        """The row of a chunk id; KeyError if there is none."""
+        """Return the row of a chunk id; KeyError if there is none."""
         import numpy as np
 
         ids, rows = self._sorted

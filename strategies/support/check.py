@@ -169,8 +169,8 @@ _LONGEST_QUOTE = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What was found of one statement.
+class StatementCheck:
+    """What the check found of one statement.
 
     Attributes:
         value: how well it is supported, from 0 to 1; None where that could not be told.
@@ -186,16 +186,16 @@ class Finding:
 class Checked:
     """What was found of an answer; `threshold` is the value from which a statement is supported."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[StatementCheck, ...]
     threshold: float
 
     @property
-    def told(self) -> tuple[Finding, ...]:
+    def told(self) -> tuple[StatementCheck, ...]:
         """The statements of which it could be told."""
         return tuple(one for one in self.findings if one.value is not None)
 
     @property
-    def unsupported(self) -> tuple[Finding, ...]:
+    def unsupported(self) -> tuple[StatementCheck, ...]:
         return tuple(one for one in self.told if (one.value or 0.0) < self.threshold)
 
     @property
@@ -220,11 +220,11 @@ def checked(draft: Draft, task: Task, seen: Seen, by: By, threshold: float) -> G
     A statement that cites nothing where it has to, or a document that no prompt showed, has the value 0.
     """
     evidence = seen.evidence(draft.cited)
-    found = [Finding(one, *_cited_wrongly(one, task, seen)) for one in statements_of(draft, task)]
+    found = [StatementCheck(one, *_cited_wrongly(one, task, seen)) for one in statements_of(draft, task)]
     open_ones = [one.statement for one in found if one.value is None]
     if by == "model":
         values = iter((yield from graded(task, open_ones, evidence)))
-        found = [one if one.value is not None else Finding(one.statement, next(values)) for one in found]
+        found = [one if one.value is not None else StatementCheck(one.statement, next(values)) for one in found]
     else:
         found = [one if one.value is not None else _scored(one.statement, task, seen, evidence) for one in found]
     return Checked(tuple(found), threshold)
@@ -244,11 +244,11 @@ def _cited_wrongly(one: Statement, task: Task, seen: Seen) -> tuple[float | None
     return (None, "") if one.cited else (0.0, "it cites no document")
 
 
-def _scored(one: Statement, task: Task, seen: Seen, evidence: Evidence) -> Finding:
+def _scored(one: Statement, task: Task, seen: Seen, evidence: Evidence) -> StatementCheck:
     cited = tuple(seen.passages[number] for number in one.cited if number in seen.passages) if task.cites else evidence
     found = score(one.text, task.question, cited)
     absent = ", ".join(found.absent[:5])
-    return Finding(one, found.value, f"its documents do not say {absent}" if absent else "")
+    return StatementCheck(one, found.value, f"its documents do not say {absent}" if absent else "")
 
 
 def repaired(first: Draft, found: Checked, task: Task, seen: Seen, by: By) \

@@ -1,7 +1,4 @@
-"""Events to readable text, as html2text does it: `#` headings, `-` and `1.` items, pipe tables.
-
-Table cells to pipe tables that stay readable, or to paragraphs where a table only lays out a page.
-"""
+"""Events to readable text, as html2text does it: `#` headings, `-` and `1.` items, pipe tables."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -10,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 
 from documents.numbers import with_signs
-from documents.renderings.clean_html import HEADINGS, Event, Open
-from documents.renderings.table_cells import TableCell, TableRow, allowance, expanded
+from documents.parsers.clean_html import HEADINGS, Event, Open
+from documents.parsers.table_cells import TableCell, TableRow, allowance, expanded
 
 Line = tuple[bool, list[str]]
 
 
 def write_table(rows: Sequence[TableRow]) -> list[str]:
-    """The table as blocks of text: one pipe table, or the cells in order if it is used for layout.
+    """Return the table as blocks of text: one pipe table, or the cells in order if it is used for layout.
 
     Columns and rows without text are left out; a lone currency sign, bracket or per cent sign joins its number.
     A row that holds a table in a cell, and the only row of a table with a long list in it, is written as its
@@ -48,7 +45,6 @@ def _pipes(rows: list[TableRow]) -> list[str]:
 
 
 def _without_empty(rows: list[Line]) -> tuple[list[Line], int]:
-    """The rows without the columns that have no text but a title that a neighbour repeats, and their width."""
     width = max((len(line) for _, line in rows), default=0)
     filled = {column for head, line in rows if not head for column, text in enumerate(line) if text}
     titles: dict[int, dict[int, str]] = defaultdict(dict)
@@ -67,7 +63,6 @@ def _without_empty(rows: list[Line]) -> tuple[list[Line], int]:
 
 
 def _lines(rows: list[Line], width: int, limit: int) -> list[str]:
-    """Short rows are filled up with empty cells, as long as that does not swell the table."""
     heads = [line for head, line in rows if head] or [[""] * width]
     body = [line for head, line in rows if not head]
     fill = sum(width - len(line) for _, line in rows) * 3 <= limit
@@ -103,7 +98,7 @@ class _Flow:
 
 
 def write_plain(events: Iterable[Event]) -> str:
-    """The readable text of a balanced stream of clean events; blocks are separated by a blank line."""
+    """Return the readable text of a balanced stream of clean events; blocks are separated by a blank line."""
     writer = _Writer()
     for event in events:
         if isinstance(event, str):

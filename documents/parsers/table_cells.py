@@ -46,7 +46,7 @@ class TableRow:
     cells: list[TableCell] = field(default_factory=list)
 
     def heads(self) -> bool:
-        """Whether the row is part of the table's header: as the page says, or titles beside an empty corner."""
+        """Tell whether the row is part of the table's header: as the page says, or titles beside an empty corner."""
         if self.header or (bool(self.cells) and all(cell.header for cell in self.cells)):
             return True
         titles = [cell.text() for cell in self.cells[1:] if cell.blocks]
@@ -75,8 +75,6 @@ def expanded(rows: Sequence[TableRow], heads: int) -> list[list[str]]:
 
 
 class _Grid:
-    """One try to expand the spans within a limit."""
-
     def __init__(self, rows: Sequence[TableRow], heads: int, repeat: bool, limit: int) -> None:
         self._rows, self._heads, self._repeat, self._left = rows, heads, repeat, limit
         widest = max((sum(min(cell.columns, _WIDEST) for cell in row.cells) for row in rows), default=0)
@@ -84,7 +82,7 @@ class _Grid:
         self._below: dict[int, tuple[int, str]] = {}
 
     def fill(self) -> list[list[str]] | None:
-        """The texts, or None where they exceed the limit."""
+        """Return the texts, or None where they exceed the limit."""
         grid: list[list[str]] = []
         for index, row in enumerate(self._rows):
             line = self._line(row, index < self._heads)

@@ -1,12 +1,4 @@
-"""Clean events: what both renderings are written from.
-
-A stream of `Open`, `Close` and text. It is balanced, holds allowed tags and attributes only, and its text has
-its white space collapsed (outside `pre`), so the writers need not know where it came from.
-
-Events to HTML: one block a line, so that a reader and a chunker can find their way.
-
-Makes a clean event stream out of whatever nesting a page has.
-"""
+"""Clean events, which both renderings are written from, and the HTML of them: one block a line."""
 from __future__ import annotations
 
 import re
@@ -49,7 +41,7 @@ def normalised(text: str) -> str:
 
 
 def plain_spaces(text: str) -> str:
-    """Every kind of space, such as the no-break space, as an ordinary one; lines are kept."""
+    """Return every kind of space, such as the no-break space, as an ordinary one; lines are kept."""
     return _SPACES.sub(" ", text)
 
 
@@ -58,7 +50,7 @@ _CONTAINERS = frozenset({"table", "thead", "tbody", "tfoot", "tr", "ul", "ol", "
 
 
 def write_html(events: Iterable[Event]) -> str:
-    """The HTML of a balanced stream of clean events."""
+    """Return the HTML of a balanced stream of clean events."""
     parts: list[str] = []
     for event in events:
         if isinstance(event, str):
@@ -190,7 +182,6 @@ class Tidy:
         self._space = text[-1].isspace()
 
     def _begin(self) -> None:
-        """Opens a paragraph where one is needed, and writes the break or the space that is due."""
         if not self._blocks or self._blocks[-1] not in _PHRASING:
             self._blocks.append("p")
             self.events.append(Open("p"))
@@ -211,7 +202,6 @@ class Tidy:
         return bool(self._blocks) and self._blocks[-1] == tag
 
     def _end(self, tag: str) -> None:
-        """Closes a block; an empty one is taken back, except a cell, which holds its place in the row."""
         self._blocks.pop()
         last = self.events[-1]
         if isinstance(last, Open) and last.tag == tag and tag not in ("td", "th"):
