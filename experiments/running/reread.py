@@ -118,6 +118,7 @@ class Rereader:
         return {passage.number: Chunk(passage.chunk, passage.document, passage.format, passage.start, passage.end,
                                       self._text(passage.text), pages=passage.pages) for passage in result.evidence}
 
+
 def _same(call: Generate, step: StoredStep) -> bool:
     """Whether the call has the messages that were sent, with the tools that they call."""
     return [(message.role, tuple(map(text_hash, message.parts)), message.call_id, *map(dict, message.tool_calls))
