@@ -118,7 +118,7 @@ def test_of_too_many_pairs_those_against_the_first_are_tested(monkeypatch):
     found = compared(*cells)
     assert len(found["pairs"]) == 3 * 3 + 4 * 2
     assert any("30 pairs of cells differ in one factor" in note for note in found["notes"])
-    monkeypatch.setattr(pairs, "MOST", 10)
+    monkeypatch.setattr(all_pairs, "MOST", 10)
     assert {pair[1] for pair in pairs(compared(*cells))} == {"am"}
 
 

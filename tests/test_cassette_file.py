@@ -41,7 +41,7 @@ def test_equal_runs_make_equal_bytes_and_the_file_can_be_looked_at(town, ragbed,
     assert ragbed("cassette", "export", town.run, "--out", file)[0] == 0
     assert file.read_bytes() == one
     head, *rest, end = lines(file)
-    assert (head["cassette"], head["version"], head["run"]["name"]) == ("ragbed", 1, "town")
+    assert (head["cassette"], head["version"], head["run"]["name"]) == ("ragbed", 3, "town")
     assert "out" not in head["run"]["settings"]
     assert [next(iter(line)) for line in rest] == ["text"] * (len(rest) - 6) + ["call"] * 6
     assert end["end"] == {"texts": len(rest) - 6, "calls": 6, "searches": 0}
@@ -97,16 +97,15 @@ def changes(fields: list[dict]) -> dict[str, list]:
         return [head, *rest[:place], {**rest[place], **changed}, *rest[place + 1:], end]
 
     return {"not the one of its hash": with_line(text, content="Another."),
-            "is missing": [head, *rest[:text], *rest[text + 1:], end],
             "either a reply or a failure": with_line(call, reply=None),
             "reply.usage.prompt_tokens": with_line(call, reply={"text": "", "usage": {"prompt_tokens": "x"}}),
             "call: String should match": with_line(call, call="../../etc"),
             "not those that were written": [head, *rest[:-1], end],
-            "has no place there": [head, *rest, end, end],
+            "stands behind the end": [head, *rest, end, end],
             "Extra inputs": with_line(call, more=1),
-            "not readable": [head, "[" * 100_000, end],
+            "nested beyond reason": [head, "[" * 100_000, end],
             "cut short": [head, *rest],
-            "newer ragbed, in format 3": [{**head, "version": 3}, *rest, end],
+            "another version of ragbed": [{**head, "version": 2}, *rest, end],
             "no cassette": [*rest, end],
             "benchmark.name: Field required": [{**head, "run": {**head["run"], "benchmark": {}}}, *rest, end],
             "does not say what its run was": [{**head, "run": {"name": "town"}}, *rest, end]}
@@ -128,16 +127,22 @@ def test_a_reply_that_was_altered_under_a_fitting_hash_ends_the_replay_with_stat
     assert (status, "the results are not those of" in err, "or the file was altered" in err) == (1, True, True), err
 
 
-def test_a_file_that_unpacks_to_more_than_it_says_ends_soon(ragbed, file, monkeypatch):
+def test_a_file_that_unpacks_to_more_than_any_run_keeps_is_one_line(ragbed, file, monkeypatch):
     fields = lines(file)
-    put(file, [fields[0], " " * (40 << 20), *fields[1:]])
-    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
-    monkeypatch.setattr("agents.cassette.FREE", 1 << 20)
-    content = "x" * 100_000
-    text = json.dumps({"text": hashlib.sha256(f"{len(content)}:{content}".encode()).hexdigest()[:32],
-                       "content": content})
-    put(file, [fields[0], *[text] * 200, *fields[1:]])
-    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
+    monkeypatch.setattr("agents.cassette.MOST", 1 << 20)
+    put(file, [fields[0], " " * (4 << 20), *fields[1:]])
+    ragbed.refuses("cassette", "show", file, says=["unpacks to more than 1,048,576 bytes"])
+
+
+def test_a_cassette_does_not_say_where_a_replay_is_written(ragbed, file, tmp_path, monkeypatch):
+    fields = lines(file)
+    fields[0]["run"]["settings"]["out"] = str(tmp_path / "theirs")
+    put(file, fields)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert ragbed("run", "--replay", file)[0] == 0
+    assert not (tmp_path / "theirs").exists()
+    assert (tmp_path / "here" / "runs" / "town" / "summary.json").is_file()
 
 
 def test_what_changes_while_it_is_taken_in_leaves_nothing(file, tmp_path):

@@ -159,7 +159,7 @@ def test_open_traces_leave_the_answers_side_by_side(visit, shop_url):
 
 def test_a_cause_opens_what_it_means(visit, tmp_path):
     run = shop()
-    run.summary["attribution"] = {"causes": [
+    run.summary["error_analysis"] = {"causes": [
         {"name": "reasoning_error", "title": "reasoning error", "definition": "Wrong over the gold alone too."}],
         "cells": [], "notes": []}
     card = opened(visit(run.write(tmp_path).as_uri()), 1).locator(".card").nth(1)

@@ -12,19 +12,19 @@ def test_the_causes_of_the_best_cell_and_of_the_best_that_searches():
         return {"cell": name, "n": 100, "causes": {
             cause: {"mean": share, "low": 0.0, "high": 1.0, "n": 100} for cause, share in shares.items()}}
     names = ("right", "memory", "retrieval_miss", "reasoning_error", "not_known", "not_scored")
-    attribution = {"causes": [{"name": name, "title": name.replace("_", " "), "definition": "d"} for name in names],
+    found_causes = {"causes": [{"name": name, "title": name.replace("_", " "), "definition": "d"} for name in names],
                    "notes": [],
                    "cells": [row("direct/retrieved", right=0.3, memory=0.2, retrieval_miss=0.35, reasoning_error=0.15),
                              row("direct/gold", right=0.7, reasoning_error=0.2, not_scored=0.1),
                              row("direct/closed-book", right=0.1, not_known=0.9)]}
-    found = said(cells, attribution=attribution)
+    found = said(cells, error_analysis=found_causes)
     assert found["Causes"] == ("Of 50 wrong answers of direct (the best cell): retrieval miss 70 % and reasoning error "
                                "30 %.")
-    few = {**attribution, "cells": [row("direct/retrieved", right=0.9, retrieval_miss=0.06, reasoning_error=0.04)]}
-    assert said(cells, attribution=few)["Causes"] == (
+    few = {**found_causes, "cells": [row("direct/retrieved", right=0.9, retrieval_miss=0.06, reasoning_error=0.04)]}
+    assert said(cells, error_analysis=few)["Causes"] == (
         "Of 10 wrong answers of direct (the best cell): retrieval miss 6 and reasoning error 4.")
-    right = {"causes": attribution["causes"], "cells": [row("direct/gold", right=1.0)], "notes": []}
-    assert said(cells, attribution=right)["Causes"] == "No answer is known to be wrong."
+    right = {"causes": found_causes["causes"], "cells": [row("direct/gold", right=1.0)], "notes": []}
+    assert said(cells, error_analysis=right)["Causes"] == "No answer is known to be wrong."
 
 
 def attributed(**wrong):
@@ -41,7 +41,7 @@ def attributed(**wrong):
 def test_the_causes_of_repeats_are_those_of_all_of_them():
     cells = [cell(name, mean, id=f"{name}{at}", repeat=at) for name, mean in (("direct", 0.5), ("plan", 0.9))
              for at in (0, 1)]
-    found = said(cells, attribution=attributed(direct0=(1, 1), direct1=(9, 7), plan0=(3, 0), plan1=(2, 1)))
+    found = said(cells, error_analysis=attributed(direct0=(1, 1), direct1=(9, 7), plan0=(3, 0), plan1=(2, 1)))
     assert found["Causes"] == (
         "Of 6 wrong answers of plan (2 repeats) (the best cell): retrieval_miss 5 and reasoning_error 1. Of 18 wrong "
         "answers of direct (2 repeats) (with the most wrong answers): retrieval_miss 10 and reasoning_error 8.")
@@ -49,9 +49,9 @@ def test_the_causes_of_repeats_are_those_of_all_of_them():
 
 def test_no_cell_of_a_tie_is_called_the_best_or_the_worst():
     cells = [cell("direct", 0.5, id="direct"), cell("plan", 0.5, id="plan")]
-    assert said(cells, attribution=attributed(direct=(1, 2), plan=(1, 4)))["Causes"] == (
+    assert said(cells, error_analysis=attributed(direct=(1, 2), plan=(1, 4)))["Causes"] == (
         "Of 5 wrong answers of plan (with the most wrong answers): reasoning_error 4 and retrieval_miss 1.")
-    assert said(cells, attribution=attributed(direct=(1, 2), plan=(2, 1)))["Causes"] == (
+    assert said(cells, error_analysis=attributed(direct=(1, 2), plan=(2, 1)))["Causes"] == (
         "Of 3 wrong answers of direct (with as many as any): reasoning_error 2 and retrieval_miss 1.")
 
 

@@ -1,12 +1,8 @@
 """The report's charts and tables: what they draw, out of which part of the summary, and what stands beside them."""
 import pytest
-from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
+from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, pair, words
 
 from experiments.metrics import share_of
-from experiments.report.cells import table
-from experiments.report.grid import crossed, grids
-from experiments.report.plot import cost_of, plot
-from experiments.report.tradeoff import tradeoff
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +13,7 @@ def report(tmp_path_factory):
 def test_the_sections_are_linked_in_order(report):
     links = report.select("nav[aria-label=Sections] a")
     assert [words(link) for link in links] == [
-        "Summary", "Cost and quality", "Reasoning × condition", "Causes", "Refusals", "All figures", "Comparisons",
+        "Summary", "Cost and quality", "Factors", "Causes", "Refusals", "All figures", "Comparisons",
         "Questions"]
     assert all(report.select_one(link["href"]) for link in links)
 
@@ -32,14 +28,12 @@ def test_every_link_leads_into_the_page(report):
     assert all(target.startswith("#questions?") or report.select_one(target) for target in targets)
 
 
-def test_an_older_summary_has_fewer_sections(tmp_path):
-    older = {name: value for name, value in SUMMARY.items()
-             if name not in ("comparisons", "effects", "attribution", "tradeoff")}
-    made = page(tmp_path, older)
+def test_a_summary_of_less_has_fewer_sections(tmp_path):
+    nothing = dict.fromkeys(("comparisons", "effects", "error_analysis", "tradeoff"))
+    made = page(tmp_path, SUMMARY | nothing)
     assert [words(link) for link in made.select("nav[aria-label=Sections] a")] == [
-        "Summary", "Cost and quality", "Reasoning × condition", "All figures", "Questions"]
-    nothing = dict.fromkeys(("comparisons", "effects", "attribution", "tradeoff"))
-    assert page(tmp_path, SUMMARY | nothing).select("#causes, #refusals, #comparisons, .effects") == []
+        "Summary", "Cost and quality", "Factors", "All figures", "Questions"]
+    assert made.select("#causes, #refusals, #comparisons") == []
 
 
 def test_a_run_without_cells_gives_a_page(tmp_path):
@@ -64,10 +58,9 @@ def test_points_have_intervals_words_and_a_row_of_the_table(report):
 
 
 def test_the_front_is_drawn_and_named_in_legend_and_table(report):
-    made = table(CELLS, ["em"])
-    chart = plot(made, cost_of(made.cells))
-    assert [spot.cell.number for spot in chart.spots if spot.front] == [1, 2]
-    assert [spot.cell.number for spot in chart.spots if spot.faded] == [3, 4, 5, 6]
+    spots = report.select("#plot a.spot")
+    assert [bool(spot.select(".on-front")) for spot in spots] == [True, True, False, False, False, False]
+    assert ["faded" in spot["class"] for spot in spots] == [False, False, True, True, True, True]
     assert len(report.select("#plot line.front")) == 2 * 2
     assert "Faded cells do not compete" in words(report.select_one("#plot figcaption"))
     assert [item.a["href"] for item in report.select("#plot .points li") if "on the front" in words(item)] == [
@@ -96,22 +89,25 @@ def test_colours_and_shapes_stand_for_the_two_factors(report):
         ["spot", "c1", "faded"], ["spot", "c2", "faded"]] * 2
 
 
-def test_the_grid_crosses_two_factors_with_shades_and_links(report):
-    grid = report.select_one("table.grid")
-    assert [words(head) for head in grid.select("thead th")] == ["reasoning", *CONDITIONS]
-    squares = grid.select("tbody td")
+def view(report, name):
+    return report.select_one(f'[data-view="{name}"]')
+
+
+def test_two_factors_are_crossed_with_shades(report):
+    grid = view(report, "crossed:")
+    assert [words(head) for head in grid.select("thead th")] == ["reasoning", "n", *CONDITIONS]
+    squares = grid.select("tbody td[class]")
     assert [square["class"] for square in squares] == [[f"shade-{at}"] for at in (0, 4, 8, 2, 6, 10)]
-    assert words(squares[-1]) == "0.50 highest [0.40, 0.60]"
-    assert squares[1].a["href"] == "#questions?cell=3"
-    assert squares[1].a["aria-label"] == "direct · gold, 0.20: its questions"
+    assert words(squares[-1]) == "0.50 [0.40, 0.60] highest"
 
 
 def test_means_lead_to_what_is_wrong_and_counts_to_what_became_right_or_wrong(tmp_path):
     made = page(tmp_path, SUMMARY, ("unified",))
-    assert made.select("table.grid td")[1].a["href"] == "#questions?cell=3&wrong=3"
-    assert "right there is unified score of 1" in words(made.select_one("#comparisons .hint"))
-    assert "unified score of 1, not the headline's exact match" in words(made.select_one("#causes figcaption"))
-    up, down = made.select('#comparisons [data-label="up, down"]')[1].select("a")
+    square = view(made, "crossed:").select("td[class]")[1].a
+    assert (square["href"], square["aria-label"]) == ("#questions?cell=3&wrong=3", "wrong in direct · gold")
+    assert "unified score of 1" in words(made.select_one("#causes figcaption"))
+    row = view(made, "comparisons:reasoning").select("tbody tr")[1]
+    up, down = (row.select_one(f'[data-label="{name}"] a') for name in ("up", "down"))
     assert (up["href"], words(up)) == ("#questions?right=2&wrong=1", "9")
     assert down["href"] == "#questions?right=1&wrong=2"
     assert down["aria-label"] == f"4 down: right in direct · retrieved, wrong in {HOSTILE} · retrieved"
@@ -121,8 +117,8 @@ def test_means_over_fewer_questions_say_how_many_and_why(tmp_path):
     unified = [one | {"metrics": {"unified": {"mean": 0.5, "low": 0.4, "high": 0.6,
                                               "n": 30 if one["condition"] == "closed-book" else 50}}} for one in CELLS]
     made = page(tmp_path, {"columns": ["unified"], "cells": unified})
-    assert [words(square) for square in made.select("table.grid td")[1:3]] == [
-        "0.50 [0.40, 0.60]", "0.50 n 30 [0.40, 0.60]"]
+    assert [words(square) for square in view(made, "crossed:").select("td[class]")[1:3]] == [
+        "0.50 [0.40, 0.60]", "0.50 [0.40, 0.60] n 30"]
     assert words(made.select_one("#factors .hint")) == (
         "Under closed-book each mean is over 30 of 50 questions: closed-book offers no refusal, so that the 20 "
         "unanswerable ones have no score.")
@@ -130,27 +126,23 @@ def test_means_over_fewer_questions_say_how_many_and_why(tmp_path):
 
 def test_a_combination_that_was_not_run_is_named(tmp_path):
     made = page(tmp_path, SUMMARY | {"cells": CELLS[:-1]})
-    assert words(made.select("table.grid td")[-1]) == "no cell"
+    assert words(view(made, "crossed:").select("td")[-1]) == "none"
 
 
-def test_without_reasoning_and_condition_the_two_largest_factors_are_crossed():
+def test_without_reasoning_and_condition_the_two_largest_factors_are_crossed(tmp_path):
     cells = [cell("direct", model=model, perturbation=change, id=f"{model}{change}")
              for model in "ab" for change in (None, "shuffle", "negatives@5")]
-    made = table(cells, ["em"])
-    assert crossed(made) == ("perturbation", "model")
-    assert [row[0] for row in grids(made).grids[0].rows] == ["none", "shuffle", "negatives@5"]
+    grid = view(page(tmp_path, {"columns": ["em"], "cells": cells}), "crossed:")
+    assert [words(head) for head in grid.select("thead th")] == ["perturbation", "n", "a", "b"]
+    assert [words(head) for head in grid.select("tbody th")] == ["none", "shuffle", "negatives@5"]
 
 
-def test_a_third_factor_makes_a_grid_for_each_of_its_levels():
+def test_a_third_factor_makes_a_heat_map_for_each_of_its_levels(tmp_path):
     cells = [one | {"id": one["id"] + model, "model": model} for model in "ab" for one in CELLS]
-    assert [grid.rest for grid in grids(table(cells, ["em"])).grids] == ["a", "b"]
-    assert grids(table(CELLS[:2], ["em"])) is None
-
-
-def test_what_follows_from_the_condition_does_not_tell_cells_apart():
-    made = table(CELLS, ["em"])
-    assert made.varying == ("reasoning", "condition")
-    assert made.cells[0].label == "direct · retrieved"
+    made = page(tmp_path, {"columns": ["em"], "cells": cells})
+    assert [words(title) for title in made.select("#factors h3")] == [
+        "Reasoning × condition: mean exact match, a", "Reasoning × condition: mean exact match, b"]
+    assert page(tmp_path, {"columns": ["em"], "cells": CELLS[:2]}).select("#factors") == []
 
 
 def test_a_bar_has_a_part_for_each_cause_that_leads_to_its_questions(report):
@@ -159,22 +151,22 @@ def test_a_bar_has_a_part_for_each_cause_that_leads_to_its_questions(report):
     first, second = bars[0].select("a")
     assert [first["href"], second["href"]] == [
         "#questions?cell=1&cause=right", "#questions?cell=1&cause=retrieval_miss"]
-    assert second["aria-label"] == "direct · retrieved: retrieval miss, 30 of 50"
+    assert second["aria-label"] == "direct · retrieved: retrieval miss: 30 of 50"
     assert (second.rect["x"], second.rect["width"], words(second.select_one("text"))) == ("40.0%", "60.0%", "60 %")
 
 
 def test_causes_have_a_legend_a_table_and_definitions(report):
     assert [words(item) for item in report.select("#causes .keys li")] == ["right", "retrieval miss"]
-    assert report.select_one("#k-retrieval_miss rect")["class"] == ["k-orange"]
-    row = report.select("#causes table tbody tr")[0]
-    assert words(row) == "1 direct · retrieved 50 0.40 [0.28, 0.54] 0.60 [0.46, 0.72]"
-    assert [words(item) for item in report.select("#causes .defined div")] == [
-        "right It is right.", "retrieval miss Not in view.", f"format {HOSTILE}"]
+    assert report.select_one("#k-1 rect")["class"] == ["k-orange"]
+    assert words(view(report, "causes").select_one("tbody tr")) == (
+        "1 direct · retrieved 50 0.40 [0.28, 0.54] 0.60 [0.46, 0.72]")
+    assert [words(row) for row in view(report, "causes:definitions").select("tbody tr")] == [
+        "right right It is right.", "retrieval miss retrieval_miss Not in view.", f"format format {HOSTILE}"]
 
 
 def test_what_is_kept_of_the_gold_alone_has_counts_and_the_share_an_interval(report):
-    kept = report.select("#causes table")[1]
-    assert words(kept.select_one("tbody tr")) == "1 direct · retrieved 50 0.62 [0.45, 0.77] n 32 20 12 8 10 0.500"
+    assert words(view(report, "causes:gold").select_one("tbody tr")) == (
+        "1 direct · retrieved 50 20 12 8 10 0.62 [0.45, 0.77] n 32 none none 0.500 0.500")
     assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed diagnose"]
 
 
@@ -182,33 +174,35 @@ def test_refusals_are_drawn_with_both_intervals(report):
     spot = report.select("#refusals a.spot")[0]
     assert spot["aria-label"] == "direct · retrieved; answers 80 % of 50; wrong in 25 % of 40 answered"
     assert len(report.select_one("#refusals .behind").select("line.whisker")) == 2
-    assert words(report.select("#refusals tbody tr")[0]) == "1 direct · retrieved 80 [67, 89] n 50 25 [14, 40] n 40"
+    assert words(report.select("#refusals tbody tr")[0]) == (
+        "1 direct · retrieved 0.80 [0.67, 0.89] n 50 0.25 [0.14, 0.40] n 40")
+    assert [words(line) for line in report.select("#refusals p.keys")] == [
+        f"reasoning direct {HOSTILE}", "condition retrieved gold closed-book"]
 
 
 def test_the_ideal_of_refusals_is_at_the_share_that_is_answerable(tmp_path):
     shares = {"refused_answerable": {"mean": 0.1, "n": 30}, "refusal_accuracy": {"mean": 0.5, "n": 20}}
     cells = [one | {"metrics": one["metrics"] | shares} for one in CELLS]
-    chart = tradeoff(SUMMARY["tradeoff"], table(cells, ["em"])).chart
-    assert (chart.goal.x, chart.goal.y, chart.goal.line) == (chart.x.at(0.6), 100.0, "60 % are answerable")
     made = page(tmp_path, SUMMARY | {"cells": cells}).select_one("#refusals")
     assert [words(one) for one in made.select(".goal-line")] == ["60 % are answerable"]
     assert "ideal: all that is answerable is answered, and nothing wrong" in words(made)
     dropped = [*cells[:-1], cells[-1] | {"metrics": shares | {"refusal_accuracy": {"mean": 0.5, "n": 50}}}]
-    assert tradeoff(SUMMARY["tradeoff"], table(dropped, ["em"])).chart.goal is None
+    made = page(tmp_path, SUMMARY | {"cells": dropped}).select_one("#refusals")
+    assert made.select(".goal-line") == []
+    assert "which share that is differs between the cells" in words(made)
 
 
-def test_a_legend_explains_no_shape_without_a_point():
-    made = table(CELLS, ["em"])
-    keys = tradeoff(SUMMARY["tradeoff"][:2], made).chart.keys
-    assert keys.shapes == ("condition", (("retrieved", 1),))
+def test_a_legend_explains_no_shape_without_a_point(tmp_path):
+    made = page(tmp_path, SUMMARY | {"tradeoff": SUMMARY["tradeoff"][:2]})
+    assert words(made.select("#refusals p.keys")[1]) == "condition retrieved"
 
 
 def test_a_run_that_refuses_nothing_has_the_shares_alone(tmp_path):
     stored = [{"cell": CELLS[0]["id"], "answered": share_of(50, 50), "risk": share_of(10, 50)}]
-    assert tradeoff(stored, table(CELLS)).chart is None
     section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
+    assert section.select("svg.area") == []
     assert "No cell refused anything" in words(section)
-    assert "open" in section.details.attrs
+    assert len(section.select("tbody tr")) == 1
 
 
 def test_metrics_are_defined_and_shares_of_one_question_are_counts(tmp_path):
@@ -222,3 +216,60 @@ def test_metrics_are_defined_and_shares_of_one_question_are_counts(tmp_path):
     assert "http://host:8000/v1#gpt-4o" in words(made.select_one(".shared"))
     assert "partially correct partial share graded Partially Correct; over answerable questions" in [
         words(item) for item in made.select("#figures .defined div")]
+
+
+def test_effects_have_means_intervals_and_tests(report):
+    rows = view(report, "effects").select("tbody tr")
+    assert [words(row) for row in rows] == [
+        "reasoning direct 100 0.40 [0.30, 0.50] -0.02 [-0.07, +0.03] 0.200 0.200",
+        f"{HOSTILE} 100 0.45 [0.35, 0.55] +0.02 [-0.03, +0.07]",
+        "condition gold 100 0.70 [0.60, 0.80] +0.30 [+0.25, +0.35] <0.001 <0.001"]
+    drawn = view(report, "effects").select("svg.span")
+    assert ["apart" in one["class"] for one in drawn] == [False, False, True]
+    assert words(view(report, "effects:reasoning:condition").summary) == (
+        "Interaction reasoning × condition on em: not seen, p (Holm) 0.300")
+
+
+def test_comparisons_have_the_real_ones_first_in_words(report):
+    made = view(report, "comparisons:reasoning")
+    assert [words(head) for head in made.select("thead th")] == [
+        "what changes", "n", "unpaired", "before", "after", "difference", "up", "down", "effect", "test", "p",
+        "p (Holm)", "verdict"]
+    first, second = made.select("tbody tr")
+    assert words(first) == (
+        f"direct → {HOSTILE}, gold cells 3 → 4 50 2 0.50 [0.40, 0.60] 0.80 [0.65, 0.90] +0.30 [+0.20, +0.40] 9 4 "
+        "odds 2.25 McNemar 0.001 0.001 higher by 0.30")
+    assert words(second.select("td")[-1]) == "no difference that 50 questions can show; the smallest they could: 0.20"
+    assert (first["class"], second.get("class")) == (["real"], None)
+    assert words(made.h3) == "Reasoning: 1 of 2 really different, by exact match"
+
+
+def test_comparisons_are_grouped_by_factor_and_what_is_real_alone_is_said(tmp_path):
+    pairs = [pair("direct/retrieved", "direct/gold", 0.3, p=0.01, factor="condition"),
+             pair("direct/retrieved", f"{HOSTILE}/retrieved", -0.2, p=0.02, p_holm=0.08)]
+    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": pairs, "notes": []}})
+    assert [words(title) for title in made.select("#comparisons h3")] == [
+        "Reasoning: none of 1 really different, 1 on their own, by exact match",
+        "Condition: 1 of 1 really different, by exact match"]
+    row = made.select("#comparisons tbody tr")[0]
+    assert [words(row.select_one(f'[data-label="{name}"]')) for name in ("verdict", "p", "p (Holm)")] == [
+        "lower on its own, not after the correction", "0.020", "0.080"]
+
+
+def test_many_comparisons_are_folded(tmp_path):
+    many = [pair("direct/retrieved", f"{HOSTILE}/retrieved", p=0.01 if at < 3 else 0.5) for at in range(40)]
+    section = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": many, "notes": []}}).select_one(
+        "#comparisons")
+    shown, folded = section.select("table")
+    assert (len(shown.select("tbody tr")), len(folded.select("tbody tr"))) == (3, 37)
+    assert words(section.summary) == "37 more: none of them really different"
+
+
+@pytest.mark.parametrize(("fields", "said"), [
+    ({"gained": 0, "lost": 0, "difference": 0.0, "low": None, "high": None}, "the same score on 50 questions"),
+    ({"n": 0, "difference": None, "low": None, "high": None}, "nothing to compare: no question of both cells has it"),
+    ({"smallest": None}, "no difference that 50 questions can show; they are too few to show any")])
+def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
+    one = pair("direct/retrieved", f"{HOSTILE}/retrieved") | fields
+    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": [one], "notes": []}})
+    assert words(made.select_one('#comparisons [data-label="verdict"]')) == said

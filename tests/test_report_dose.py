@@ -8,9 +8,6 @@ from charted import HOSTILE, SUMMARY, cell, page, words
 
 from experiments.analysis.dose import Reached, dose_of
 from experiments.analysis.variants import Averaged
-from experiments.report.cells import table
-from experiments.report.dose import dose
-from experiments.report.dose_lines import COLOURS
 from experiments.statistics import Clusters
 
 CHANGES = (None, "negatives@2", "negatives@5")
@@ -58,14 +55,13 @@ def test_a_point_says_what_it_is_and_leads_to_its_cell(section):
 
 
 def test_areas_changes_and_what_differs_stand_beside_it(section):
-    first, second = (words(row) for row in section.select("table.areas tbody tr"))
-    assert first.startswith("direct 1.00 [")
-    assert " +0.00 [" in first
-    assert second.startswith(f"{HOSTILE} 0.45 [")  # (0.75 x 2 + 0.25 x 3) / 5
-    assert " -1.00 [" in second
+    first, second = (words(row) for row in section.select('[data-view="dose:negatives:negatives"] tbody tr'))
+    assert re.match(r"direct 1\.00 \[.* 1\.00 \[.* 1\.00 \[.* \+0\.00 \[", first)
+    assert re.match(rf"{re.escape(HOSTILE)} 1\.00 .* 0\.50 .* 0\.00 .* 0\.45 .* -1\.00 \[", second)  # (1.5 + 0.75) / 5
     (test,) = (words(row) for row in section.select("table.tests tbody tr"))
-    assert test.startswith(f"direct → {HOSTILE} reasoning lower by 0.55 -0.55 [")
-    said = [re.sub(r" \[[^]]*\]", "", words(one)) for one in section.select("h3 ~ p")]  # without intervals
+    assert test.startswith(f"reasoning direct → {HOSTILE} 8 1.00 [")
+    assert " -0.55 [" in test
+    said = [re.sub(r" \[[^]]*\]", "", words(one)) for one in section.select(".hint")]  # without intervals
     assert said[:3] == ["The largest area, 1.00, is that of direct.",
                         f"From the first dose to the last there is a real change of {HOSTILE} (-1.00).",
                         f"Areas really differ: {HOSTILE} against direct (-0.55)."]
@@ -76,29 +72,26 @@ def test_a_name_that_attacks_is_only_text(section):
     assert HOSTILE in words(section.select_one(".keys"))
 
 
-def test_curves_that_are_too_many_for_one_chart_are_split_by_a_factor():
-    strategies, summary = "abcd", made("abcd", ("gold", "given"))
-    (group,) = dose(summary["dose"], table(summary["cells"], ["em"])).groups
-    assert [(panel.title, [line.label for line in panel.lines]) for panel in group.panels] == [
-        ("exact match · gold", list(strategies)), ("exact match · given", list(strategies))]
-    assert group.keys == (("", tuple(enumerate(strategies, 1))),)
+def test_curves_that_are_too_many_for_one_chart_are_split_by_a_factor(tmp_path):
+    section = page(tmp_path, made("abcd", ("gold", "given"))).select_one("#dose")
+    assert [words(title) for title in section.select(".panel-title")] == ["exact match · gold", "exact match · given"]
+    assert [words(keys) for keys in section.select(".keys")] == ["a b c d"] * 2
 
 
-def test_levels_that_are_too_many_for_one_chart_are_split_in_order():
-    summary = made("abcdefgh")
-    (group,) = dose(summary["dose"], table(summary["cells"], ["em"])).groups
-    assert [len(panel.lines) for panel in group.panels] == [COLOURS, 2]
-    assert [title for title, _ in group.keys] == ["1 to 6", "7 to 8"]
+def test_levels_that_are_too_many_for_one_chart_are_split_in_order(tmp_path):
+    section = page(tmp_path, made("abcdefgh")).select_one("#dose")
+    assert [words(title) for title in section.select(".panel-title")] == [
+        "exact match · 1 to 6", "exact match · 7 to 8"]
+    assert [words(keys) for keys in section.select(".keys")] == ["a b c d e f", "g h"]
 
 
 def test_the_real_differences_come_first_and_many_others_are_folded(tmp_path):
     last = ((1.0, 1.0, 1.0), (1.0, 0.0, 0.0))
     section = page(tmp_path, made("abcdef", scores=(last[0],) * 5 + last[1:], asked=12)).select_one("#dose")
     first, more = section.select("table.tests")
-    assert len(first.select("tr.real")) == 5
-    assert words(first.select_one("tr.real th")) == "a → f reasoning"
-    assert (len(first.select("tbody tr")), len(more.select("tbody tr"))) == (12, 3)
-    assert words(section.summary) == "3 more: none of them really different"
+    assert [len(one.select("tr.real")) for one in (first, more)] == [5, 0]
+    assert [len(one.select("tbody tr")) for one in (first, more)] == [5, 10]
+    assert words(first.select_one("tr.real")).startswith("reasoning a → f 12")
 
 
 def test_metrics_that_are_equal_everywhere_share_a_chart(tmp_path):
@@ -114,14 +107,13 @@ def test_metrics_that_are_equal_everywhere_share_a_chart(tmp_path):
 def test_hardness_stands_in_steps_beside_what_has_no_negatives(tmp_path):
     sorts = (None, *(f"negatives@4:{sort}" for sort in ("easy", "medium", "hard")))
     summary = made(("direct",), changes=sorts, scores=((1.0, 1.0, 0.5, 0.25),))
-    *_, group = dose(summary["dose"], table(summary["cells"], ["em"])).groups
-    (panel,) = group.panels
-    assert [tick.text for tick in panel.x.ticks] == ["without", "easy", "medium", "hard"]
-    assert [point.lines[1][:10] for point in panel.lines[0].points] == ["easy: 1.00", "medium: 0.", "hard: 0.25"]
-    assert panel.lines[0].plain.x < panel.lines[0].points[0].x
-    assert "Hollow points have no negatives" in words(page(tmp_path, summary).select_one("#dose"))
+    chart = page(tmp_path, summary).select_one('[data-view="dose:hardness:negatives"]')
+    assert [words(tick) for tick in chart.select("text.tick")][-4:] == ["without", "easy", "medium", "hard"]
+    plain, *others = chart.select("a.spot")
+    assert [spot["aria-label"].split("; ")[1][:10] for spot in others] == ["easy: 1.00", "medium: 0.", "hard: 0.25"]
+    assert (plain["class"], len(chart.select("line.series"))) == (["spot", "c1", "bare"], 2)
+    assert "Hollow points have no negatives" in words(chart)
 
 
 def test_without_curves_there_is_no_section(tmp_path):
     assert page(tmp_path, SUMMARY).select_one("#dose") is None
-    assert dose(None, table(SUMMARY["cells"])) is None

@@ -5,9 +5,9 @@ import pytest
 from verdicted import cell, pair, said
 
 from experiments.report.cells import Cell, Figure, Table, table
+from experiments.report.competition import cost_of, front
 from experiments.report.entrants import entrants
-from experiments.report.overview import headlines
-from experiments.report.plot import cost_of, front
+from experiments.report.page import headlines
 
 GIVEN = "With the benchmark's own passages (given), "
 

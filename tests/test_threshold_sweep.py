@@ -1,13 +1,12 @@
 """A sweep of a threshold: as many cells as thresholds, the calls of one, and what each answers and refuses."""
 import json
+from itertools import pairwise
 
 import pytest
 from bs4 import BeautifulSoup
 from charted import CELLS, SUMMARY, page, words
 
 from experiments.metrics import share_of
-from experiments.report.cells import table
-from experiments.report.tradeoff import tradeoff
 
 REFUSE = {"kind": "supported", "otherwise": "refuse"}
 
@@ -55,10 +54,11 @@ def test_each_threshold_tells_what_it_answers_and_refuses(serve, town, ragbed):
     assert [row["risk"]["mean"] for row in rows[:2]] == [pytest.approx(1 / 6), 0.0]
     status, out, _ = ragbed("diagnose", town.run)
     assert status == 0
-    assert "Thresholds: % of the questions" in out
+    assert "What each threshold answers and refuses" in out
     assert json.loads(ragbed("diagnose", town.run, "--json")[1])["tradeoff"] == rows
     report = BeautifulSoup((town.run / "report.html").read_text(), "html.parser")
-    assert [words(row.th) for row in report.select("#refusals table.thresholds tbody tr")] == ["0.0", "0.2", "0.6"]
+    rows = report.select('[data-view="refusals:thresholds"] tbody tr')
+    assert [words(row.select("th")[1]).replace(" ", "") for row in rows] == ["0", "0.2", "0.6"]
 
 
 def test_strategies_of_different_settings_are_no_sweep(serve, town, ragbed):
@@ -71,11 +71,12 @@ def test_the_chart_joins_the_thresholds_in_order(tmp_path):
     stored = [{"cell": cell["id"], "answered": share_of(answered, 50), "risk": share_of(wrong, answered), "sweep": "s",
                "threshold": threshold, "rightly": share_of(5, 10), "needlessly": share_of(4, 40)}
               for cell, (answered, wrong), threshold in zip(CELLS, shares, (0.5, 0.3, 0.7), strict=False)]
-    found = tradeoff(stored, table(CELLS, ["em"]))
-    assert [line.threshold for line in found.swept] == [0.3, 0.5, 0.7]
-    spots = [(spot.x, spot.y) for spot in found.chart.spots]
-    assert found.chart.steps == ((*spots[1], *spots[0]), (*spots[0], *spots[2]))
     section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
-    assert len(section.select("line.front")) == 2
+    assert [words(row.select("th")[1]).replace(" ", "") for row in section.select(
+        '[data-view="refusals:thresholds"] tbody tr')] == ["0.3", "0.5", "0.7"]
+    shapes = [spot.select_one("path.shape").parent for spot in section.select("a.spot")]
+    spots = [(shape["x"], shape["y"]) for shape in shapes]
+    lines = [((one["x1"], one["y1"]), (one["x2"], one["y2"])) for one in section.select("line.front")]
+    assert lines == list(pairwise(spots))
     assert "A line joins strategies that differ in their threshold alone" in words(section.figcaption)
-    assert tradeoff(SUMMARY["tradeoff"], table(CELLS, ["em"])).swept == ()
+    assert page(tmp_path, SUMMARY).select("#refusals line.front") == []

@@ -1,9 +1,4 @@
-"""Variants: the cells of a run that are one way of answering, asked once or several times, and in what two differ.
-
-What was asked several times, together: the `repeated` of a run's summary.
-
-The intervals of a comparison's two cells: those that they have by themselves, where it is of all their questions.
-"""
+"""Variants: the cells of a run that are one way of answering, asked once or several times, and in what two differ."""
 from __future__ import annotations
 
 import math
@@ -13,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from agents.types import Outcome
-from experiments.cells import FACTORS, REPLICATED
+from experiments.cells import FACTORS, REPLICATED, labels
 from experiments.metrics import ScoredRow, Scoring, aggregate, may_refuse
 from experiments.statistics import Clusters, Comparison
 
@@ -66,6 +61,11 @@ def variants_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
     """
     return [Variant(cells[0], _averaged([answers.get(row["id"], {}) for row in cells]), len(cells))
             for cells in replicates(rows)]
+
+
+def labels_of(variants: Iterable[Variant]) -> list[str]:
+    """Return what each variant is called: as its first cell, without the repeat and the seed."""
+    return labels([{**one.row, **dict.fromkeys(REPLICATED)} for one in variants])
 
 
 def replicates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.types import OUTCOMES
+from experiments.analysis.crossed import crossed_factors
 from experiments.cells import FACTORS, labels, short_name, shortened, telling
 from experiments.metrics import METRICS, family_of, shown_name
-from experiments.report.text import visible
-from experiments.words import metric_words
+from experiments.words import metric_words, visible
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
 _PLAIN = {"show": "question", "repeat": "0", "exemplars": "0", "layout": "documents_first"}  # not worth a word
@@ -220,3 +220,13 @@ def column(name: str, judge: str | None) -> str:
 def _outcomes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     order = [*OUTCOMES, *sorted(set(counts) - set(OUTCOMES))]
     return tuple((visible(name), int(counts[name])) for name in order if counts.get(name))
+
+
+def crossed(table: Table) -> tuple[str, str] | None:
+    """Return the two factors of the table that are crossed; None where fewer than two vary."""
+    return crossed_factors([cell.factors for cell in table.cells], table.varying)
+
+
+def level_of(cell: Cell, factor: str) -> str:
+    """Return the cell's value of the factor in words."""
+    return cell.factors.get(factor) or "none"

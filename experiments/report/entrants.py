@@ -1,7 +1,4 @@
-"""The cells as ways of answering: those that differ in repeats and seeds alone, together.
-
-Which cells compete for the first place: those that could be put to use.
-"""
+"""The cells as ways of answering, repeats and seeds together, and which of them compete for the first place."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

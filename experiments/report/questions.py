@@ -14,7 +14,8 @@ from experiments.record import Record, Result
 from experiments.report.cells import Cell, column
 from experiments.report.evidence import Passages, Texts, asked, graded, linked, references, steps, subs
 from experiments.report.store import BUDGET, Blocks, Packed, as_json, pack
-from experiments.report.text import ReportInput, bounded, shown, visible
+from experiments.report.text import ReportInput, bounded, shown
+from experiments.words import visible
 
 LINE = 240  # characters of a question in the list
 ID = 200
@@ -91,7 +92,7 @@ class Listing:
 
     def _defined(self, occurring: Collection[str]) -> dict[str, Any]:
         """Title and definition of each cause that occurs."""
-        stored = (self._view.summary.get("attribution") or {}).get("causes") or ()
+        stored = (self._view.summary.get("error_analysis") or {}).get("causes") or ()
         return {one["name"]: [visible(one["title"]), visible(one["definition"])] for one in stored
                 if one["name"] in occurring}
 

@@ -7,7 +7,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 
 from documents.errors import SettingsError, UserError
-from experiments.analysis.agreement import Item
+from experiments.analysis.agreement import JudgedAnswer
 from experiments.cells import Cell
 from experiments.judges import Graded, Lexical
 from experiments.judges.ask import graded_of
@@ -64,7 +64,7 @@ class Again:
     results: list[Result] = field(default_factory=list)
     read: Read = field(default_factory=Read)
     notes: list[str] = field(default_factory=list)
-    asked: Mapping[Item, Verdict] = field(default_factory=dict)
+    asked: Mapping[JudgedAnswer, Verdict] = field(default_factory=dict)
 
 
 def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Progress,
@@ -116,12 +116,12 @@ class _Work:
     def __init__(self, run: Finished, plan: Plan, scoring: Scoring, scheme: Scheme, plugins: Collection[str]) -> None:
         self.run, self.plan, self.scoring, self.scheme, self.plugins = run, plan, scoring, scheme, plugins
         self.cells = {cell.id: cell for cell in run.cells}
-        self.graded: dict[Item, Graded] = {}
-        self.changed: dict[Item, Graded] = {}
+        self.graded: dict[JudgedAnswer, Graded] = {}
+        self.changed: dict[JudgedAnswer, Graded] = {}
         self.read = Read()
         self.hindered: dict[str, None] = {}
 
-    def results(self, verdicts: Mapping[Item, Verdict]) -> Iterator[Result]:
+    def results(self, verdicts: Mapping[JudgedAnswer, Verdict]) -> Iterator[Result]:
         """Every result, with these verdicts on those that they are of."""
         reader, self.read = self._reader(), Read()
         for stored in self.run.folder.results(traces=True):
@@ -143,7 +143,8 @@ class _Work:
         self.hindered = {f"not read again: {why}": None for why in reader.hindered.values()}
         return reader
 
-    def _judged(self, stored: Result, result: Result, question: Question, verdicts: Mapping[Item, Verdict]) -> Result:
+    def _judged(self, stored: Result, result: Result, question: Question,
+                verdicts: Mapping[JudgedAnswer, Verdict]) -> Result:
         item = (stored.cell, stored.question)
         due = graded_of(result, question, self.run.scheme, self.scoring)
         if due is not None:
@@ -160,8 +161,8 @@ class _Work:
         return result.model_copy(update={"verdict": unasked})
 
 
-def _judged(run: Finished, settings: RunSettings, due: Mapping[Item, Graded], judge: str,
-            progress: Progress) -> Mapping[Item, Verdict]:
+def _judged(run: Finished, settings: RunSettings, due: Mapping[JudgedAnswer, Graded], judge: str,
+            progress: Progress) -> Mapping[JudgedAnswer, Verdict]:
     assert run.scheme.rubric is not None
     judges, material = judges_named([judge], settings), Material(run.scheme.rubric, due, {})
     with nullcontext() if isinstance(judges[0], Lexical) else closing(hold(run.path)):

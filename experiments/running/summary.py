@@ -10,6 +10,7 @@ from experiments.analysis.catalogue import views_of
 from experiments.analysis.dose import dose_of, reached_of
 from experiments.analysis.effects import effects
 from experiments.analysis.error_analysis import figures_of
+from experiments.analysis.inputs import AnalysisInput
 from experiments.analysis.notes import (
     on_chunked,
     on_cuts,
@@ -26,7 +27,6 @@ from experiments.analysis.notes import (
 )
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated
-from experiments.analysis.view import Material
 from experiments.cells import Cell
 from experiments.metrics import aggregate, may_refuse, outcomes
 from experiments.question import Question, Scheme
@@ -57,13 +57,15 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
     rows = [{**_row(cell, by_cell[cell.id], settings, judge, grouped.of), "exemplars": exemplars,
              **_sub_questions(by_cell[cell.id], settings, scheme)}
             for cell in cells]
-    material = Material(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of)
+    found = {**_between(rows, cells, by_cell, scheme, settings, grouped, questions),
+             **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed,
+                          plan.sweeps)}
+    made = AnalysisInput(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of, found,
+                         scheme.published, scheme.rights)
     return {"format": FORMAT, "name": settings.name, "seed": settings.seed, "columns": list(scheme.columns),
             "cells": rows,
-            "views": [view.plain() for view in views_of(scheme.views, material)], "published": list(scheme.published),
-            **_between(rows, cells, by_cell, scheme, settings, grouped, questions),
-            **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed,
-                         plan.sweeps),
+            "views": [view.as_json() for view in views_of(scheme.views, made)], "published": list(scheme.published),
+            "rights": list(scheme.rights), **found,
             "notes": [*plan.notes, *([grouped.note] if grouped.note else []),
                       *on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),

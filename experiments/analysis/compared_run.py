@@ -1,4 +1,4 @@
-"""One of the two runs that are compared: its cells, and the scores of their questions."""
+"""A run that is compared with another: its cells, and the scores of their questions."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -10,8 +10,8 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from agents.types import Outcome
-from experiments.analysis.variants import Figures, Variant, own_figures, together_of, variants_of
-from experiments.cells import REPLICATED, labels
+from experiments.analysis.variants import Figures, Variant, labels_of, own_figures, together_of, variants_of
+from experiments.cells import REPLICATED
 from experiments.metrics import Scoring
 from experiments.question import Question
 from experiments.runs.finished import open_finished
@@ -23,7 +23,7 @@ _SCORES = ("SELECT cell, question, json_extract(result, '$.answerable', '$.outco
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredQuestion:
     """A question in one cell, as it was scored."""
 
     answerable: bool
@@ -32,7 +32,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedRun:
     """A finished run.
 
     Attributes:
@@ -48,7 +48,7 @@ class Side:
     path: Path
     name: str
     rows: Sequence[Mapping[str, Any]]
-    answers: Mapping[str, Mapping[str, Answered]]
+    answers: Mapping[str, Mapping[str, AnsweredQuestion]]
     cells: Mapping[str, Variant]
     replicates: Mapping[str, Variant]
     together: Mapping[str, Figures]
@@ -87,14 +87,14 @@ class Side:
         return found
 
 
-def read_side(path: Path) -> Side:
+def read_compared(path: Path) -> ComparedRun:
     """The run of a folder; RunError where there is none, it has not finished, or its summary is unusable."""
     with open_finished(path) as run:
         first, answers = run.rows[0], _answers(run.folder.database.read(_SCORES))
         cells = variants_of(run.rows, answers)
         alone = {cell.row["id"] for cell in cells if cell.cells == 1}
-        return Side(run.path, run.name, run.rows, answers,
-                    dict(zip(labels([_together(cell) for cell in cells]), cells, strict=True)),
+        return ComparedRun(run.path, run.name, run.rows, answers,
+                    dict(zip(labels_of(cells), cells, strict=True)),
                     {run.labels[row["id"]]: Variant(row, answers.get(row["id"], {}), 1) for row in run.rows
                      if row["id"] not in alone},
                     together_of(run.summary.get("repeated") or ()),
@@ -107,10 +107,10 @@ def _together(cell: Variant) -> Mapping[str, Any]:
     return {**cell.row, **dict.fromkeys(REPLICATED)}
 
 
-def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, Answered]]:
+def _answers(rows: Sequence[tuple[Any, ...]]) -> dict[str, dict[str, AnsweredQuestion]]:
     """By cell, then by question."""
-    answers: dict[str, dict[str, Answered]] = defaultdict(dict)
+    answers: dict[str, dict[str, AnsweredQuestion]] = defaultdict(dict)
     stored = from_json(f"[{','.join(row[2] for row in rows)}]")  # at once: thirty thousand calls take a third longer
     for (cell, question, _), (answerable, outcome, scores) in zip(rows, stored, strict=True):
-        answers[cell][question] = Answered(bool(answerable), cast(Outcome, outcome), scores)
+        answers[cell][question] = AnsweredQuestion(bool(answerable), cast(Outcome, outcome), scores)
     return answers

@@ -87,7 +87,7 @@ def test_every_question_has_the_cause_that_a_person_finds(run, ragbed):
 
 def test_the_summary_has_the_shares_and_they_add_up(run, ragbed):
     summary = json.loads((run / "summary.json").read_text())
-    said = summary["attribution"]
+    said = summary["error_analysis"]
     assert said["causes"][0]["name"] == "right"
     for place, row in enumerate(said["cells"]):
         causes = [by_cell[place] for by_cell in CAUSES.values()]
@@ -124,7 +124,8 @@ def test_the_tables_fit_and_say_what_was_meant(run, ragbed):
     status, out, err = ragbed("diagnose", run)
     assert status == 0, err
     assert max(map(len, out.splitlines()[:20])) <= 150
-    assert "Why: % of the questions [95 %], right by unified" in out
+    assert "right by unified" in out
+    assert "Why answers are right or wrong: shares of the questions" in out
     assert "wrong refusal" in out
     assert "retrieval miss" not in out.split("What was known")[0]
     assert "`distracted` may be chance in 1 of 1 cells that have it" in out  # three lost, none gained: p is 0.5
@@ -147,11 +148,11 @@ def test_verify_computes_the_causes_again(run, ragbed, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(run, copy)
     summary = json.loads((copy / "summary.json").read_text())
-    summary["attribution"]["cells"][0]["causes"]["right"]["mean"] = 0.9
+    summary["error_analysis"]["cells"][0]["causes"]["right"]["mean"] = 0.9
     (copy / "summary.json").write_text(json.dumps(summary))
     status, out, _ = ragbed("verify", copy)
     assert status == 1
-    assert "attribution.cells[0].causes.right.mean: 0.9 in summary.json, 0.1 from the records" in out
+    assert "error_analysis.cells[0].causes.right.mean: 0.9 in summary.json, 0.1 from the records" in out
 
 
 def test_without_the_conditions_a_run_says_what_cannot_be_told(serve, town, ragbed):
@@ -160,7 +161,7 @@ def test_without_the_conditions_a_run_says_what_cannot_be_told(serve, town, ragb
     assert status == 0, err
     assert "4 answers are wrong with the gold in view. Whether other passages distracted or the reasoning failed " \
            "cannot be told without the gold alone: add `gold` to the conditions." in out
-    assert "wrong" in out.split("Why:")[1].splitlines()[1]
+    assert "wrong" in out.split("Why answers are right or wrong")[1].splitlines()[1]
 
 
 def titles(row, text):
