@@ -31,7 +31,7 @@ from documents.types import Chunk, digest
 from strategies.settings import choosing
 from strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
 
-Line = str | Reply | Failure
+ScriptedLine = str | Reply | Failure
 """What a scripted model replies to one call; a text is a reply of that text."""
 
 
@@ -80,7 +80,7 @@ class Scripted:
         rounds: the queries of all searches, those made together in one list.
     """
 
-    replies: Mapping[str, Line | list[Line]] | list[Line] | Callable[[Generate], Line]
+    replies: Mapping[str, ScriptedLine | list[ScriptedLine]] | list[ScriptedLine] | Callable[[Generate], ScriptedLine]
     library: Mapping[str, Sequence[str]] | Sequence[str] | Callable[[Search], Sequence[Chunk]] = ()
     limits: Limits = field(default_factory=Limits)
     calls: list[Generate] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Scripted:
         self.calls.append(call)
         lines = self.replies
         if callable(lines):
-            line: Line = lines(call)
+            line: ScriptedLine = lines(call)
         else:
             mine = lines if isinstance(lines, list) else lines.get(call.purpose, [])
             if isinstance(mine, list):
