@@ -22,9 +22,9 @@ from experiments.metrics import scored_result
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Timing
 from experiments.running.gold import match
+from experiments.running.identity import manifest_for
 from experiments.running.plan import Plan, Tasks
-from experiments.running.prepare import manifest_for
-from experiments.running.results import make_result
+from experiments.running.play import make_result
 from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings

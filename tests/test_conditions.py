@@ -11,7 +11,7 @@ from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.checks import check_conditions
-from experiments.running.perturbing import Perturber, telling
+from experiments.running.gold import Perturber, telling
 from experiments.running.plan import Plan
 from experiments.settings.file import check_settings
 from retrieval.conditions import Perturbation, Placed

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from documents.types import Chunk, Document
 from experiments.question import Benchmark, FoundBy, Gold, Mined, Question
-from experiments.running.perturbing import Perturber
+from experiments.running.gold import Perturber
 from retrieval.conditions import Perturbation
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from documents.errors import SettingsError
 from experiments.running.budget import check_prices
+from experiments.running.identity import identities
 from experiments.running.plan import Plan
-from experiments.running.prepare import identities
 from experiments.settings.file import check_settings
 from experiments.settings.retrievers import Searched
 from experiments.settings.run import RunSettings

@@ -12,7 +12,7 @@ from documents.types import Chunk
 from experiments.negatives.guard import Guard, above_gold
 from experiments.negatives.types import Chosen, Rejected, Wanted
 from experiments.question import Bucket, FoundBy, Mined
-from experiments.running.perturbing import Shown
+from experiments.running.gold import Shown
 from retrieval.hits import DECIMALS
 from retrieval.types import Hit, Scorer
 

@@ -15,7 +15,7 @@ from documents.types import Chunk
 from experiments.metrics import holds
 from experiments.negatives.types import Rejected, Thresholds, Wanted
 from experiments.question import Question
-from experiments.running.perturbing import telling
+from experiments.running.gold import telling
 from retrieval.mining.same_name import numbers_of
 from strategies.normalising import normalize_answer, with_values
 

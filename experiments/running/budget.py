@@ -1,9 +1,10 @@
-"""What a run spends: every call that it makes is counted, and held against its budget."""
+"""What a run spends, held against its budget, and what each cell uses of its limits."""
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn, TypeVar
 
@@ -12,9 +13,12 @@ from agents.database import Database
 from agents.journal import Mode
 from agents.models import without_opening
 from agents.replies import Tell
+from agents.settings import Limits
 from documents.errors import BudgetSpent, CallError, SettingsError
+from experiments.record import UNITS, Record, used
+from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.limits import Budget, shown
+from experiments.settings.limits import Budget, CellLimits, shown
 from strategies.types import Generate, Usage
 
 Item = TypeVar("Item")
@@ -23,15 +27,15 @@ _RECORDED = ("SELECT total(json_extract(reply, '$.usage.price')), total(json_ext
 
 
 class Spending:
-    """What was spent before this sitting, what it spends itself, and whether more may be.
+    """What was spent before this session, what it spends itself, and whether more may be.
 
     Args:
         mode: of the journal: a replay spends nothing, so it has no budget.
 
     Attributes:
         under_way: calls that are being made now.
-        calls: that this sitting made, however they ended; `retried` counts those that took more than one request.
-        dollars: paid in this sitting, as far as prices are known.
+        calls: that this session made, however they ended; `retried` counts those that took more than one request.
+        dollars: paid in this session, as far as prices are known.
         unpriced: whether it sent any call, answered or not, whose price is unknown.
         stopped: whether the budget has kept anything from being done.
     """
@@ -45,7 +49,7 @@ class Spending:
         self.stopped = False
 
     def recall(self, database: Database) -> None:
-        """Take over what earlier sittings spent, as the journal has it."""
+        """Take over what earlier sessions spent, as the journal has it."""
         if self.budget.dollars is not None or self.budget.tokens is not None:
             (dollars, prompt, completion), = database.read(_RECORDED)
             self._before = dollars, int(prompt + completion)
@@ -81,7 +85,7 @@ class Spending:
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """What goes on within is given up when the sitting's seconds are over."""
+        """What goes on within is given up when the session's seconds are over."""
         loop = asyncio.get_running_loop()
         until = None if self.budget.seconds is None else loop.time() + self._begun + self.budget.seconds - \
             time.monotonic()
@@ -94,7 +98,7 @@ class Spending:
             self.stopped = True
 
     def end(self, path: object, done: int, expected: int) -> NoReturn:
-        """End the sitting in one line.
+        """End the session in one line.
 
         Args:
             path: of the run's folder.
@@ -168,3 +172,54 @@ def _how(name: str, amount: float) -> str:
     return f"a larger budget continues, as in --budget {name}={more}"
 
 
+class CellBudgets:
+    """What the questions of each cell may use together; without `cell_limits` no question waits for another."""
+
+    def __init__(self, limits: CellLimits, each: Limits) -> None:
+        self._limits, self._each = limits.given, each
+        self._used: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
+        self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def recall(self, folder: RunFolder, done: Collection[tuple[str, str]]) -> None:
+        """Take over what earlier sessions used.
+
+        Args:
+            done: the (cell, question) pairs whose records stay.
+        """
+        for record in folder.records(traces=True) if self._limits and done else ():
+            if (record.result.cell, record.result.question) in done:
+                self._take(record)
+
+    @asynccontextmanager
+    async def turn(self, cell: str) -> AsyncIterator[None]:
+        """Held while a question of the cell is asked, where what it uses decides what the next one may use."""
+        if not self._limits:
+            yield
+            return
+        async with self._turns[cell]:
+            yield
+
+    def spent(self, cell: str) -> str | None:
+        """What of the cell's limits is used up, in words; None where something of each part is left."""
+        so_far = self._used[cell]
+        return next((f"the cell may use {limit:g} {name}, and its questions have used {so_far[name]:g}"
+                     for name, limit in self._limits.items() if so_far[name] >= limit), None)
+
+    def limits(self, cell: str) -> Limits:
+        """What the cell's next question may use, where something of each part is left."""
+        left = {name: limit - self._used[cell][name] for name, limit in self._limits.items()}
+        return self._each.model_copy(update={name: min(getattr(self._each, name), _whole(name, amount))
+                                             for name, amount in left.items()})
+
+    def count(self, record: Record) -> None:
+        """A question of the cell was asked."""
+        if self._limits:
+            self._take(record)
+
+    def _take(self, record: Record) -> None:
+        for unit in UNITS:
+            self._used[record.result.cell][unit] += used(record, unit)
+
+
+def _whole(name: str, left: float) -> float:
+    return left if name == "seconds" else int(left)

@@ -15,13 +15,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agents.cassette import CallLine, Cassette, is_cassette, write_cassette
 from documents.errors import BenchmarkError, RunError, SettingsError
 from experiments.record import Result
-from experiments.running.crossing import finders_of
-from experiments.running.plan import Plan, strategies_of
+from experiments.running.crossing import finders_of, strategies_of
+from experiments.running.identity import difference
 from experiments.running.recording import chunks_pin, embedder_pin, how_pin, index_pin
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.difference import difference
 from experiments.settings.file import check_settings, read_value
 from experiments.settings.matrix import retrievers_of
 from experiments.settings.retrievers import RetrieverFactor
@@ -29,6 +28,7 @@ from experiments.settings.targets import Part, narrowed, option
 from strategies.types import Usage
 
 if TYPE_CHECKING:
+    from experiments.running.plan import Plan
     from experiments.runs.finished import Finished
 
 LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops is no part of what it recorded

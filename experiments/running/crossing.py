@@ -5,19 +5,21 @@ one cell, run once.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from experiments.cells import Cell, Show, finder_name
 from experiments.question import Benchmark
-from experiments.settings import RunSettings
-from experiments.settings.matrix import Combination
 from experiments.settings.retrievers import Finder, RetrieverFactor, label
 from retrieval.conditions import Condition, Perturbation
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import Family
+
+if TYPE_CHECKING:
+    from experiments.settings import RunSettings
+    from experiments.settings.matrix import Combination
 
 Strategies = Mapping[Family, Mapping[str, Strategy]]  # by what tables call them
 
@@ -146,3 +148,12 @@ def finders_of(settings: RunSettings, retrievers: Sequence[RetrieverFactor]) -> 
                 build = retriever.build.model_copy(update=made)
                 found[name] = Finder(retriever.model_copy(update={"name": name, "build": build}), chunker is not None)
     return found
+
+
+def strategies_of(settings: RunSettings, made: Callable[[Strategy], Strategy] = lambda one: one) -> Strategies:
+    """Return every strategy that any part of the matrix names, by family and label; as data where not loaded."""
+    named: dict[Family, list[Strategy]] = {"reasoning": [*settings.reasoning], "retrieval": [*settings.retrieval]}
+    for more in settings.include:
+        named["reasoning"] += more.reasoning or ()
+        named["retrieval"] += more.retrieval or ()
+    return {family: {one.label: made(one) for one in strategies} for family, strategies in named.items()}

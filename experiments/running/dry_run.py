@@ -15,8 +15,8 @@ from experiments.question import Question
 from experiments.running.bounds import Bounds, Use, bounds_of
 from experiments.running.budget import check_prices
 from experiments.running.foreseen import Foreseen, detectable, judged
+from experiments.running.identity import identities, what_differs
 from experiments.running.plan import Plan
-from experiments.running.prepare import identities, what_differs
 from experiments.running.resources import Resources
 from experiments.runs.store import config_of
 from experiments.settings import RunSettings

@@ -14,7 +14,7 @@ from documents.types import digest
 from experiments.cells import Cell
 from experiments.question import Benchmark, Question, Scheme
 from experiments.running.checks import check_conditions, check_exemplars, check_ids
-from experiments.running.crossing import Crossing, Strategies, finders_of, on_cells
+from experiments.running.crossing import Crossing, Strategies, finders_of, on_cells, strategies_of
 from experiments.runs.finished import Finished
 from experiments.runs.manifest import questions_hash
 from experiments.settings import RunSettings, SubAnswers
@@ -42,6 +42,7 @@ class Plan:
         finders: every retriever over chunks of one making that the settings describe, by name.
         exemplars: the worked examples that every prompt shows.
         notes: that some combinations are one cell, and what the seeds are of.
+        functions: the recipes of those strategies that were loaded, by family and by what tables call them.
     """
 
     settings: RunSettings
@@ -51,6 +52,7 @@ class Plan:
     finders: Mapping[str, Finder]
     exemplars: tuple[Exemplar, ...]
     notes: tuple[str, ...]
+    functions: Mapping[tuple[Family, str], Callable[..., Any]]
 
     @classmethod
     def of(cls, settings: RunSettings, benchmark: Benchmark | None = None) -> Plan:
@@ -91,7 +93,7 @@ class Plan:
             crossing = Crossing(settings, benchmark, combinations, named, strategies)
             cells = tuple(dict.fromkeys(map(crossing.cell, combinations)))
         return cls(settings, benchmark, cells, strategies, finders_of(settings, retrievers), (),
-                   tuple(on_cells(combinations, cells, strategies)))
+                   tuple(on_cells(combinations, cells, strategies)), _functions(strategies))
 
     def _check(self) -> None:
         check_conditions(self.settings, self.cells, self.benchmark)
@@ -108,9 +110,9 @@ class Plan:
 
     def loading(self, labels: Mapping[Family, Collection[str]]) -> Plan:
         """Return the plan with these of its strategies loaded; SettingsError where one cannot be."""
-        return replace(self, strategies={
-            family: {label: one.loaded() if label in labels[family] else one for label, one in known.items()}
-            for family, known in self.strategies.items()})
+        strategies = {family: {label: one.loaded() if label in labels[family] else one for label, one in known.items()}
+                      for family, known in self.strategies.items()}
+        return replace(self, strategies=strategies, functions=_functions(strategies))
 
     @property
     def scheme(self) -> Scheme:
@@ -146,14 +148,14 @@ class Plan:
         shared = [rest for rest, _ in found.values()]
         return {label: one for label, one in found.items() if shared.count(one[0]) > 1}
 
-    @cached_property
-    def functions(self) -> dict[tuple[Family, str], Callable[..., Any]]:
-        """The recipes of the strategies that were loaded, by family and by what tables call them."""
-        return {(one.family, one.label): one.function for one in self._every_strategy if one.is_loaded}
-
     @property
     def _every_strategy(self) -> Iterator[Strategy]:
         return (one for family in FAMILIES for one in self.strategies[family].values())
+
+
+def _functions(strategies: Strategies) -> dict[tuple[Family, str], Callable[..., Any]]:
+    return {(family, label): one.function for family in FAMILIES for label, one in strategies[family].items()
+            if one.is_loaded}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ class Tasks:
     def whole(self, question: Question) -> Task:
         """Return the question itself."""
         cell, settings = self.cell, self.settings
-        seed = settings.seed if cell.seed is None else cell.seed
+        seed = settings.seeds[0] if cell.seed is None else cell.seed
         return Task(id=question.id, question=question.text, retrieval=self.retrieval, rules=cell.rules,
                     options=question.options, layout=settings.layout, separators=cell.separators,
                     sub_questions=question.sub_questions if cell.show == "sub_questions" else (),
@@ -213,15 +215,6 @@ class Tasks:
         return replace(self.whole(question), id=f"{question.id}, sub-question {place + 1}", question=text,
                        retrieval=RETRIEVAL["once" if evidence else "none"], options=(), sub_questions=(),
                        rules="open" if self.cell.rules == "choice" else self.cell.rules, placed=True)
-
-
-def strategies_of(settings: RunSettings, made: Callable[[Strategy], Strategy] = lambda one: one) -> Strategies:
-    """Return every strategy that any part of the matrix names, by family and label; as data where not loaded."""
-    named: dict[Family, list[Strategy]] = {"reasoning": [*settings.reasoning], "retrieval": [*settings.retrieval]}
-    for more in settings.include:
-        named["reasoning"] += more.reasoning or ()
-        named["retrieval"] += more.retrieval or ()
-    return {family: {one.label: made(one) for one in strategies} for family, strategies in named.items()}
 
 
 def _threshold(strategy: Strategy) -> float | None:

@@ -2,32 +2,23 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any
 
-from agents.models import resolve
-from documents.errors import RunError, SettingsError, UserError
-from documents.types import digest
-from experiments.judges.base import prompts_hash as judge_prompts_hash
+from filelock import FileLock
+
+from documents.errors import RunError, UserError
 from experiments.running.budget import check_prices
 from experiments.running.cassette import Replay
+from experiments.running.identity import identities, manifest_for, what_differs
 from experiments.running.plan import Plan
-from experiments.runs.lock import hold
 from experiments.runs.manifest import known_models, manifest_of
-from experiments.runs.store import RunFolder, question_json, remove
+from experiments.runs.store import RunFolder, hold, remove
 from experiments.settings import RunSettings
-from experiments.settings.difference import difference
 from retrieval.index import Index
-from strategies.prompting import prompts_hash
-from strategies.settings.exemplars import exemplars_hash
 
-_PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
-             "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")
 # In the order of their removal: a kill in between leaves settings without records, never records without settings.
 _OWN_FILES = ("summary.json", "report.html", "records.sqlite-wal", "records.sqlite-shm", "records.sqlite",
               "manifest.json", "config.yaml")
@@ -48,7 +39,7 @@ class Session:
 
     plan: Plan
     manifest: dict[str, Any]
-    lock: Connection
+    lock: FileLock
     folder: RunFolder | None = None
     continues: bool = False
     replay: Replay | None = None
@@ -110,7 +101,10 @@ class Session:
 
     def close(self) -> None:
         """Let go of the folder."""
-        (self.folder or self.lock).close()
+        if self.folder is None:
+            self.lock.release()
+        else:
+            self.folder.close()
 
 
 def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -> Session:
@@ -135,7 +129,7 @@ def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -
         replay.check(plan)
     with contextlib.ExitStack() as opened:
         lock = hold(folder)
-        opened.callback(lock.close)
+        opened.callback(lock.release)
         session = Session(plan, manifest, lock, replay=replay)
         if not fresh:
             session.folder = RunFolder(folder, lock)
@@ -210,66 +204,3 @@ def _check(settings: RunSettings, fresh: bool, replay: bool) -> None:
         identities(plan, {})
     else:
         prepare_run(plan).close()
-
-
-def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:
-    """What a folder's run has other than these settings and questions, in words; None where both are the same.
-
-    Args:
-        known, config: the resolved settings of the run there, and of the one to be begun.
-        questions: the hash of the latter's.
-    """
-    same_questions = manifest_of(path).benchmark.get("hash") == questions
-    if known != config and (apart := difference(known, config, same_questions)):
-        return f"other settings: {apart}"
-    return None if same_questions else "other questions: the benchmark's files have changed"
-
-
-def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a run would be made of, as its manifest is written (`runs.manifest.Made`), with the packages used.
-
-    Args:
-        known: identities of models by name, as an earlier session recorded them.
-
-    Raises:
-        ModelError, SettingsError: see `identities`.
-    """
-    settings, benchmark = plan.settings, plan.benchmark
-    return {"settings": digest(settings.resolved()),
-            "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": plan.questions_hash,
-                          "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
-            "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
-            "exemplars": exemplars_hash(plan.exemplars), "sources": plan.sources, "models": identities(plan, known),
-            "scheme": asdict(plan.scheme), "scoring": settings.scoring, "judge": settings.judge.name,
-            "sweeps": plan.sweeps, "cells": [{"id": cell.id, **cell.levels} for cell in plan.cells],
-            "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
-
-
-def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
-    """The identity of every model by name, judges' too. Of two with one identity, one would get no call.
-
-    Args:
-        known: of an earlier session of the run.
-
-    Raises:
-        ModelError: a model is unknown.
-        SettingsError: two models are one.
-    """
-    names: dict[str, str] = {}
-    for name in plan.models:
-        identity = resolve(name, calls=False, known=known.get(name)).identity
-        if identity in names:
-            raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "
-                                "which knows neither host nor path; name one of them, or serve them under two names")
-        names[identity] = name
-    models = {name: identity for identity, name in names.items()}
-    for name in plan.settings.judging_models:
-        models[name] = resolve(name, calls=False, known=known.get(name)).identity
-    return models
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -16,7 +16,7 @@ from documents.types import Chunk
 from experiments.metrics import refused_as_published
 from experiments.question import Question
 from experiments.record import Result, StoredStep
-from experiments.running.perturbing import PLACING
+from experiments.running.gold import PLACING
 from experiments.running.plan import Plan
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder

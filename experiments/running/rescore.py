@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from documents.errors import SettingsError, UserError
@@ -18,8 +18,7 @@ from experiments.running.plan import Plan
 from experiments.running.rejudge import Material, judges_named, rejudge
 from experiments.running.reread import Rereader
 from experiments.runs.finished import Finished
-from experiments.runs.lock import hold
-from experiments.runs.store import RunFolder
+from experiments.runs.store import RunFolder, hold
 from experiments.settings import RunSettings
 from retrieval.types import Progress
 
@@ -165,7 +164,9 @@ def _judged(run: Finished, settings: RunSettings, due: Mapping[JudgedAnswer, Gra
             progress: Progress) -> Mapping[JudgedAnswer, Verdict]:
     assert run.scheme.rubric is not None
     judges, material = judges_named([judge], settings), Material(run.scheme.rubric, due, {})
-    with nullcontext() if isinstance(judges[0], Lexical) else closing(hold(run.path)):
+    with ExitStack() as held:
+        if not isinstance(judges[0], Lexical):
+            held.callback(hold(run.path).release)
         raters, _ = asyncio.run(rejudge(run.folder, settings, material, judges, 1, progress))
     return raters[0].verdicts
 

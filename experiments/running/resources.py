@@ -14,8 +14,7 @@ from documents.errors import ReplayMiss
 from documents.types import Chunk, digest
 from experiments.cells import Cell
 from experiments.question import Gold, Question
-from experiments.running.gold import by_source
-from experiments.running.perturbing import Changed, Perturber
+from experiments.running.gold import Changed, Perturber, by_source
 from experiments.running.placing import Placing
 from experiments.running.plan import Plan
 from experiments.running.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, how_pin, index_pin
@@ -99,7 +98,7 @@ class Resources:
         self.aids = Aids()
         self.recording = Recording(self.indexes, self.source_of)
         self._placing = Placing(benchmark, self.recording, self.source_of, self.indexed_gold)
-        self._seed = plan.settings.seed
+        self._seed = plan.settings.seeds[0]
         self.perturber = Perturber(benchmark, self.source_of)
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
 

@@ -19,16 +19,15 @@ from experiments.cells import Cell
 from experiments.judges.ask import ask_judge, graded_of
 from experiments.metrics import scored_result
 from experiments.record import Record
-from experiments.running.budget import Metered, Spending, check_prices
+from experiments.running.budget import CellBudgets, Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.gold import match
 from experiments.running.plan import Plan
-from experiments.running.play import CellPlayer
+from experiments.running.play import CellPlayer, make_record, make_result, subs_of
 from experiments.running.preflight import preflight
 from experiments.running.prepare import prepare_run
 from experiments.running.resources import Resources
-from experiments.running.results import make_record, make_result, subs_of
-from experiments.running.schedule import Allowances, Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
+from experiments.running.schedule import Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
 from experiments.running.search import open_resources
 from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
@@ -64,7 +63,7 @@ class Watch:
         begun: called once, where there is anything to do.
         record: called after each record.
         note: told, before the first call, what looks like a mistake and what cannot be answered; after the last, what
-            relevance judges graded in this sitting.
+            relevance judges graded in this session.
         searched: given what was searched, once all of it was, and before it is closed.
     """
 
@@ -114,8 +113,8 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
             resources.recording.searches.begin(folder.database, mode)
             if jobs:
                 work = _Work(plan, folder, resources, Journal(folder.database, mode), watch, spending)
-                work.allowances.recall(folder, done)
-                await _sit(jobs, done, work, over)
+                work.cell_budgets.recall(folder, done)
+                await _session(jobs, done, work, over)
             watch.searched(resources)
         with _start_up_kept():
             folder.keep_cells({cell.id for cell in cells})
@@ -126,7 +125,7 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
 
 @dataclass(frozen=True, slots=True)
 class _Over:
-    """Ends a sitting whose budget is spent, with what it is to say of the records that are there."""
+    """Ends a session whose budget is spent, with what it is to say of the records that are there."""
 
     spending: Spending
     path: Path
@@ -179,7 +178,7 @@ def _clients(resources: Resources) -> list[ModelClient]:
     return list({id(client): client for client in [*resources.clients.values(), *judge]}.values())
 
 
-async def _sit(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Work, over: _Over) -> None:
+async def _session(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Work, over: _Over) -> None:
     """Carry out what is left, as far as the budget goes.
 
     Args:
@@ -227,24 +226,24 @@ class _Work:
         settings = plan.settings
         self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
         self.resources, self.journal, self.watch = resources, journal, watch
-        self.allowances = Allowances(settings.cell_limits, settings.limits)
+        self.cell_budgets = CellBudgets(settings.cell_limits, settings.limits)
         self._players: dict[str, CellPlayer] = {}
         self._judge_model = self._model(resources.judge) if resources.judge else None
         resources.aids = Aids(RelevanceJudges(lambda name: self._model(resources.clients[name]), settings.limits))
 
     async def carry_out(self, job: Job) -> None:
-        async with self.allowances.turn(job.cell.id):
+        async with self.cell_budgets.turn(job.cell.id):
             record = await self._record(job)
             kept = self._timed(record)
-            self.allowances.count(kept)
+            self.cell_budgets.count(kept)
         await self.folder.add(kept, job.place)
         self.watch.record(record)
 
     async def _answer(self, player: CellPlayer, job: Job) -> Answer:
-        """The answer, or that nothing of the cell's allowance is left for it."""
-        spent = self.allowances.spent(job.cell.id)
+        """The answer, or that nothing of the cell's limits is left for it."""
+        spent = self.cell_budgets.spent(job.cell.id)
         if spent is None:
-            return await player.answer(job.question, self.allowances.limits(job.cell.id))
+            return await player.answer(job.question, self.cell_budgets.limits(job.cell.id))
         return unasked(Failure("budget", spent))
 
     async def _record(self, job: Job) -> Record:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agents.journal import Mode
 from agents.models import open_model
@@ -15,8 +16,6 @@ from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.judges import ModelJudge
 from experiments.question import Benchmark
-from experiments.running.plan import Plan
-from experiments.running.prepare import Session
 from experiments.running.recording import Scopes, embedder_pin, how_pin, index_pin
 from experiments.running.resources import Among, Pooled, Resources, scope_of
 from experiments.settings import RunSettings
@@ -31,6 +30,10 @@ from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import settled
 from retrieval.storage.manifest import read_manifest
 from retrieval.types import Progress
+
+if TYPE_CHECKING:
+    from experiments.running.plan import Plan
+    from experiments.running.prepare import Session
 
 
 def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:

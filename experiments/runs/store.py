@@ -9,9 +9,9 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any, Literal
 
+from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from agents.database import Database
@@ -21,6 +21,7 @@ from documents.errors import RunError
 from documents.types import digest
 from experiments.question import Question
 from experiments.record import Record, Result, Timing
+from retrieval.storage.files import hold as hold_file
 from retrieval.storage.files import why_unwritten, write_atomically
 
 VERSION = 2  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
@@ -56,7 +57,7 @@ class RunFolder:
         RunError: the folder cannot be made or its database cannot be opened, or it is of a newer ragbed.
     """
 
-    def __init__(self, path: Path, lock: Connection | None = None) -> None:
+    def __init__(self, path: Path, lock: FileLock | None = None) -> None:
         self.path = path
         self._lock = lock
         try:
@@ -233,7 +234,22 @@ class RunFolder:
             self.database.close()
         finally:
             if self._lock is not None:
-                self._lock.close()
+                self._lock.release()
+
+
+def hold(folder: Path) -> FileLock:
+    """Make the folder of a run where needed, and keep every other process from working on its run until it is released.
+
+    Raises:
+        RunError: another process holds it, or the folder cannot be made or written.
+    """
+    try:
+        return hold_file(folder / ".lock")
+    except Timeout as error:
+        raise RunError(f"{folder}: another process is working on this run; wait for it, or give this one another "
+                       "name") from error
+    except OSError as error:
+        raise RunError(f"{folder}, the run folder: {why_unwritten(error)}") from error
 
 
 def config_of(run: Path) -> str | None:

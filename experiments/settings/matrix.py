@@ -5,7 +5,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -14,10 +14,12 @@ from documents.types import Format
 from experiments.cells import Show
 from experiments.settings.factors import COLUMNS
 from experiments.settings.retrievers import RetrieverFactor, Searched, label
-from experiments.settings.run import Excluded, Included, RunSettings
 from retrieval.conditions import Condition
 from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Framing, Rules
+
+if TYPE_CHECKING:
+    from experiments.settings.run import Excluded, Included, RunSettings
 
 _SHOWN = 80  # characters of an entry
 _MOST = 100_000  # combinations of a matrix: more are no experiment, and would fill the memory before they are refused
@@ -108,17 +110,17 @@ def _given(entry: Excluded | Included, settings: RunSettings) -> dict[str, Seque
     given = {name: values for name, key in _KEYS.items() if (values := getattr(entry, key, None)) is not None}
     if "retriever" in given:
         given["retriever"] = [one if isinstance(one, str) else one.name for one in given["retriever"]]
-    for family in FAMILIES if isinstance(entry, Included) else ():
+    for family in FAMILIES:
         if family in given:
-            given[family] = [one.label for one in given[family]]
-    if isinstance(entry, Included) and entry.repeats is not None:
-        given["repeat"] = range(entry.repeats)
+            given[family] = [one if isinstance(one, str) else one.label for one in given[family]]
+    if "repeat" in given:
+        given["repeat"] = range(getattr(entry, "repeats", 1))
     return given
 
 
 def _named(entry: Excluded | Included) -> str:
     """The entry as it may stand in a file."""
-    key = "exclude" if isinstance(entry, Excluded) else "include"
+    key = "include" if hasattr(entry, "repeats") else "exclude"
     said = yaml.safe_dump(entry.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
                           default_flow_style=True, sort_keys=False, allow_unicode=True, width=2**20).strip()
     return f"{key} {said if len(said) <= _SHOWN else said[:_SHOWN] + '...'}"

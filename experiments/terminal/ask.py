@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agents.checkpoint import write_state
 from agents.types import Answer
 from experiments.analysis.notes import on_models
-from experiments.running.results import used
+from experiments.running.play import used
 from experiments.terminal.display import note, print_json, say, stoppable, write
 from experiments.terminal.show import chunk_row, place
 from experiments.terminal.trace import PassagePlaces, show_steps, step_row

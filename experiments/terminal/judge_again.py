@@ -13,8 +13,7 @@ from experiments.analysis.agreement import Agreement, Rater, agreement_view, agr
 from experiments.analysis.notes import LEXICAL, unjudged
 from experiments.running.labels import raters_of, write_sheet
 from experiments.running.rejudge import Material, judges_named, material_of, rejudge
-from experiments.runs.lock import hold
-from experiments.runs.store import RunFolder
+from experiments.runs.store import RunFolder, hold
 from experiments.settings import RunSettings
 from experiments.settings.file import read_settings
 from experiments.terminal.display import Bars, note, print_json, say, stoppable
@@ -60,7 +59,7 @@ def _judged(folder: RunFolder, settings: RunSettings, material: Material, names:
     if not names:
         return recorded, Cost()
     judges = judges_named(names, settings)
-    opened.callback(hold(folder.path).close)
+    opened.callback(hold(folder.path).release)
     with stoppable("what was judged is kept in the run's journal, and the same command continues"), Bars() as bars:
         judged, spent = asyncio.run(rejudge(folder, settings, material, judges, repeats, bars))
     return recorded + judged, spent

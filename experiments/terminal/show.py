@@ -17,7 +17,6 @@ from experiments.analysis.causes import BY_NAME
 from experiments.cells import Cell
 from experiments.question import Question
 from experiments.record import Record, Result, StoredPassage, StoredSub, Verdict
-from experiments.running.results import with_gold
 from experiments.runs.manifest import manifest_of
 from experiments.runs.selectors import cells_in, cells_named, question_named
 from experiments.runs.store import RunFolder
@@ -133,7 +132,7 @@ def _answered(record: Record, question: Question, columns: Sequence[str]) -> Ite
         yield "measured", ", ".join(f"{cut(name)} {value:g}" for name, value in result.figures.items())
     if result.verdict is not None:
         yield "verdict", _verdict(result.verdict)
-    for number, (sub, gold) in enumerate(with_gold(result.subs, question), 1):
+    for number, (sub, gold) in enumerate(_with_gold(result.subs, question), 1):
         yield f"sub {number}", (f"{sub.question} {sub.outcome}: {cut(sub.text) or 'nothing'}"
                                 f"{'' if gold is None else f' (gold: {gold})'}")
     if result.notes:
@@ -229,7 +228,7 @@ def _cell_row(id: str, label: str, record: Record | None, cause: str | None, que
             "citations": [{key: value for key, value in passages[number].items() if key != "text"}
                           for number in result.cited],
             "evidence": list(passages.values()),
-            "sub_questions": [_sub_row(sub, gold, text, prompts) for sub, gold in with_gold(result.subs, question)],
+            "sub_questions": [_sub_row(sub, gold, text, prompts) for sub, gold in _with_gold(result.subs, question)],
             "trace": [step_row(restored(step, text), prompts) for step in result.trace],
             "timing": record.timing.model_dump(mode="json")}
 
@@ -242,3 +241,8 @@ def _passage_row(passage: StoredPassage, text: Text) -> dict[str, Any]:
 def _sub_row(sub: StoredSub, gold: str | None, text: Text, prompts: bool) -> dict[str, Any]:
     return {"question": sub.question, "outcome": sub.outcome, "answer": sub.text, "gold": gold,
             "trace": [step_row(restored(step, text), prompts) for step in sub.trace]}
+
+
+def _with_gold(subs: Sequence[StoredSub], question: Question) -> list[tuple[StoredSub, str | None]]:
+    """Each sub-question of a record with its gold answer, None where none is known."""
+    return list(zip(subs, [*question.sub_answers, *[None] * len(subs)], strict=False))

@@ -7,17 +7,18 @@ import shutil
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from filelock import FileLock
+
 from documents.errors import IndexFolderError, SettingsError
 from documents.places import cache_dir
 from documents.types import Chunk, Document, Page, digest
 from retrieval.settings import IndexSettings
-from retrieval.storage.files import hold
 from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, SourceEntry, check_files, read_manifest
 from retrieval.storage.parquet import ChunkTable, DocumentTable
 from retrieval.types import FieldValue
@@ -47,9 +48,9 @@ class Staging:
         with self._named():
             self.path.mkdir(parents=True, exist_ok=True)
         for other in self.path.parent.iterdir():
-            with suppress(OSError):  # BlockingIOError too: whoever holds the lock is building
+            with suppress(OSError):  # Timeout too: whoever holds the lock is building
                 if other != self.path and time.time() - other.stat().st_mtime > ABANDONED:
-                    with closing(hold(cache_dir() / "locks" / other.name)):
+                    with FileLock(cache_dir() / "locks" / other.name, timeout=0):
                         shutil.rmtree(other)
 
     def __contains__(self, key: str) -> bool:

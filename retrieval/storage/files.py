@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import shutil
-import sqlite3
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,32 +15,30 @@ from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
+from filelock import FileLock
+
 from documents.errors import SettingsError
 from documents.json import loads
 from documents.places import cache_dir
 from documents.types import digest
 
 
-def hold(file: Path) -> sqlite3.Connection:
-    """Keep every other process and thread from holding this file until the connection is closed.
+def hold(file: Path, wait: bool = False) -> FileLock:
+    """Keep every other process and thread from holding this file, until the lock is released or the process ends.
 
-    The lock exists on every system, and ends with the process however that ends. Folders are made where needed.
+    Folders are made where needed.
+
+    Args:
+        wait: until another one releases it.
 
     Raises:
-        BlockingIOError: another one holds it.
+        filelock.Timeout: another one holds it.
         OSError: the file cannot be made or written; `strerror` says why.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    connection = None
-    try:
-        connection = sqlite3.connect(file, timeout=0, isolation_level=None)
-        connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
-        if connection is not None:
-            connection.close()
-        kind = BlockingIOError if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY" else OSError
-        raise kind(0, str(error), str(file)) from error
-    return connection
+    lock = FileLock(file, timeout=-1 if wait else 0, thread_local=False)
+    lock.acquire()
+    return lock
 
 
 UNUSED = 90 * 86_400

@@ -10,9 +10,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
+
+from filelock import Timeout
 
 from documents.errors import IndexFolderError, SettingsError
 from documents.places import cache_dir
@@ -49,19 +51,17 @@ def alone(folder: Path, wait: bool = False) -> Iterator[None]:
         IndexFolderError: another process is about to replace it.
         SettingsError: the cache folder cannot be written.
     """
-    while True:
-        try:
-            lock = hold(cache_dir() / "locks" / digest(str(_real(folder))))
-            break
-        except BlockingIOError as error:
-            if not wait:
-                raise IndexFolderError(f"{folder}: another process is building this; wait for it, or name another "
-                                       "folder") from error
-            time.sleep(0.1)
-        except OSError as error:
-            raise unwritable(error) from error
-    with closing(lock):
+    try:
+        lock = hold(cache_dir() / "locks" / digest(str(_real(folder))), wait)
+    except Timeout as error:
+        raise IndexFolderError(f"{folder}: another process is building this; wait for it, or name another "
+                               "folder") from error
+    except OSError as error:
+        raise unwritable(error) from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 @contextmanager

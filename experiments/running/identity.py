@@ -1,0 +1,146 @@
+"""What identifies a run: its manifest, and what tells two runs apart, in one line."""
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from agents.models import resolve
+from documents.errors import SettingsError
+from documents.types import digest
+from experiments.judges.base import prompts_hash as judge_prompts_hash
+from experiments.runs.manifest import manifest_of
+from experiments.runs.store import question_json
+from strategies.prompting import prompts_hash
+from strategies.settings.exemplars import exemplars_hash
+
+if TYPE_CHECKING:
+    from experiments.running.plan import Plan
+
+_PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
+             "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")
+_SHOWN, _BEFORE = 60, 20  # characters of a value, and those before where two values part
+# Where something stands; what stands there is compared by its content.
+_PLACES = frozenset({"out", "exemplars"})
+# How fast and how far a run goes, not what it is.
+_PACE = ("budget", "concurrency", "calls.calls")
+_QUESTIONS = frozenset({"benchmark.path", "benchmark.corpus", "benchmark.novels", "benchmark.topics"})
+
+
+def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:
+    """What a folder's run has other than these settings and questions, in words; None where both are the same.
+
+    Args:
+        known, config: the resolved settings of the run there, and of the one to be begun.
+        questions: the hash of the latter's.
+    """
+    same_questions = manifest_of(path).benchmark.get("hash") == questions
+    if known != config and (apart := difference(known, config, same_questions)):
+        return f"other settings: {apart}"
+    return None if same_questions else "other questions: the benchmark's files have changed"
+
+
+def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a run would be made of, as its manifest is written (`runs.manifest.Made`), with the packages used.
+
+    Args:
+        known: identities of models by name, as an earlier session recorded them.
+
+    Raises:
+        ModelError, SettingsError: see `identities`.
+    """
+    settings, benchmark = plan.settings, plan.benchmark
+    return {"settings": digest(settings.resolved()),
+            "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": plan.questions_hash,
+                          "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
+            "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
+            "exemplars": exemplars_hash(plan.exemplars), "sources": plan.sources, "models": identities(plan, known),
+            "scheme": asdict(plan.scheme), "scoring": settings.scoring, "judge": settings.judge.name,
+            "sweeps": plan.sweeps, "cells": [{"id": cell.id, **cell.levels} for cell in plan.cells],
+            "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
+
+
+def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
+    """The identity of every model by name, judges' too. Of two with one identity, one would get no call.
+
+    Args:
+        known: of an earlier session of the run.
+
+    Raises:
+        ModelError: a model is unknown.
+        SettingsError: two models are one.
+    """
+    names: dict[str, str] = {}
+    for name in plan.models:
+        identity = resolve(name, calls=False, known=known.get(name)).identity
+        if identity in names:
+            raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "
+                                "which knows neither host nor path; name one of them, or serve them under two names")
+        names[identity] = name
+    models = {name: identity for identity, name in names.items()}
+    for name in plan.settings.judging_models:
+        models[name] = resolve(name, calls=False, known=known.get(name)).identity
+    return models
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def difference(known: str, now: str, same_questions: bool) -> str | None:
+    """The first setting that differs, with both values; None where it is one run all the same.
+
+    A run or its data may be moved, and it may go on faster, slower or with another budget.
+
+    Args:
+        known, now: resolved settings, as YAML.
+        same_questions: whether both are about the same questions, wherever these stand.
+    """
+    try:
+        old, new = yaml.safe_load(known), yaml.safe_load(now)
+    except yaml.YAMLError:
+        old = None
+    if not isinstance(old, dict):
+        return "its config.yaml is damaged"
+    passed_over = _PLACES | (_QUESTIONS if same_questions else frozenset())
+    return next((f"{place} {_apart(before, after)}" for place, before, after in _differing(old, new)
+                 if place not in passed_over and not _is_pace(place)), None)
+
+
+def _is_pace(place: str) -> bool:
+    return any(place == one or place.startswith(f"{one}.") for one in _PACE)
+
+
+def _differing(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Every setting that differs, by its place in dotted keys."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        inside = [(str(key), old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and all(
+            isinstance(item, Mapping) for item in (*old, *new)):
+        inside = [(str(at), *pair) for at, pair in enumerate(zip(old, new, strict=True))]
+    else:
+        if old != new:
+            yield place, old, new
+        return
+    for key, before, after in inside:
+        yield from _differing(before, after, f"{place}.{key}" if place else key)
+
+
+def _apart(old: Any, new: Any) -> str:
+    """Both values; of long ones, what stands around where they part."""
+    texts = [json.dumps(value, ensure_ascii=False, default=str) for value in (old, new)]
+    parts = next((at for at, (ours, theirs) in enumerate(zip(*texts, strict=False)) if ours != theirs),
+                 min(map(len, texts)))
+    start = max(parts - _BEFORE, 0) if max(map(len, texts)) > _SHOWN else 0
+    was, now = (("..." if start else "") + text[start:start + _SHOWN] + ("..." if len(text) > start + _SHOWN else "")
+                for text in texts)
+    return f"was {was}, is {now}"
