@@ -45,7 +45,7 @@ def outside_answer(text: str) -> str:
 
 
 def outside_think(text: str) -> str:
-    """Return the text outside `<think>`; a closing tag may come alone, since some servers write the first themselves."""
+    """Return the text outside `<think>`; a closing tag may come alone, where the server wrote the first."""
     first, *rest = _THINK.split(text)
     kept, inside = [first], False
     for slash, piece in zip(rest[::2], rest[1::2], strict=True):
