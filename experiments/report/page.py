@@ -49,15 +49,16 @@ def report_run(run: Finished) -> Path:
 def _input(run: Finished) -> ReportInput:
     return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
                        run.folder.database.text, run.scheme.rights,
-                       lambda results: causes_of(run.cells, results, run.questions, run.scheme, run.settings.scoring),
+                       lambda results: causes_of(run.cells, results, run.questions, run.scheme, run.scoring),
                        _facts(run))
 
 
 def _facts(run: Finished) -> list[tuple[str, str]]:
     """Which questions of the benchmark were asked, what was drawn by, and which ragbed writes this."""
-    chosen = run.settings.benchmark
-    found = {"sample": f"{chosen.sample} (seed {chosen.seed})" if chosen.sample else None, "limit": chosen.limit,
-             "filter": ", ".join(f"{name} {value}" for name, value in chosen.filter.items()) or None,
+    chosen = run.config.get("benchmark", {})
+    sample, only = chosen.get("sample"), chosen.get("filter") or {}
+    found = {"sample": f"{sample} (seed {chosen.get('seed')})" if sample else None, "limit": chosen.get("limit"),
+             "filter": ", ".join(f"{name} {value}" for name, value in only.items()) or None,
              "seed": run.summary["seed"], "ragbed": version("ragbed")}
     return [(name, visible(str(value))) for name, value in found.items() if value is not None]
 
