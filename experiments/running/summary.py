@@ -60,14 +60,14 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
              **_sub_questions(by_cell[cell.id], settings, scheme)}
             for cell in cells]
     found = {**_between(rows, cells, by_cell, scheme, settings, grouped, questions),
-             **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed,
+             **figures_of(cells, results, questions, scheme.rights, settings.scoring, grouped.of, settings.seed,
                           sweeps_of(settings))}
     made = AnalysisInput(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of, found,
                          scheme.published, scheme.rights)
     return {"format": FORMAT, "name": settings.name, "seed": settings.seed, "columns": list(scheme.columns),
             "cells": rows,
             "views": [view.as_json() for view in views_of(scheme.views, made)], "published": list(scheme.published),
-            "rights": list(scheme.rights), **found,
+            "rights": list(scheme.rights), "selection": _selection(settings), **found,
             "notes": [*on_cells(settings, cells), *([grouped.note] if grouped.note else []),
                       *on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
@@ -79,6 +79,14 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
                       *(on_rules(cell.rules for cell in cells if not all(one.answerable for one in by_cell[cell.id]))
                         if "answers" in scheme.groups else ())],
             "results": folder.results_hash()}
+
+
+def _selection(settings: RunSettings) -> dict[str, Any]:
+    """Which questions of the benchmark were asked; what is not chosen is not there."""
+    chosen = settings.benchmark
+    found = {"sample": f"{chosen.sample} (seed {chosen.seed})" if chosen.sample else None, "limit": chosen.limit,
+             "filter": ", ".join(f"{name} {value}" for name, value in chosen.filter.items()) or None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _on_rankings(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Result]],

@@ -213,7 +213,7 @@ def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Que
     scheme = settings.scheme_of(folder.questions().values())
     results = [record.result for record in records.values()]
     known = [Cell.of(row) for row in cells if "condition" in row]
-    found = causes_of(known, results, {question.id: question}, scheme, settings.scoring)
+    found = causes_of(known, results, {question.id: question}, scheme.rights, settings.scoring)
     return ([name for column in scheme.columns for name in column.split(" / ")],
             {cell: BY_NAME[cause].title for cell, causes in found.items() for cause in causes.values()})
 
