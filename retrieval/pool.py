@@ -141,7 +141,7 @@ class Scope:
         return self.pool.documents[id]
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """Of each chunk: its document, format and first page, and, where it is known, its source and title."""
+        """Give of each chunk its document, format and first page, and, where it is known, its source and title."""
         for chunk in self.chunks:
             known = self.pool.documents.get(chunk.document)
             yield {"document": chunk.document, "source": known.source if known else chunk.document,

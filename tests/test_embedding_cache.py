@@ -117,16 +117,6 @@ def test_a_damaged_vector_is_embedded_again_and_replaced(tmp_path, damage):
         assert mended.seen == again
 
 
-def test_a_vector_of_bytes_that_are_no_text_is_embedded_again(tmp_path):
-    CachedEmbedder(Hashing(), tmp_path).embed_passages(["a"])
-    (store,) = tmp_path.glob("*.sqlite")
-    with closing(sqlite3.connect(store)) as database, database:
-        database.execute("UPDATE vectors SET vector = CAST(x'ff80' AS TEXT)")
-    mended = Hashing()
-    CachedEmbedder(mended, tmp_path).embed_passages(["a"])
-    assert mended.seen == ["a"]
-
-
 def test_an_embedder_that_changes_the_length_of_its_vectors_is_one_line(tmp_path):
     CachedEmbedder(Hashing(), tmp_path).embed_passages(["a", "b"])
 

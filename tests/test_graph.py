@@ -15,7 +15,7 @@ from agents.checkpoint import restore
 from agents.graph import State, answer_to_json, build_graph, recursion_limit
 from agents.journal import Journal, Model
 from agents.models import open_model
-from agents.playback import Means, Playback
+from agents.playback import Playback, Runtime
 from agents.settings import CallLimits, Limits, ModelSettings
 from agents.types import Answer, GenerateStep, SearchStep
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
@@ -59,13 +59,13 @@ def sees_failure(task: Task) -> Recipe:
 class Player:
     """Plays every state anew from its results, as LangGraph's Studio does."""
 
-    def __init__(self, means: Means, recipe) -> None:
-        self.means = means
+    def __init__(self, runtime: Runtime, recipe) -> None:
+        self.runtime = runtime
         self.recipe = recipe
 
     def playback(self, state: State) -> Playback:
         task = Task(state["id"], state["question"], retrieval("once"))
-        play = Playback(task, self.recipe, self.means)
+        play = Playback(task, self.recipe, self.runtime)
         restore(play, state.get("results", ()))
         return play
 
@@ -81,9 +81,9 @@ async def state_of(server, recipe, limits: Limits | None = None, calls: CallLimi
     async with open_model(f"{server.url}#m", ModelSettings(calls=calls or CallLimits(attempts=1))) as client:
         await client.ready()
         model = Model(client, Journal(None), 64)
-        means = Means(find, model.ask, model.key, BY_ID.__getitem__, limits)
+        runtime = Runtime(find, model.ask, model.key, BY_ID.__getitem__, limits)
         start: State = {"id": "q", "question": "Where is Oslo?", "results": list(results)}
-        return await build_graph(Player(means, recipe)).ainvoke(start, recursion_limit(limits))
+        return await build_graph(Player(runtime, recipe)).ainvoke(start, recursion_limit(limits))
 
 
 async def answer_of(server, recipe, *args, **more) -> dict:
@@ -217,7 +217,7 @@ async def test_a_saved_question_goes_on_where_it_was_and_ends_the_same(serve):
 
 RESUME = """
 import json, sys
-from agents.playback import Playback, Means
+from agents.playback import Playback, Runtime
 from agents.settings import Limits
 sys.path.insert(0, sys.argv[1])
 import test_graph as t
@@ -228,7 +228,7 @@ from agents.settings import CallLimits
 from dataclasses import asdict
 client = ModelClient("m", "m", "m", None, None, CallLimits())
 model = Model(client, Journal(None), 64)
-play = t.Player(Means(None, None, model.key, t.BY_ID.__getitem__, Limits()), t.two_searches).playback(
+play = t.Player(Runtime(None, None, model.key, t.BY_ID.__getitem__, Limits()), t.two_searches).playback(
     json.load(sys.stdin))
 answer = play.answer()
 print(json.dumps([answer.outcome, answer.text, [asdict(step) for step in answer.trace]]))
@@ -267,7 +267,8 @@ def test_a_recipe_that_breaks_the_protocol_is_named():
         return "Norway"  # type: ignore[return-value]
 
     for recipe, message in ((mixes, "searches and calls in one list"), (returns_text, "returned str")):
-        answer = Player(Means(None, None, None, None, Limits()), recipe).playback({"id": "q", "question": "?"}).answer()
+        player = Player(Runtime(None, None, None, None, Limits()), recipe)
+        answer = player.playback({"id": "q", "question": "?"}).answer()
         assert (answer.outcome, answer.failure.kind) == ("error", "strategy")
         assert message in answer.failure.message
 
@@ -277,15 +278,15 @@ async def test_playing_live_and_resuming_give_equal_traces(serve):
     server = serve(["looked", "<Answer>Norway [1]</Answer>"] * 2)
     async with open_model(f"{server.url}#m", ModelSettings()) as client:
         model = Model(client, Journal(None), 64)
-        means = Means(find, model.ask, model.key, BY_ID.__getitem__, Limits())
-        play = Playback(Task("q", "Where is Oslo?", retrieval("once")), two_searches, means)
+        runtime = Runtime(find, model.ask, model.key, BY_ID.__getitem__, Limits())
+        play = Playback(Task("q", "Where is Oslo?", retrieval("once")), two_searches, runtime)
 
         class Live:
             def playback(self, state: State) -> Playback:
                 return play
 
         state = await build_graph(Live()).ainvoke({"id": "q", "question": "Where is Oslo?"}, recursion_limit(Limits()))
-        restored = Player(means, two_searches).playback(state)
+        restored = Player(runtime, two_searches).playback(state)
     live: Answer = play.answer()
     assert live.trace == restored.answer().trace
     assert [type(step) for step in live.trace] == [SearchStep, GenerateStep] * 2

@@ -18,7 +18,7 @@ import pytest
 from documents.errors import IndexFolderError, ModelError
 from retrieval.build import build_index
 from retrieval.index import Index
-from retrieval.storage.folder import replaced, settled, writing
+from retrieval.storage.folder import replaced, writing
 from retrieval.vector_settings import Flat, Hnsw
 from retrieval.vectors import VectorIndex
 
@@ -115,14 +115,6 @@ def test_a_folder_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path,
     assert [entry for entry in _entries(tmp_path) if not entry.startswith("cache")] == before
 
 
-@pytest.mark.parametrize("length", [253, 300])
-def test_a_name_too_long_is_one_line(index: Path, length: int) -> None:
-    with pytest.raises(IndexFolderError, match="File name too long"):
-        build_index([index.parent / "pages"], index.parent / ("x" * length), embedder=Lengths())
-    with pytest.raises(IndexFolderError, match=r"File name too long|does not exist"):
-        Index.open(index.parent / ("x" * length))
-
-
 def test_what_somebody_put_into_an_index_folder_is_not_lost(index: Path) -> None:
     (index / "pages").mkdir()
     (index / "pages" / "one.txt").write_text("the only copy")
@@ -214,14 +206,6 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_content(index: Path, kind: F
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert Index.open(index, Lengths()).manifest.documents == 1
-    assert list(index.parent.glob(".index*")) == []
-
-
-def test_a_kill_between_the_two_renames_loses_nothing(index: Path) -> None:
-    os.rename(index, index.parent / ".index.old")
-    assert Index.open(index, Lengths()).manifest.documents == 1
-    assert build_index([index.parent / "pages"], index, embedder=Lengths()).parsed == 0
-    assert settled(index) == index
     assert list(index.parent.glob(".index*")) == []
 
 

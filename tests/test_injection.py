@@ -12,8 +12,8 @@ from documents.errors import BenchmarkError
 from documents.types import Chunk, Document
 from experiments.benchmarks import Injection
 from experiments.metrics import Scored
-from experiments.metrics.text import attack
-from experiments.metrics.text import holds_words as holds
+from experiments.metrics.answers import attack
+from experiments.metrics.matching import holds_words as holds
 from experiments.question import Attack, Question
 from experiments.runs.store import question_json
 from strategies.answering import inquiry

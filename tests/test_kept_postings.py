@@ -136,15 +136,3 @@ def test_what_nobody_opened_for_long_goes_when_something_new_comes(cache):
     assert found(Reefs("new"))
     assert old not in set(cache.iterdir())
     assert len(list(cache.iterdir())) == 2
-
-
-def test_a_builder_that_was_killed_is_taken_over(cache):
-    key = "a" * 32
-    fresh = cache / f".{key}.new-half"
-    fresh.mkdir(parents=True)
-    (fresh / "data.csc.index.npy").write_bytes(b"half")
-    os.utime(fresh / "data.csc.index.npy", (time.time() - 7_200,) * 2)
-    os.utime(fresh, (time.time() - 7_200,) * 2)
-    kept = store.kept(key, Bm25(language="english").open(Reefs(), Aids())._built)
-    assert kept.best(["reef"], 1)[0][0] == 0
-    assert [path.name for path in cache.iterdir()] == [key]

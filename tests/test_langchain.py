@@ -1,7 +1,5 @@
 """LangChain's retrievers as ours and ours as LangChain's, with LangChain's own classes."""
 import math
-from pathlib import PurePosixPath
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -135,13 +133,6 @@ def test_without_chunks_a_document_becomes_one_with_a_lasting_id():
                               "Bells ring.")
     assert (other.chunk.start, other.chunk.end, len(other.chunk.document)) == (0, 11, 32)
     assert given(Document("Bells ring."))[0].chunk == other.chunk
-
-
-@pytest.mark.parametrize(("one", "other"), [
-    (1, 2), (0, 1), (1.5, 2.5), (PurePosixPath("a.txt"), PurePosixPath("b.txt")), (UUID(int=1), UUID(int=2))])
-def test_documents_whose_names_are_no_text_stay_apart(one, other):
-    first, second = given(*(Document("Bells ring.", metadata={"source": name}) for name in (one, other)))
-    assert [first.chunk.document, second.chunk.document] == [str(one), str(other)]
 
 
 @pytest.mark.parametrize("metadata", [

@@ -22,16 +22,13 @@ def write_table(rows: Sequence[TableRow]) -> list[str]:
     """
     filled = [row for row in rows if row.cells]
     blocks: list[str] = []
-    for layout, group in groupby(filled, lambda row: _lays_out(row, len(filled))):
+    for layout, group in groupby(filled, lambda row: any(cell.nested or (len(filled) == 1 and cell.listed)
+                                                    for cell in row.cells)):
         if layout:
             blocks += [block for row in group for cell in row.cells for block in cell.blocks]
         else:
             blocks += _pipes(list(group))
     return blocks
-
-
-def _lays_out(row: TableRow, rows: int) -> bool:
-    return any(cell.nested or (rows == 1 and cell.listed) for cell in row.cells)
 
 
 def _pipes(rows: list[TableRow]) -> list[str]:

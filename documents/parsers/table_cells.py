@@ -55,7 +55,7 @@ class TableRow:
 
 
 def allowance(rows: Sequence[TableRow]) -> int:
-    """How long a table may become, in characters: some times its own text, however far its cells claim to reach."""
+    """Limit the length of a table, in characters, to some times its own text, however far its cells claim to reach."""
     return _SPARE + 3 * sum(len(block) + _BAR for row in rows for cell in row.cells for block in cell.blocks or [""])
 
 

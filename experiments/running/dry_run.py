@@ -1,7 +1,4 @@
-"""The plan of a run: its cells, and bounds of what each asks, uses and costs. Nothing is opened or written.
-
-The plan of a run in the terminal.
-"""
+"""A dry run: the cells of a run, and bounds of what each asks, uses and costs. Nothing is called or written."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +43,7 @@ class CellPlan:
 
 
 def plan_run(settings: RunSettings) -> dict[str, Any]:
-    """What the run would ask, use and cost, as `ragbed run --dry-run --json` prints it.
+    """Return what the run would ask, use and cost, as `ragbed run --dry-run --json` prints it.
 
     Raises:
         UserError: the run could not begin: its benchmark, exemplars, conditions or models do not fit.
@@ -81,7 +78,7 @@ class _Planner:
         self._played: dict[tuple[Cell, Context | None], tuple[Bounds, Use]] = {}
 
     def plan(self, cell: Cell) -> CellPlan:
-        """The cell's plan."""
+        """Plan a cell."""
         context, price = self._models[cell.model]
         alike = replace(cell, model="", repeat=0, seed=self._seeds.get(cell.seed, cell.seed))
         key = (alike, context)
@@ -105,7 +102,7 @@ class _Planner:
         return bounds.times(factor), judge.times(factor)
 
     def judge(self, use: Use) -> dict[str, Any] | None:
-        """What the judge uses at most; None where no model judges."""
+        """Return what the judge uses at most; None where no model judges."""
         if not isinstance(self.settings.judge, ModelJudge):
             return None
         name = self.settings.judge.model
@@ -115,7 +112,7 @@ class _Planner:
 
 
 def spread(questions: Sequence[Question]) -> Sequence[Question]:
-    """At most `SAMPLE` of the questions, evenly spread."""
+    """Return at most `SAMPLE` of the questions, evenly spread."""
     count = len(questions)
     return questions if count <= SAMPLE else [questions[place * count // SAMPLE] for place in range(SAMPLE)]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agents.graph import Graph, State, build_graph, recursion_limit
 from agents.journal import Model
-from agents.playback import Means, Playback
+from agents.playback import Playback, Runtime
 from agents.search import SearchFunction, instant
 from agents.settings import Limits
 from agents.types import Answer
@@ -69,8 +69,8 @@ class CellPlayer:
         return await self._play(task, instant(Placed(chunks, self.cell.condition)), self.settings.limits)
 
     async def _play(self, task: Task, search: SearchFunction, limits: Limits) -> Answer:
-        means = Means(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)
-        play = self._live[task.id] = Playback(task, self._tasks.reasoning, means)
+        runtime = Runtime(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)
+        play = self._live[task.id] = Playback(task, self._tasks.reasoning, runtime)
         try:
             await self._graph.ainvoke({"id": task.id, "question": task.question},
                                       recursion_limit(limits), output_keys="answer")

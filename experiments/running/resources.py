@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agents.client import ModelClient
-from agents.search import Findings, Searcher, SearchFunction, instant
+from agents.search import FoundHits, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
 from documents.types import Chunk, digest
 from experiments.question import Benchmark, Gold, Question
@@ -209,9 +209,9 @@ class Resources:
         request = {"perturbation": str(cell.change), "seed": seed, "question": question.id,
                    "questions": self._questions, "shown": [chunk.id for chunk in chunks]}
 
-        def found(index: Index) -> Findings:
+        def found(index: Index) -> FoundHits:
             made = changed(index.chunks)
-            return Findings.placed(made.chunks, "perturbation", made.notes)
+            return FoundHits.placed(made.chunks, "perturbation", made.notes)
 
         taken = self.recording.of_index((cell.finder, cell.format), request, found)
         return Changed(taken.chunks, taken.notes)

@@ -18,7 +18,8 @@ from experiments.metrics.intervals import (
     widened,
     wilson,
 )
-from experiments.metrics.sample import RESAMPLES, Totals, ranges_of, resampled, together
+from experiments.metrics.sample import RESAMPLES, Totals, resampled, together
+from experiments.metrics.scoring import ranges_of
 from experiments.statistics.paired import Pairs
 from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
 from experiments.statistics.testing import holm, mcnemar, permutations
@@ -146,7 +147,7 @@ def _of_shares(pairs: Pairs, comparisons: int) -> _Found:
     return _Found(of_shares(gained, lost, pairs.n), mcnemar(gained, lost), smallest, (first, second))
 
 
-def _of_figures(pairs: Pairs, drawn: Drawn, p: float | None, comparisons: int) -> _Found:
+def _of_figures(pairs: Pairs, drawn: Bootstrapped, p: float | None, comparisons: int) -> _Found:
     units = len(pairs.units.sums)
     smallest = smallest_by_error(drawn.error, units, units - 1, comparisons) if drawn.error else None
     return _Found(drawn.difference, p, smallest, drawn.sides)
@@ -183,7 +184,7 @@ def of_shares(gained: int, lost: int, n: int) -> Interval:
     return Interval(max(up - down - half, -1.0), min(up - down + half, 1.0))
 
 
-class Drawn(NamedTuple):
+class Bootstrapped(NamedTuple):
     """What the bootstrap says of pairs.
 
     Attributes:
@@ -197,12 +198,12 @@ class Drawn(NamedTuple):
     sides: tuple[Interval, Interval]
 
 
-def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Drawn:
+def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Bootstrapped:
     """Compute `bootstraps` of one."""
     return bootstraps([pairs], seed, resamples)[0]
 
 
-def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAMPLES) -> list[Drawn]:
+def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAMPLES) -> list[Bootstrapped]:
     """Compute the bootstrap of the difference of the two figures of each, and of both figures.
 
     Pairs are drawn whole, and all over one document together, as for the intervals of the cells; where the
@@ -214,7 +215,7 @@ def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAM
     return [_drawn(pairs, totals) for pairs, totals in zip(all_pairs, found, strict=True)]
 
 
-def _drawn(pairs: Pairs, resamples: Totals) -> Drawn:
+def _drawn(pairs: Pairs, resamples: Totals) -> Bootstrapped:
     import numpy as np
 
     observed = pairs.observed()
@@ -224,15 +225,15 @@ def _drawn(pairs: Pairs, resamples: Totals) -> Drawn:
     units = weight(pairs.units.counts[:, :, 0, 0].sum(axis=1))
     found = around(change, spread, units)
     if found.low is None or found.high is None or any(np.isinf(figures).any() for figures in pairs.figures(resamples)):
-        return Drawn(NO_INTERVAL, None, (one, other))
+        return Bootstrapped(NO_INTERVAL, None, (one, other))
     low, high = widened(change, found, *_corners(pairs))
-    no_width = low is None or high is None or math.isclose(low, high)
+    interval = NO_INTERVAL if low is None or high is None or math.isclose(low, high) else Interval(low, high)
     error = error_of(spread, units)
-    return Drawn(NO_INTERVAL if no_width else Interval(low, high), error if error > _NOTHING else None, (one, other))
+    return Bootstrapped(interval, error if error > _NOTHING else None, (one, other))
 
 
 def _corners(pairs: Pairs) -> tuple[Floats, bool]:
-    """The difference six times: with the room of the splits whose differences have little spread, as
+    """Compute the difference six times: with the room of the splits whose differences have little spread, as
     `Sample.corners`, and at both ends of what it can be; and whether the splits share what is drawn."""
     import numpy as np
 

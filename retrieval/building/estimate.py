@@ -1,4 +1,4 @@
-"""What a build will take, before it starts: measured on a small sample, whose work is not done again in the build."""
+"""Estimates what a build takes, before it starts: measured on a small sample, which is not done again."""
 from __future__ import annotations
 
 import shutil
@@ -44,7 +44,7 @@ LINK = 3e-4
 
 @dataclass(frozen=True, slots=True)
 class BuildEstimate:
-    """What a build will take, roughly.
+    """The time, memory and disk that a build takes, roughly.
 
     Attributes:
         documents: in the index to be; those that turn out to be unreadable are counted.

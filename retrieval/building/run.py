@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What building an index did.
+    """Report of a build.
 
     Attributes:
         parsed: sources read now; the other documents' renderings came from the index before, or from a killed build.
@@ -55,7 +55,7 @@ class BuildReport:
 
 @dataclass(frozen=True, slots=True)
 class BuildJob:
-    """What is to be built, and where.
+    """A build: its place, settings and embedder, and the index before.
 
     Attributes:
         before: the index that stands there; None where none can be used.
@@ -92,7 +92,7 @@ class Clock:
 
 @dataclass(slots=True)
 class Filled:
-    """What came of the documents."""
+    """Sums over the documents that arrived."""
 
     entries: dict[str, SourceEntry] = field(default_factory=dict)
     skipped: list[DocumentError] = field(default_factory=list)
@@ -158,17 +158,14 @@ def _fill(job: BuildJob, arriving: Arriving, writer: Writer, clock: Clock, progr
             with clock.timed("chunk"):
                 _take(arrival, cutter, writer, filled)
         with clock.timed("embed"):
-            writer.embed(lambda embedded: progress("embed", embedded, _expected(job, embedded, writer)))
+            writer.embed(lambda embedded: progress("embed", embedded, None if job.windows is None else max(
+                job.windows, writer.windows, embedded + 1)))
         progress("parse", done, job.total)
     with clock.timed("embed"):
         writer.embed(lambda embedded: progress("embed", embedded, writer.windows), rest=True)
     progress("parse", done, done)
     progress("embed", writer.windows, writer.windows)
     return filled
-
-
-def _expected(job: BuildJob, embedded: int, writer: Writer) -> int | None:
-    return None if job.windows is None else max(job.windows, writer.windows, embedded + 1)
 
 
 def _take(arrival: Arrival, cutter: Cutter, writer: Writer, filled: Filled) -> None:
@@ -210,7 +207,7 @@ def stays(work: Work, job: BuildJob) -> bool:
 
 
 def unchanged(plan: Sequence[Work], job: BuildJob) -> BuildReport | None:
-    """What is to be said where building the plan would make the index that stands there; None where it would not."""
+    """Report a build of the plan that would make the index that stands there; None where it would make another."""
     before = job.before
     if before is None or not job.out.exists() or not _same_making(job, before):
         return None

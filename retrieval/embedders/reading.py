@@ -63,15 +63,11 @@ def _cut(text: str, room: float) -> list[Span]:
     sums = list(accumulate(map(_weight, text)))
     for place, total in enumerate(sums):
         if total - used > room:
-            end = _boundary(text, start, place)
+            space = max(text.rfind(mark, start + (place - start) // 2, place) for mark in " \n\t")
+            end = space + 1 if space >= 0 else place
             spans.append((start, end))
             start, used = end, sums[end - 1]
     return [*spans, (start, len(text))]
-
-
-def _boundary(text: str, start: int, place: int) -> int:
-    space = max(text.rfind(mark, start + (place - start) // 2, place) for mark in " \n\t")
-    return space + 1 if space >= 0 else place
 
 
 LEAST_ROOM = 16
@@ -95,7 +91,7 @@ class Reader:
     long: Literal["windows", "truncated"]
 
     def windows(self, texts: Sequence[str], header: str) -> list[list[Span]]:
-        """As `Embedder.windows`; truncated, a text is one window, of which the model reads the beginning."""
+        """Cut texts as `Embedder.windows` says; truncated, a text is one window, read as far as the model reads."""
         if self.long == "truncated":
             return [[(0, len(text))] for text in texts]
         return cut(self.tokenizer, texts, self._room(header))

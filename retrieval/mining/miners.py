@@ -51,13 +51,13 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What a retriever finds for the query."""
+    """The chunks that a retriever finds for the query."""
 
     name: str
     retriever: Retriever
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        """As the protocol says. Queries are searched together where they leave out about as many chunks.
+        """Find chunks. Queries are searched together where they leave out about as many chunks.
 
         What is left out may come first, so a query is searched for that many more. Counts of as many binary digits
         stand together and are searched for the greatest of them, 2^digits - 1: less than twice what any of them needs,

@@ -17,7 +17,7 @@ from retrieval.types import Scorer
 
 @dataclass(frozen=True, slots=True)
 class Aids:
-    """What opening a retriever may need beside the collection.
+    """Things that opening a retriever may need beside the collection.
 
     Attributes:
         judge: the relevance judge of such settings; None where no model can be asked.

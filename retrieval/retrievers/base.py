@@ -34,7 +34,7 @@ class RetrieverKind(Named):
 
     @property
     def embeds(self) -> bool:
-        """Whether the collection's embedder has any part in what is found."""
+        """True where the collection's embedder has any part in what is found."""
         return True
 
     def open(self, collection: Collection, aids: Aids) -> Retriever:

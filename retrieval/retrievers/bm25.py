@@ -113,7 +113,7 @@ class Bm25(RetrieverKind):
         return f"bm25 {digest(settings, str(RULES), versions)}"
 
     def tokenizer_for(self, collection: Collection) -> Tokenizer:
-        """What cuts that collection's chunks, and queries.
+        """Choose what cuts that collection's chunks, and queries.
 
         Raises:
             MissingExtra: it holds Korean, and kiwipiepy is not installed.

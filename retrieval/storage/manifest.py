@@ -62,7 +62,7 @@ class Skipped(Closed):
 
 
 class Manifest(Closed):
-    """What an index folder holds. It has no times: equal input gives an equal manifest.
+    """The manifest of an index folder. It has no times: equal input gives an equal manifest.
 
     Attributes:
         parser: hash of the code and libraries that parsed the sources.

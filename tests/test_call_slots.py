@@ -1,4 +1,4 @@
-"""Places for calls: halved by refusals, added to by successes, given to the oldest call, held back as long as asked."""
+"""Slots for calls: halved by refusals, added to by successes, given to the oldest call, held back as long as asked."""
 from __future__ import annotations
 
 import asyncio
@@ -10,7 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as draw
 from virtual_time import in_virtual_time
 
-from agents.limits import CallClock, Places
+from agents.limits import CallClock, CallSlots
 
 
 async def taken(places, count):
@@ -22,7 +22,7 @@ async def taken(places, count):
 
 @in_virtual_time
 async def test_a_burst_of_refusals_halves_the_places_once_and_a_round_of_successes_adds_one():
-    places = Places(16)
+    places = CallSlots(16)
     for claim in await taken(places, 16):
         places.refused(claim, None)
     assert (places.count, places.refusals, places.waiting) == (8, 16, 0)
@@ -37,7 +37,7 @@ async def test_a_burst_of_refusals_halves_the_places_once_and_a_round_of_success
 
 @in_virtual_time
 async def test_places_never_fall_below_one_nor_rise_above_the_ceiling():
-    places = Places(2)
+    places = CallSlots(2)
     for _ in range(5):
         (claim,) = await taken(places, 1)
         places.refused(claim, None)
@@ -49,7 +49,7 @@ async def test_places_never_fall_below_one_nor_rise_above_the_ceiling():
 
 @in_virtual_time
 async def test_places_that_nobody_used_do_not_count_when_they_are_halved():
-    places = Places(16)
+    places = CallSlots(16)
     for claim in await taken(places, 4):
         places.refused(claim, None)
     assert places.count == 2
@@ -57,7 +57,7 @@ async def test_places_that_nobody_used_do_not_count_when_they_are_halved():
 
 @in_virtual_time
 async def test_the_longest_wait_that_was_asked_for_holds_and_one_beyond_what_calls_have_holds_nobody():
-    places = Places(4, longest=60)
+    places = CallSlots(4, longest=60)
     first, second, third = await taken(places, 3)
     assert 20 < places.refused(first, 20) <= 21
     assert 5 < places.refused(second, 5) <= 6
@@ -68,7 +68,7 @@ async def test_the_longest_wait_that_was_asked_for_holds_and_one_beyond_what_cal
 
 @in_virtual_time
 async def test_a_refused_call_is_the_next_when_the_time_has_come_and_nobody_is_sent_before():
-    places, order = Places(2), []
+    places, order = CallSlots(2), []
     first, second = await taken(places, 2)
 
     async def queue(name, claim):
@@ -89,7 +89,7 @@ async def test_a_refused_call_is_the_next_when_the_time_has_come_and_nobody_is_s
 
 @in_virtual_time
 async def test_a_place_given_to_a_call_that_is_cancelled_at_that_moment_goes_to_the_next():
-    places = Places(1)
+    places = CallSlots(1)
     (claim,) = await taken(places, 1)
     gone, next_one = (asyncio.create_task(places.take(places.claim())) for _ in range(2))
     await asyncio.sleep(0)
@@ -114,7 +114,7 @@ def test_no_wake_up_is_lost_and_no_place_given_twice_whatever_is_refused_or_canc
 
 @in_virtual_time
 async def _all_of(ceiling, calls):
-    places, busy = Places(ceiling), 0
+    places, busy = CallSlots(ceiling), 0
 
     async def turns(count):
         for _ in range(count):
@@ -192,7 +192,7 @@ class Server:
 
 @in_virtual_time
 async def test_calls_settle_near_what_the_server_takes_at_once():
-    server = Server(Places(16), lambda open, now: open >= 4)
+    server = Server(CallSlots(16), lambda open, now: open >= 4)
     await server.all_of(200, asks=1.5)
     assert len(server.begun) == 200 + server.places.refusals < 2 * 200
     assert 2 <= sum(server.most[100:]) / 100 <= 5
@@ -202,7 +202,7 @@ async def test_calls_settle_near_what_the_server_takes_at_once():
 @pytest.mark.parametrize(("asks", "refusals"), [(60, 16), (None, 50)])
 @in_virtual_time
 async def test_a_server_that_refuses_all_for_a_minute_is_asked_little_meanwhile(asks, refusals):
-    server = Server(Places(16), lambda open, now: now < 60)
+    server = Server(CallSlots(16), lambda open, now: now < 60)
     await server.all_of(100, asks)
     assert len(server.begun) <= 100 + refusals
     if asks:
