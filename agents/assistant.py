@@ -17,9 +17,9 @@ from agents.client import ModelClient
 from agents.events import Event
 from agents.graph import State, answer_to_json, build_graph, recursion_limit
 from agents.journal import Journal, Model
-from agents.models import open_model
+from agents.models import open_aids, open_model
 from agents.playback import Playback, Runtime
-from agents.relevance import on_judges, open_aids
+from agents.relevance import on_judges
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer

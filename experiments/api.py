@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from documents.errors import SettingsError
 from experiments.analysis.cases import causes_of
+from experiments.analysis.view import View
 from experiments.export.tables import ExportedRun, rows
 from experiments.record import Record
 from experiments.runs.finished import Finished
@@ -47,6 +48,11 @@ class Run:
     def cells(self) -> Mapping[str, Mapping[str, Any]]:
         """The cells' rows of the summary, by the names that tables show."""
         return dict(zip(self._finished.labels.values(), self._finished.rows, strict=True))
+
+    @property
+    def views(self) -> Mapping[str, View]:
+        """The analyses as tables with notes, tests and charts, by name: what terminal, report and JSON show."""
+        return {view.name: view for view in map(View.of, self.summary["views"])}
 
     def records(self) -> Iterator[Record]:
         """Yield the record of every question in every cell, in the run's order, with its trace."""

@@ -104,3 +104,13 @@ def test_python_that_is_shown_compiles():
     for path in PAGES:
         for text in blocks(path, "python"):
             compile(text, path.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_the_scripted_test_that_the_readme_shows_passes(tmp_path, monkeypatch):
+    template = ROOT / "experiments" / "data" / "templates" / "reasoning.py.txt"
+    (tmp_path / "look_twice.py").write_text(template.read_text(encoding="utf-8"))
+    monkeypatch.syspath_prepend(tmp_path)
+    shown, = (text for text in blocks(README, "python") if "Scripted" in text)
+    names = {}
+    exec(shown, names)
+    names["test_it_searches_for_what_is_missing"]()

@@ -66,7 +66,8 @@ async def _found(index: Index, kind: RetrieverKind, where: tuple[str, ...], quer
     """In a thread: a model that judges relevance is asked on the event loop meanwhile. With what such models used."""
     from dataclasses import asdict
 
-    from agents.relevance import on_judges, open_aids, tallies
+    from agents.models import open_aids
+    from agents.relevance import on_judges, tallies
     from agents.settings import ModelSettings
     from retrieval.pool import RetrieverChoice, WholeSearch
     from strategies.types import Usage
