@@ -11,9 +11,9 @@ from experiments.analysis.error_analysis import figures_of
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.mdbench import Mdbench
 from experiments.benchmarks.mrceval import Mrceval
+from experiments.cells import Cell
 from experiments.question import ANSWERS, RANKED, Gold, Question, Scheme
 from experiments.record import Result, StoredPassage, Verdict
-from experiments.settings.cells import Cell
 from experiments.statistics import clusters
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}

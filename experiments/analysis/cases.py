@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 
 from experiments.analysis.causes import Case, Cause, cause_of
 from experiments.analysis.view import View
+from experiments.cells import Cell
 from experiments.metrics import METRICS, Estimate, Scoring, scored_of, share_among
 from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import Cell
 from retrieval.conditions import Perturbation
 
 # What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only

@@ -12,9 +12,9 @@ from experiments.analysis.compared_run import ComparedRun
 from experiments.analysis.pairs import change_of, difference_view, on_replicates, tested_pairs
 from experiments.analysis.variants import VARIED, Variant, with_own_intervals
 from experiments.analysis.view import View
+from experiments.cells import FACTORS
 from experiments.metrics import METRICS, ScoredRow, family_of, may_refuse, metric_named, shown_name
 from experiments.question import Question
-from experiments.settings.cells import FACTORS, level
 from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
 from experiments.words import ON_INTERVALS
 
@@ -102,14 +102,14 @@ def differing(first: ComparedRun, second: ComparedRun) -> list[str]:
 
 
 def _values(run: ComparedRun, name: str) -> set[str]:
-    return {str(level(row, name)) for row in run.rows}
+    return {str(row.get(name)) for row in run.rows}
 
 
 def _key(run: ComparedRun, label: str, apart: Sequence[str]) -> tuple[str, ...]:
     """The repeat and seed tell single cells apart, and nothing else."""
     names = VARIED if label in run.cells else FACTORS
     row = run.cell(label).row
-    return tuple(str(level(row, name)) for name in names if name not in apart)
+    return tuple(str(row.get(name)) for name in names if name not in apart)
 
 
 def _chosen(run: ComparedRun, wanted: Sequence[str]) -> list[str]:

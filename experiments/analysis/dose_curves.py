@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from experiments.analysis.variants import Averaged, Variant
+from experiments.cells import PART, shortened
 from experiments.metrics import ScoredRow
-from experiments.settings.cells import PART, shortened
 from retrieval.conditions import Perturbation
 
 _TITLES = {("negatives", "negatives"): "negatives added to what is shown",

@@ -9,13 +9,12 @@ from typing import Any
 from agents.types import Outcome
 from experiments.analysis.cases import Cases, Grouped, cases_of, gold_alone, share, siblings_of
 from experiments.analysis.causes import CAUSES, Case, cause_of
-from experiments.analysis.tradeoff import tradeoff_of
+from experiments.analysis.tradeoff import Sweeps, tradeoff_of
 from experiments.analysis.view import Chart, Point, Value, View
+from experiments.cells import Cell
 from experiments.metrics import Estimate, Scoring, aggregate, share_among
 from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import Cell
-from experiments.settings.strategies import NO_SWEEPS, Sweeps
 from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 from experiments.words import metric_words
 
@@ -174,7 +173,7 @@ class _GoldFound:
 
 def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
                rights: Sequence[str], scoring: Scoring, grouped: Grouped, seed: int,
-               sweeps: Sweeps = NO_SWEEPS) -> dict[str, Any]:
+               sweeps: Sweeps) -> dict[str, Any]:
     """The summary's `error_analysis` and `tradeoff`.
 
     Args:

@@ -7,8 +7,8 @@ from typing import Any
 
 from agents.types import OUTCOMES
 from experiments.analysis.crossed import crossed_factors
+from experiments.cells import FACTORS, labels, short_name, shortened, telling
 from experiments.metrics import METRICS, family_of, shown_name
-from experiments.settings.cells import FACTORS, labels, short_name, shortened, telling
 from experiments.words import metric_words, visible
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")

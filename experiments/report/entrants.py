@@ -6,8 +6,8 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from experiments.cells import REPLICATED, called
 from experiments.report.cells import Figure, ReportCell, Table, column
-from experiments.settings.cells import REPLICATED, called
 from experiments.words import plural
 
 # The gold alone is at no user's hand: it is the ceiling; closed-book is the floor.

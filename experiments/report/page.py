@@ -46,12 +46,21 @@ def report_run(run: Finished) -> Path:
 
 
 def _input(run: Finished) -> ReportInput:
-    rights, scoring = tuple(run.summary["rights"]), run.rows[0]["scoring"]
-    facts = {**run.summary["selection"], "seed": run.summary["seed"], "ragbed": version("ragbed")}
+    rights = tuple(run.summary["rights"])
     return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
                        run.folder.database.text, rights,
-                       lambda results: causes_of(run.cells, results, run.questions, rights, scoring),
-                       [(name, visible(str(value))) for name, value in facts.items()])
+                       lambda results: causes_of(run.cells, results, run.questions, rights, run.scoring),
+                       _facts(run))
+
+
+def _facts(run: Finished) -> list[tuple[str, str]]:
+    """Which questions of the benchmark were asked, what was drawn by, and which ragbed writes this."""
+    chosen = run.config.get("benchmark", {})
+    sample, only = chosen.get("sample"), chosen.get("filter") or {}
+    found = {"sample": f"{sample} (seed {chosen.get('seed')})" if sample else None, "limit": chosen.get("limit"),
+             "filter": ", ".join(f"{name} {value}" for name, value in only.items()) or None,
+             "seed": run.summary["seed"], "ragbed": version("ragbed")}
+    return [(name, visible(str(value))) for name, value in found.items() if value is not None]
 
 
 _APART = "Best of each"  # has a line for each level

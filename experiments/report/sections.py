@@ -8,11 +8,11 @@ from itertools import groupby
 from typing import Any
 
 from experiments.analysis.view import Value, View, text_of
+from experiments.cells import short_name
 from experiments.metrics import METRICS, family_of
 from experiments.report.cells import Table
 from experiments.report.charts import Drawing, drawn
 from experiments.report.text import to_questions
-from experiments.settings.cells import short_name
 from experiments.statistics import ALPHA
 from experiments.words import figure, metric_words, visible
 

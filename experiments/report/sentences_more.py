@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.causes import CAUSES
+from experiments.cells import short_names
 from experiments.record import Result
 from experiments.report.cells import Figure, ReportCell, Table
 from experiments.report.competition import CellCosts, CellPairs, cheapest, front, leaders, standing
-from experiments.settings.cells import short_names
 from experiments.statistics import ALPHA
 from experiments.words import interval, listed, metric_words, part, percent, plural, portion, probability, visible
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from experiments.metrics.intervals import (
@@ -82,8 +82,9 @@ class Comparison:
 
     @classmethod
     def of(cls, metric: str, stored: Mapping[str, Any]) -> Comparison:
-        """Return the comparison that `plain` made `stored` of, which may hold more."""
-        return cls(metric, **{name: stored[name] for name in cls.__slots__ if name != "metric"})
+        """Return the comparison that `plain` made `stored` of; figures that it does not hold are None."""
+        kept: dict[str, Any] = {one.name: stored.get(one.name) for one in fields(cls)}
+        return cls(**{**kept, "metric": metric})
 
     def plain(self) -> dict[str, Any]:
         """Return it as a run's summary and `ragbed compare --json` hold it, the metric said beside it."""
