@@ -28,7 +28,7 @@ from documents.types import digest
 from retrieval.filters.terms import Where
 from retrieval.index import Index
 from retrieval.pool import RetrieverChoice, WholeSearch
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy, chosen

@@ -22,7 +22,7 @@ from experiments.running.recording import IndexKey, Recording, Scopes, chunks_pi
 from retrieval.conditions import Perturbation, Placed
 from retrieval.index import Index
 from retrieval.pool import Pool, Within
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from strategies.types import Search
 
 

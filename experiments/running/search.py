@@ -25,7 +25,7 @@ from retrieval.build import build_index
 from retrieval.embedders.opening import open_embedder
 from retrieval.index import Index, content_of_index
 from retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within
-from retrieval.rerankers.base import judges_of
+from retrieval.rerankers.reranker import judges_of
 from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import settled
