@@ -12,12 +12,17 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from agents import catalogue
 from agents.catalogue import HUB, check, found_on_disk, hub_place, sha256_of
 from agents.client import ModelClient
+from agents.journal import Journal, Model
+from agents.relevance import RelevanceJudges
 from agents.replies import Pricer
-from agents.settings import CallLimits, Context, Endpoint, ModelSettings, Price, Remote
+from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings, Price, Remote
 from documents.errors import MissingExtra, ModelError
+from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
 
 
@@ -151,6 +156,20 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
         yield client
     finally:
         await client.aclose()
+
+
+@contextlib.asynccontextmanager
+async def open_aids(retriever: BaseModel, settings: ModelSettings, limits: Limits | None = None) -> AsyncIterator[Aids]:
+    """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges.
+
+    Raises:
+        ModelError: a model cannot be opened.
+    """
+    most = (limits or Limits()).max_tokens
+    async with contextlib.AsyncExitStack() as stack:
+        models = {name: Model(await stack.enter_async_context(open_model(name, settings)), Journal(None), most)
+                  for name in dict.fromkeys(judge.model for judge in judges_of(retriever))}
+        yield Aids(RelevanceJudges(models.__getitem__, limits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
-
-from agents.journal import Journal, Model
+from agents.journal import Model
 from agents.limits import in_window
-from agents.models import open_model
-from agents.settings import Limits, ModelSettings
+from agents.settings import Limits
 from agents.types import Cost, error_of
 from documents.errors import CallError
-from retrieval.rerankers.base import Aids, JudgeReranker, judges_of, template
+from retrieval.rerankers.reranker import Aids, JudgeReranker, template
 from strategies.parts.reading import LOWEST, Grade, read_grade
 from strategies.prompting import fill_framed
 from strategies.reading import outside_think
@@ -174,17 +170,3 @@ def tallies(aids: Aids) -> dict[JudgeReranker, JudgeTally]:
 def on_judges(aids: Aids) -> list[str]:
     """Return a line for each judge that graded passages: how many, how many it could not grade, and what it used."""
     return [tally.said(settings.model) for settings, tally in tallies(aids).items()]
-
-
-@contextlib.asynccontextmanager
-async def open_aids(retriever: BaseModel, settings: ModelSettings, limits: Limits | None = None) -> AsyncIterator[Aids]:
-    """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges.
-
-    Raises:
-        ModelError: a model cannot be opened.
-    """
-    most = (limits or Limits()).max_tokens
-    async with contextlib.AsyncExitStack() as stack:
-        models = {name: Model(await stack.enter_async_context(open_model(name, settings)), Journal(None), most)
-                  for name in dict.fromkeys(judge.model for judge in judges_of(retriever))}
-        yield Aids(RelevanceJudges(models.__getitem__, limits))

@@ -115,10 +115,10 @@ def test_a_tag_says_what_the_gold_chunks_are_written_in(one, cited, format):
 
 def test_unless_told_otherwise_it_is_run_as_the_paper_ran_it():
     settings = check_settings({"name": "x", "benchmark": {"kind": "crest"}}, "here")
-    assert (settings.reasoning, settings.layout, settings.rules, settings.conditions) == (
+    assert ([one.said for one in settings.reasoning], settings.layout, settings.rules, settings.conditions) == (
         ["chain_of_thought"], "as_published", ["grounded"], ["given"])
-    assert check_settings({"name": "x", "benchmark": {"kind": "crest"}, "reasoning": "direct"},
-                          "here").reasoning == ["direct"]
+    named = check_settings({"name": "x", "benchmark": {"kind": "crest"}, "reasoning": "direct"}, "here")
+    assert [one.said for one in named.reasoning] == ["direct"]
 
 
 def test_an_empty_html_chunk_stays_html(one):

@@ -7,7 +7,7 @@ import pytest
 from gathering import Scene, decisions
 
 from documents.errors import SettingsError
-from strategies.settings.choosing import chosen, named, reasoning
+from strategies.settings.choosing import chosen, reasoning
 from strategies.settings.exemplars import Exemplars
 from strategies.types import Exemplar
 
@@ -77,12 +77,12 @@ def test_settings_keep_the_path_tables_the_name_of_the_file_and_its_content_is_a
 
 def test_settings_of_a_finished_run_are_told_without_the_file_and_need_it_to_be_played(write, tmp_path):
     said = {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": str(tmp_path / "gone.jsonl")}}
-    found = named("reasoning", said)
+    found = chosen("reasoning", said, execute=False)
     assert (found.label, found.said) == ("self_consistency(few_shot(exemplars=gone.jsonl))", said)
     with pytest.raises(SettingsError, match="no such file"):
-        _ = found.function
+        found.loaded()
     write(MILL, name="gone.jsonl")
-    assert [one.examples[0].question for one in found.exemplars] == [MILL["question"]]
+    assert [one.examples[0].question for one in found.loaded().exemplars] == [MILL["question"]]
     assert Exemplars("x").content == ""
 
 

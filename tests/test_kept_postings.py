@@ -13,7 +13,7 @@ from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
 from retrieval.lexical import postings as store
 from retrieval.lexical.tokens import WordTokenizer
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import Bm25
 from retrieval.storage import files
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.errors import SettingsError
-from experiments.settings.cells import Cell, labels
+from experiments.cells import labels
 from experiments.settings.file import check_settings
 from experiments.settings.matrix import combinations_of
 from strategies import catalogue
@@ -246,20 +246,10 @@ def test_no_strategy_of_ours_draws_anything():
         assert "rng" not in {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute)}, recipe
 
 
-def test_a_cell_without_a_seed_is_the_cell_that_it_was_before_there_were_any():
-    rows = json.loads((Path(__file__).parent / "data" / "old_run" / "summary.json").read_text())["cells"]
-    assert [Cell.of(row).id for row in rows] == [row["id"] for row in rows] == ["c3aee5efe15c", rows[1]["id"]]
-    assert Cell.of({**rows[0], "seed": 1}).id != rows[0]["id"]
-
-
-def test_a_run_that_an_older_ragbed_began_is_continued(serve, town, ragbed):
+def test_a_run_goes_on_under_its_settings_alone(serve, town, ragbed):
     server = serve(town.reply)
     config = town.config(server.url)
     run(ragbed, config)
-    known = yaml.safe_load((town.run / "config.yaml").read_text())
-    for key in ("exclude", "include", "budget"):
-        del known[key]
-    (town.run / "config.yaml").write_text(yaml.safe_dump(known))
     run(ragbed, config)
     assert len(server.requests) == 6
     ragbed.refuses("run", town.config(server.url, seed=[0, 1]), says=["other settings: seed was 0, is [0, 1]"])

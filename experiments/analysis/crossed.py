@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.view import Value, View
+from experiments.cells import PART, REPLICATED, labels, shortened, telling
 from experiments.metrics import METRICS, family_of
-from experiments.settings.cells import PART, REPLICATED, labels, level, shortened, telling
 from experiments.words import listed, metric_words
 
 _FIRST = ("reasoning", "condition")
@@ -29,7 +29,7 @@ def crossed_factors(rows: Sequence[CellRow], varying: Sequence[str]) -> tuple[st
 
 def level_words(row: CellRow, factor: str) -> str:
     """Return the cell's value of the factor, a missing one as `none`."""
-    found = level(row, factor)
+    found = row.get(factor)
     return "none" if found is None else str(found)
 
 

@@ -38,7 +38,7 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics:
         UserError: there is no finished run, or a metric is unknown.
     """
     with open_finished(path) as run, Bars() as bars:
-        again = score_anew(run, scoring or run.settings.scoring, judge, bars, metrics, plugins)
+        again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins)
     rows = _rows(run.rows, again, run.grouped.of)
     changed = [one for one in _changed(run, rows) if not metrics or one["metric"] in metrics]
     if json:
@@ -50,7 +50,7 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics:
                     title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
         say("")
         if changed:
-            print_views([_changed_view(changed, run.settings.scoring, again.scoring)])
+            print_views([_changed_view(changed, run.scoring, again.scoring)])
         else:
             say("No figure differs from the run's own.")
         for text in [*again.notes, *_on_absent(metrics, rows)]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.published import published
+from experiments.cells import shortened, telling
 from experiments.metrics import METRICS, family_of, measured_in, shown_name
-from experiments.settings.cells import level, shortened, telling
 from experiments.words import figure, price
 
 
@@ -47,7 +47,7 @@ def _shown(column: str, judge: str | None) -> str:
 
 def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
-    return [*("-" if (value := level(cell, name)) is None else str(value) for name in factors), str(cell["n"]),
+    return [*("-" if (value := cell.get(name)) is None else str(value) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
             _outcomes(cell["outcomes"]), _passages(cell.get("passages")), str(usage["calls"]),
             str(usage["prompt_tokens"] + usage["completion_tokens"]), price(usage["price"], "?")]

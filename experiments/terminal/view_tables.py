@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.analysis.view import View, text_of
-from experiments.settings.cells import PART
+from experiments.cells import PART
 from experiments.statistics import ALPHA
 from experiments.terminal.display import console, print_table, say
 
