@@ -72,7 +72,7 @@ def form_of(task: Task, thinks: bool = True) -> str:
 
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:
-    """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer`, `citations`, as the rules ask for them.
+    """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer`, `citations`, as the rules say.
 
     Every field is required and no other allowed, as OpenAI's structured outputs demand. Servers write fields in their
     order: whether to refuse is decided before there is an answer to stand by.
