@@ -1,7 +1,7 @@
 """What a model says in a reply besides its answer: nothing, faults, grades, lists of questions, one query.
 
-Nothing is said in English, Korean and Chinese. What lacks something that it should have (`no citation`, `출처 없음`) is a
-fault like any other.
+Nothing is said in English, Korean and Chinese. What lacks something that it should have, as in
+`no citation` and `출처 없음`, is a fault like any other.
 """
 from __future__ import annotations
 
