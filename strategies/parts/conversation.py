@@ -14,7 +14,7 @@ from strategies.answering import answer, asking, draft, form_of, inquiry
 from strategies.parts.lockstep import Lockstep
 from strategies.parts.merging import beyond, in_order
 from strategies.prompting import fill, fill_quoting, numbers, show_documents, system_message, template, without_turns
-from strategies.reading import fold, read_answer, strip_citations
+from strategies.reading import fold, read_answer
 from strategies.types import Asked, Decision, Draft, Evidence, Gathering, Generate, Message, Recipe, Reply, Task
 
 _LONGEST_QUERY = 2_000  # characters; what is longer is no question, and embedders read less
@@ -43,8 +43,6 @@ def gather_each(task: Task, queries: Sequence[str], over: Callable[[Task, str], 
     return [found[query] for query in queries]
 
 
-LONGEST_QUERY = 400
-"""Characters of a query that are searched for."""
 _LONGEST_TURN = 2_000  # characters of a reply that stay in the conversation
 _IDLE = 2  # iterations in a row without news, after which there are none more
 
@@ -188,9 +186,3 @@ def said(text: str, longest: int = _LONGEST_TURN) -> Message:
     Some servers refuse empty messages.
     """
     return Message("assistant", (without_turns(text.strip()[:longest]) or "(nothing)",))
-
-
-def as_query(text: str) -> str:
-    """Return the text as a query: one line of at most 400 characters, without citations and quotes around it."""
-    line = " ".join(strip_citations(without_turns(text[:4 * LONGEST_QUERY])).split())
-    return line.strip("\"'`*<>[]() ")[:LONGEST_QUERY]
