@@ -3,22 +3,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agents.graph import Graph, State, build_graph, recursion_limit
-from agents.journal import Model
 from agents.playback import Playback, Runtime
 from agents.search import SearchFunction, instant
-from agents.settings import Limits
-from agents.types import Answer
 from documents.errors import RunError
-from documents.types import Chunk
-from experiments.cells import Cell
-from experiments.question import Question
-from experiments.running.plan import Tasks
-from experiments.running.resources import Shown
-from experiments.settings import SubAnswers
 from retrieval.conditions import Placed
-from strategies.types import Evidence, Task
+
+if TYPE_CHECKING:
+    from agents.journal import Model
+    from agents.settings import Limits
+    from agents.types import Answer
+    from documents.types import Chunk
+    from experiments.cells import Cell
+    from experiments.question import Question
+    from experiments.running.plan import Tasks
+    from experiments.running.resources import Shown
+    from experiments.settings import SubAnswers
+    from strategies.types import Evidence, Task
 
 
 class CellPlayer:

@@ -8,23 +8,25 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.models import resolve
 from documents.errors import RunError, SettingsError, UserError
 from documents.types import digest
 from experiments.judges.base import prompts_hash as judge_prompts_hash
 from experiments.running.budget import check_prices
-from experiments.running.cassette import Replay
 from experiments.running.plan import Plan
 from experiments.runs.lock import hold
 from experiments.runs.manifest import known_models, manifest_of
 from experiments.runs.store import RunFolder, question_json, remove
-from experiments.settings import RunSettings
 from experiments.settings.difference import difference
 from retrieval.index import Index
 from strategies.prompting import prompts_hash
 from strategies.settings.exemplars import exemplars_hash
+
+if TYPE_CHECKING:
+    from experiments.running.cassette import Replay
+    from experiments.settings import RunSettings
 
 _PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
              "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")

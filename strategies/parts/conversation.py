@@ -15,7 +15,7 @@ from strategies.answering import answer, asking, draft, form_of, inquiry
 from strategies.parts.lockstep import Loom
 from strategies.parts.merging import beyond, in_order
 from strategies.prompting import fill, fill_quoting, numbers, show_documents, system_message, template, without_turns
-from strategies.reading import fold, read_answer, strip_citations
+from strategies.reading import fold, read_answer
 from strategies.types import Asked, Decision, Draft, Evidence, Gathering, Generate, Message, Recipe, Reply, Task
 
 _LONGEST_QUERY = 2_000  # characters; what is longer is no question, and embedders read less
@@ -45,7 +45,6 @@ def gather_each(task: Task, queries: Sequence[str], over: Callable[[Task, str], 
     return [found[query] for query in queries]
 
 
-LONGEST_QUERY = 400
 """Characters of a query that are searched for."""
 _LONGEST_TURN = 2_000  # characters of a reply that stay in the conversation
 _IDLE = 2  # laps in a row without news, after which there are none more
@@ -196,9 +195,3 @@ def said(text: str, longest: int = _LONGEST_TURN) -> Message:
     """A reply as it stays in the conversation: bounded, without what would end its turn, and never empty, which some
     servers refuse."""
     return Message("assistant", (without_turns(text.strip()[:longest]) or "(nothing)",))
-
-
-def as_query(text: str) -> str:
-    """One line without citations and quotes around it, as long as a query may be."""
-    line = " ".join(strip_citations(without_turns(text[:4 * LONGEST_QUERY])).split())
-    return line.strip("\"'`*<>[]() ")[:LONGEST_QUERY]

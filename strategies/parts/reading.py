@@ -1,15 +1,7 @@
-"""The words with which a model says that there is nothing: no fault, no further question, nothing missing.
+"""What a model says in a reply besides its answer: nothing, faults, grades, lists of questions, one query.
 
-In English, Korean and Chinese. What lacks something that it should have (`no citation`, `출처 없음`) is not among them:
-that is a fault like any other.
-
-Strategies that write an answer a second time: what the draft before it hands on.
-
-Reading how relevant a model says that a passage is: a grade from 0 to 3, those of the TREC Deep Learning track.
-
-Reading what a check of a draft found: its faults, and what to search for.
-
-Reading a list of questions or queries, one on a line, in the forms that models write one.
+Nothing is said in English, Korean and Chinese. What lacks something that it should have, as in
+`no citation` and `출처 없음`, is a fault like any other.
 """
 from __future__ import annotations
 
@@ -17,11 +9,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from strategies.parts.conversation import as_query
 from strategies.prompting import without_turns
-from strategies.reading import fold, read_answer
+from strategies.reading import fold, read_answer, strip_citations
 from strategies.types import Draft
 
+LONGEST_QUERY = 400
 _LONGEST = 200  # characters that are looked at
 _FAULTS = r"(?:faults?|errors?|problems?|issues?|mistakes?|flaws?)"
 _VERB = (r"(?:mend|correct|change|fix|improve|search|look|find|add|ask|do|work|report|note|calculate|compute)"
@@ -153,3 +145,9 @@ def _bare(line: str) -> str:
     """The line without its list mark, number and emphasis, however they are nested."""
     mark = _NUMBERING.match(line)
     return without_turns(line[mark.end() if mark else 0:]).strip().rstrip("*").rstrip()
+
+
+def as_query(text: str) -> str:
+    """Return one line without citations and quotes around it, as long as a query may be."""
+    line = " ".join(strip_citations(without_turns(text[:4 * LONGEST_QUERY])).split())
+    return line.strip("\"'`*<>[]() ")[:LONGEST_QUERY]

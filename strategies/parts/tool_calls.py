@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from strategies.parts.conversation import Found, as_query, concluded, opened, said, searched, went_on
+from strategies.parts.conversation import Found, concluded, opened, said, searched, went_on
+from strategies.parts.reading import as_query
 from strategies.prompting import fill, numbers, template, without_turns
 from strategies.reading import outside_think
 from strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task

@@ -11,7 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import Turn, as_query, converse
+from strategies.parts.conversation import Turn, converse
+from strategies.parts.reading import as_query
 from strategies.reading import outside_think
 from strategies.types import Recipe, Task
 
