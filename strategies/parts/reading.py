@@ -1,14 +1,7 @@
-<<<<<<< HEAD
 """Read short replies: a list of questions, the faults and queries of a check, a grade, or that there is nothing.
 
 A model says that there is nothing (no fault, no further question) in English, Korean or Chinese. What lacks something
 that it should have (`no citation`, `출처 없음`) is not among that: it is a fault like any other.
-=======
-"""What a model says in a reply besides its answer: nothing, faults, grades, lists of questions, one query.
-
-Nothing is said in English, Korean and Chinese. What lacks something that it should have, as in
-`no citation` and `출처 없음`, is a fault like any other.
->>>>>>> main
 """
 from __future__ import annotations
 
@@ -149,18 +142,9 @@ def listed(text: str, asked: str, most: int = MOST_LINES) -> list[str]:
         if not says_nothing(bare) and key != fold(asked) and not bare.endswith((":", "：")):
             found.setdefault(key, bare)
     return list(found.values())[:most]
-<<<<<<< HEAD
-=======
-
-
-def _bare(line: str) -> str:
-    """The line without its list mark, number and emphasis, however they are nested."""
-    mark = _NUMBERING.match(line)
-    return without_turns(line[mark.end() if mark else 0:]).strip().rstrip("*").rstrip()
 
 
 def as_query(text: str) -> str:
-    """Return one line without citations and quotes around it, as long as a query may be."""
+    """Return the text as a query: one line of at most 400 characters, without citations and quotes around it."""
     line = " ".join(strip_citations(without_turns(text[:4 * LONGEST_QUERY])).split())
     return line.strip("\"'`*<>[]() ")[:LONGEST_QUERY]
->>>>>>> main
