@@ -100,6 +100,16 @@ def test_every_file_that_the_architecture_names_exists():
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_rooms_of_experiments_import_only_from_those_that_the_architecture_names_before_them():
+    order = [line.split()[0] for text in blocks(ROOT / "docs" / "architecture.md", "") if text.startswith("question ")
+             for line in text.splitlines()]
+    for path in (ROOT / "experiments").rglob("*.py"):
+        room = path.relative_to(ROOT / "experiments").with_suffix("").parts[0]
+        used = re.findall(r"^ *from experiments\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if room != "__init__":
+            assert not set(used) - set(order[:order.index(room) + 1]), path
+
+
 def test_python_that_is_shown_compiles():
     for path in PAGES:
         for text in blocks(path, "python"):

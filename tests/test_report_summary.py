@@ -4,7 +4,7 @@ from __future__ import annotations
 import pytest
 from verdicted import cell, pair, said
 
-from experiments.report.cells import Cell, Figure, Table, table
+from experiments.report.cells import Figure, ReportCell, Table, table
 from experiments.report.competition import cost_of, front
 from experiments.report.entrants import entrants
 from experiments.report.page import headlines
@@ -193,4 +193,4 @@ def test_a_run_without_repeats_is_as_it_is():
     made = table(THREE)
     assert entrants(made) is made
     assert isinstance(made, Table)
-    assert all(isinstance(one, Cell) for one in made.cells)
+    assert all(isinstance(one, ReportCell) for one in made.cells)

@@ -35,7 +35,6 @@ def report_run(run: Finished) -> Path:
 
     Raises:
         RunError: the file cannot be written.
-        SettingsError: the run's settings cannot be read.
     """
     path = run.path / "report.html"
     try:
@@ -47,9 +46,10 @@ def report_run(run: Finished) -> Path:
 
 
 def _input(run: Finished) -> ReportInput:
+    rights = tuple(run.summary["rights"])
     return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
-                       run.folder.database.text, run.scheme.rights,
-                       lambda results: causes_of(run.cells, results, run.questions, run.scheme, run.scoring),
+                       run.folder.database.text, rights,
+                       lambda results: causes_of(run.cells, results, run.questions, rights, run.scoring),
                        _facts(run))
 
 
@@ -93,14 +93,14 @@ def render(view: ReportInput, budget: int = BUDGET) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Takeaway:
     """Lines of sentences, and what they are about; the first of all is about nothing in particular."""
 
     about: str
     lines: tuple[str, ...]
 
 
-def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Verdict]:
+def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Takeaway]:
     """Return what a reader takes home first, then quality, factors, cost, causes, refusals and failures.
 
     Args:
@@ -119,7 +119,7 @@ def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result]
              (_APART, on_parts(whole, tested)), ("Factors", on_effects(summary.get("effects"))),
              ("Cost", on_cost(best, cost, among)), ("Causes", on_causes(best, summary.get("error_analysis"))),
              ("Refusals", on_refusals(whole)), ("Failures", on_failures(whole, results)))
-    return [Verdict(about, tuple(said) if about == _APART else (" ".join(said),)) for about, said in parts if said]
+    return [Takeaway(about, tuple(said) if about == _APART else (" ".join(said),)) for about, said in parts if said]
 
 
 def headlines(summary: Mapping[str, Any]) -> list[str]:

@@ -12,30 +12,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from agents.database import Database
 from agents.graph import Graph, State, build_graph, recursion_limit
-from agents.journal import Model
 from agents.playback import Playback, Runtime
 from agents.search import SearchFunction, instant
-from agents.settings import Limits
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
 from documents.errors import RunError
-from documents.types import Chunk
 from experiments.benchmarks.fields import with_references
-from experiments.cells import Cell
 from experiments.metrics import refused_as_published
-from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
-from experiments.running.gold import GoldView
-from experiments.running.plan import Tasks
-from experiments.running.resources import Shown
-from experiments.settings import SubAnswers
 from retrieval.conditions import Placed
 from strategies.answering import read_sub_answers
 from strategies.prompting import fill
 from strategies.reading import is_refusal, strip_citations
-from strategies.types import Evidence, Message, Passage, Task, Usage
+from strategies.types import Usage
+
+if TYPE_CHECKING:
+    from agents.database import Database
+    from agents.journal import Model
+    from agents.settings import Limits
+    from documents.types import Chunk
+    from experiments.cells import Cell
+    from experiments.question import Question
+    from experiments.running.gold import GoldView
+    from experiments.running.plan import Tasks
+    from experiments.running.resources import Shown
+    from experiments.settings import SubAnswers
+    from strategies.types import Evidence, Message, Passage, Task
 
 
 class CellPlayer:

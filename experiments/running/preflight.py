@@ -2,16 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from agents.settings import Context, least_tokens
-from documents.types import Chunk
-from experiments.cells import Cell
 from experiments.metrics import may_refuse
-from experiments.question import Benchmark
 from experiments.running.gold import missing_documents
-from experiments.running.plan import Plan
-from experiments.running.resources import Resources
-from experiments.settings import RunSettings
+
+if TYPE_CHECKING:
+    from documents.types import Chunk
+    from experiments.cells import Cell
+    from experiments.question import Benchmark
+    from experiments.running.plan import Plan
+    from experiments.running.resources import Resources
+    from experiments.settings import RunSettings
 
 
 def preflight(plan: Plan, resources: Resources) -> Iterator[str]:

@@ -5,19 +5,21 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
 from documents.errors import RunError, UserError
 from experiments.running.budget import check_prices
-from experiments.running.cassette import Replay
 from experiments.running.identity import identities, manifest_for, what_differs
 from experiments.running.plan import Plan
 from experiments.runs.manifest import known_models, manifest_of
 from experiments.runs.store import RunFolder, hold, remove
-from experiments.settings import RunSettings
 from retrieval.index import Index
+
+if TYPE_CHECKING:
+    from experiments.running.cassette import Replay
+    from experiments.settings import RunSettings
 
 # In the order of their removal: a kill in between leaves settings without records, never records without settings.
 _OWN_FILES = ("summary.json", "report.html", "records.sqlite-wal", "records.sqlite-shm", "records.sqlite",

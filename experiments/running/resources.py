@@ -6,23 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from agents.client import ModelClient
 from agents.search import FoundHits, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
 from documents.types import Chunk, digest
-from experiments.cells import Cell
-from experiments.question import Gold, Question
 from experiments.running.gold import Changed, Perturber, by_source
 from experiments.running.placing import Placing
-from experiments.running.plan import Plan
 from experiments.running.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, how_pin, index_pin
 from retrieval.conditions import Perturbation, Placed
 from retrieval.index import Index
-from retrieval.pool import Pool, Within
 from retrieval.rerankers.reranker import Aids
-from strategies.types import Search
+
+if TYPE_CHECKING:
+    from agents.client import ModelClient
+    from experiments.cells import Cell
+    from experiments.question import Gold, Question
+    from experiments.running.plan import Plan
+    from retrieval.pool import Pool, Within
+    from strategies.types import Search
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,31 +9,31 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.journal import Mode
 from agents.models import open_model
 from agents.search import Searcher
 from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.judges import ModelJudge
-from experiments.question import Benchmark
 from experiments.running.recording import Scopes, embedder_pin, how_pin, index_pin
 from experiments.running.resources import Among, Pooled, Resources, scope_of
-from experiments.settings import RunSettings
-from experiments.settings.retrievers import Finder, RetrieverFactor
 from retrieval.build import build_index
 from retrieval.embedders.opening import open_embedder
 from retrieval.index import Index, content_of_index
 from retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within
 from retrieval.rerankers.reranker import judges_of
-from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import settled
 from retrieval.storage.manifest import read_manifest
-from retrieval.types import Progress
 
 if TYPE_CHECKING:
+    from agents.journal import Mode
+    from experiments.question import Benchmark
     from experiments.running.plan import Plan
     from experiments.running.prepare import Session
+    from experiments.settings import RunSettings
+    from experiments.settings.retrievers import Finder, RetrieverFactor
+    from retrieval.settings import IndexSettings
+    from retrieval.types import Progress
 
 
 def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:

@@ -58,7 +58,7 @@ def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
              **_sub_questions(by_cell[cell.id], settings, scheme)}
             for cell in cells]
     found = {**_between(rows, cells, by_cell, scheme, settings, grouped, questions),
-             **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed,
+             **figures_of(cells, results, questions, scheme.rights, settings.scoring, grouped.of, settings.seed,
                           plan.sweeps)}
     made = AnalysisInput(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of, found,
                          scheme.published, scheme.rights)

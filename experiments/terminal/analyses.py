@@ -26,7 +26,7 @@ from experiments.runs.finished import Finished, open_finished
 from experiments.runs.selectors import cells_named
 from experiments.statistics import clusters
 from experiments.terminal.display import print_json, say
-from experiments.terminal.view_tables import print_views
+from experiments.terminal.tables import print_views
 
 _MOST = 50  # budgets
 _SHOWN = 200  # questions that a terminal shows
@@ -126,8 +126,8 @@ def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> Non
     wanted = None if cause is None else _cause_named(cause)
     with open_finished(path) as run:
         names, grouped = cells_named(run.rows, cell), run.grouped.of
-        cases = cases_of(run.cells, run.folder.results(), run.questions, run.scheme, run.scoring)
-        found = error_analysis_of(run.cells, cases, run.questions, run.scheme, grouped, run.seed)
+        cases = cases_of(run.cells, run.folder.results(), run.questions, run.scheme.rights, run.scoring)
+        found = error_analysis_of(run.cells, cases, run.questions, run.scheme.rights, grouped, run.seed)
         if found is None:
             raise RunError(f"{path}: its benchmark scores what is found, not answers; there is no cause to tell")
         traded = [row for row in tradeoff_of(run.cells, cases, grouped, run.made.sweeps) or ()

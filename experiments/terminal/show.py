@@ -205,7 +205,7 @@ def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Que
     """Return the metrics of the run's table, and the cause of each cell's answer by the cell's id."""
     made = manifest_of(folder.path)
     results = [record.result for record in records.values()]
-    found = causes_of(list(map(Cell.of, cells)), results, {question.id: question}, made.scheme, made.scoring)
+    found = causes_of(list(map(Cell.of, cells)), results, {question.id: question}, made.scheme.rights, made.scoring)
     return ([name for column in made.scheme.columns for name in column.split(" / ")],
             {cell: BY_NAME[cause].title for cell, causes in found.items() for cause in causes.values()})
 
