@@ -42,6 +42,7 @@ def test_a_split_of_one_question_leaves_contrasts_without_a_p():
     assert made["low"] < 0 < made["high"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", [1, 3])
 def test_without_an_effect_any_is_found_as_rarely_as_it_should_be_and_intervals_cover(each):
     rng = np.random.default_rng(10 + each)

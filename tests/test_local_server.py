@@ -107,6 +107,7 @@ async def test_nothing_is_reachable_without_the_key_and_the_key_is_nowhere_to_be
     assert await gone(pid)
 
 
+@pytest.mark.slow
 @pytest.mark.model
 @LINUX
 async def test_a_server_that_dies_is_started_again_and_the_call_repeated(weights):
@@ -124,6 +125,7 @@ async def test_a_server_that_dies_is_started_again_and_the_call_repeated(weights
     assert await gone(last)
 
 
+@pytest.mark.slow
 @pytest.mark.model
 @LINUX
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])

@@ -64,7 +64,8 @@ MONSTERS = ["a" + " " * 200_000 + "b [1]", "[1]" * 30_000, "[1, " * 30_000, "\n"
             "1억" + "9" * 1_100_000, "0." + "9" * 1_100_000, "\x1b]0;title\x07\x00"]
 
 
-@pytest.mark.parametrize("reply", MONSTERS)
+@pytest.mark.parametrize("reply", [
+    *MONSTERS[:3], *(pytest.param(one, marks=pytest.mark.slow) for one in MONSTERS[3:])])
 def test_a_monstrous_reply_is_a_record_like_any_other(serve, town, ragbed, reply):
     town.write([town.row(number) for number in range(2)])
     status, out, err = ragbed("run", town.config(serve(lambda _: reply).url, reasoning=["direct", "least_to_most"]))

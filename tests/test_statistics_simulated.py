@@ -8,6 +8,8 @@ import pytest
 from experiments.statistics import compare, holm, mcnemar, pairs_of, permutation, planned, smallest_mean, smallest_share
 from experiments.statistics.intervals import bootstrap, of_shares
 
+pytestmark = pytest.mark.slow
+
 TIMES = 400  # the standard error of a share of 0.95 is 0.011
 
 

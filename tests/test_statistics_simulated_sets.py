@@ -10,6 +10,8 @@ from experiments.metrics.aggregate import share_among
 from experiments.question import Gold, Question
 from experiments.statistics import Clusters, clusters
 
+pytestmark = pytest.mark.slow
+
 TIMES = 250  # the standard error of a share of 0.95 is 0.014
 LEAST, MOST = 0.915, 0.985
 
