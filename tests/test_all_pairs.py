@@ -69,14 +69,6 @@ def test_repeats_and_seeds_are_averaged_and_stand_under_the_first_cell():
     assert any("mean over repeats and seeds" in note for note in found["notes"])
 
 
-def test_intervals_of_shares_over_repeats_are_as_narrow_as_the_means_of_questions_are_alike():
-    rng = random.Random(3)
-    cells = [(f"{way}{repeat}", {"reasoning": way, "repeat": repeat}) for way in "ab" for repeat in range(20)]
-    scores = {name: [float(rng.random() < 0.5) for _ in range(60)] for name, _ in cells}
-    pair, = compared(*cells, scores=scores, metric="em")["pairs"]
-    assert pair["before_high"] - pair["before_low"] == pytest.approx(2 * 1.96 * (0.25 / 1200) ** 0.5, abs=0.015)
-
-
 def test_what_is_repeated_has_its_figures_over_all_repeats():
     rows = [{**BASE, "id": "a0"}, {**BASE, "id": "a1", "repeat": 1}, {**BASE, "id": "b", "reasoning": "cot"}]
     answers = {name: {f"q{place}": Row({"em": value}) for place, value in enumerate(values)}

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from agents.cassette import Cassette
-from agents.database import Database
-from agents.journal import SCHEMA
 from documents.errors import RunError
 
 
@@ -126,29 +124,3 @@ def test_a_reply_that_was_altered_under_a_fitting_hash_ends_the_replay_with_stat
     put(file, whole)
     status, _, err = ragbed("run", "--replay", file, "--out", tmp_path / "again")
     assert (status, "the results are not those of" in err, "or the file was altered" in err) == (1, True, True), err
-
-
-def test_a_file_that_unpacks_to_more_than_it_says_ends_soon(ragbed, file, monkeypatch):
-    fields = lines(file)
-    put(file, [fields[0], " " * (40 << 20), *fields[1:]])
-    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
-    monkeypatch.setattr("agents.cassette.FREE", 1 << 20)
-    content = "x" * 100_000
-    text = json.dumps({"text": hashlib.sha256(f"{len(content)}:{content}".encode()).hexdigest()[:32],
-                       "content": content})
-    put(file, [fields[0], *[text] * 200, *fields[1:]])
-    ragbed.refuses("cassette", "show", file, says=["unpacks to more"])
-
-
-def test_what_changes_while_it_is_taken_in_leaves_nothing(file, tmp_path):
-    whole = Cassette.open(file)
-    fields = lines(file)
-    fields[-2]["reply"]["text"] = "Other."
-    put(file, fields)
-    database = Database(tmp_path / "d", SCHEMA)
-    with pytest.raises(RunError, match="changed while it was read"), database.at_once():
-        whole.read_into(database)
-    for table in ("calls", "texts"):
-        assert database.read(f"SELECT count(*) FROM {table}") == [(0,)]
-    assert database.put_text("kept") == database.put_text("kept")
-    database.close()

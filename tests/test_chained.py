@@ -49,14 +49,3 @@ def assert_none_told(questions):
 @pytest.mark.parametrize("kind", CHAINS)
 def test_no_fixture_has_an_earlier_answer_in_a_sub_question(kind):
     assert_none_told(BENCHMARKS[kind](path=str(DATA / kind)).load().questions)
-
-
-@pytest.mark.parametrize(("kind", "tags"), [("morehopqa", {"masked": 149, "plain": 1}),
-                                            ("musique", {"placeholders": 200})])
-def test_no_published_record_has_an_earlier_answer_in_a_sub_question(data, kind, tags):
-    if not (data / kind).is_dir():
-        pytest.skip(f"{kind} is not here")
-    questions = BENCHMARKS[kind](path=str(data / kind)).load().questions
-    assert_none_told(questions)
-    found = [tag for question in questions for tag in question.tags["chain"]]
-    assert {tag: found.count(tag) for tag in found} == tags

@@ -179,24 +179,3 @@ def test_novels_of_another_dataset_on_the_hub_are_fetched_with_their_titles(tmp_
                         lambda name, **options: fetched.update({name: set(options["allow_patterns"])}) or tmp_path)
     assert DetectiveQa(path="hub:a/asked", novels="hub:a/novels").load().questions
     assert fetched["a/novels"] >= {"*.txt", "*.csv", "*.json"}
-
-
-def test_a_whole_novel_loads(tmp_path, data):
-    source = data / "novels" / "gutenberg_863_mysterious_affair_at_styles.txt"
-    if not source.is_file():
-        pytest.skip("the novels are not here")
-    parts = source.read_text(encoding="utf-8-sig").split("\n\n")
-    paragraphs = [" ".join(part.split()) for part in parts if part.strip()]
-    text = "".join(f"[{number}] {paragraph}\n" for number, paragraph in enumerate(paragraphs, start=1))
-    (tmp_path / "863-The Mysterious Affair at Styles-Agatha Christie.txt").write_text(text, encoding="utf-8")
-    questions = [{**ASKED, "clue_position": [1000, -1], "answer_position": 2001 + 100 * (number % 5)}
-                 for number in range(40)]
-    (tmp_path / "863.json").write_text(json.dumps({"novel_id": 863, "questions": questions}))
-    loaded = DetectiveQa(path=str(tmp_path)).load().questions
-    assert len(paragraphs) > 2500
-    assert [chunk.content for chunk in loaded[0].pool] == paragraphs[:2000]
-    assert loaded[0].whole[0].content == "\n".join(paragraphs[:2000])
-    assert len({id(chunk) for question in loaded for chunk in question.pool}) == 2400
-    assert len({id(question.whole[0]) for question in loaded}) == 5
-    before = sum(map(len, paragraphs[:999])) + 999
-    assert loaded[0].steps[0].depth == before / len(loaded[0].whole[0].content)

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from experiments.comparing.variants import Averaged, variants_of
-from experiments.comparing.words import ON_INTERVALS
 from experiments.dose import Reached, dose_of, reached_of
 from experiments.dose.area import area, areas
 from experiments.dose.curves import curves_of
@@ -84,10 +83,6 @@ def test_cells_that_differ_in_more_are_apart():
         ("negatives", "negatives", "any", (0, 5), ["n0", "s5"])]
 
 
-def test_closed_book_is_no_dose_of_anything():
-    assert curves(row("c", None, condition="closed-book", rules="closed-book"), row("n5", "negatives@5")) == []
-
-
 DOSES = {"d0": None, "d4": "negatives@4", "c0": None, "c4": "negatives@4"}
 TWO = [row(name, change, reasoning={"d": "direct", "c": "chain_of_thought"}[name[0]]) for name, change in DOSES.items()]
 
@@ -124,20 +119,6 @@ def test_the_sort_of_negatives_is_a_factor_in_which_curves_differ():
     assert (over["areas"]["em"]["mean"], over["slope"], over["plain"]["cell"]) == (0.5, None, "n0")
 
 
-def test_a_factor_without_effect_in_one_of_two_curves_is_none_in_which_they_differ():
-    rows = [row(f"{name}{at}", at and f"negatives@{at}", condition=name, retriever=one, retrieval=one and "once")
-            for name, one in (("evidence", None), ("retrieved", "bm25")) for at in (None, 2)]
-    found = dose(rows, {one["id"]: answers(1, 0, 1) for one in rows})
-    assert [pair["factor"] for pair in found["comparisons"]] == ["condition"]
-
-
-def test_curves_over_other_doses_are_not_compared_and_a_note_says_so():
-    found = dose([*TWO[:3], row("c9", "negatives@9", reasoning="chain_of_thought")],
-                 {name: answers(1, 0) for name in ("d0", "d4", "c0", "c9")})
-    assert (len(found["curves"]), found["comparisons"]) == (2, [])
-    assert "Curves over other doses are not compared with each other." in found["notes"]
-
-
 def test_citation_f1_of_areas_is_made_of_those_by_precision_and_recall():
     def cited(precision, recall):
         return {"q": Averaged(True, "answered", {"em": 1, "citation_precision": precision, "citation_recall": recall})}
@@ -153,18 +134,6 @@ def test_a_question_without_a_score_at_a_dose_has_no_area_and_a_note_says_so():
     found = dose(TWO[:2], {"d0": answers(1, 1, 0), "d4": answers(1, None, 0)})
     assert (found["curves"][0]["areas"]["em"]["n"], found["curves"][0]["left_out"]) == (2, {"em": 1})
     assert any(note.endswith("some doses only: em in 1 of 1 areas, up to 1 questions.") for note in found["notes"])
-
-
-def test_what_areas_leave_out_is_said_of_every_metric_that_is_shown():
-    def found_at(recall):
-        return {"q": Averaged(True, "answered", {"em": 1, "recall@5": recall})}
-
-    found = dose(TWO[:2], {"d0": found_at(1), "d4": found_at(None)})
-    assert any(note.endswith("only: recall@5 in 1 of 1 areas, up to 1 questions.") for note in found["notes"])
-
-
-def test_tests_and_intervals_that_seem_to_disagree_are_explained():
-    assert ON_INTERVALS in dose(TWO, {name: answers(1, 0, 1) for name in DOSES})["notes"]
 
 
 def test_hardness_stands_beside_each_dose_and_a_note_says_where_it_goes_with_the_number():
@@ -186,12 +155,6 @@ def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives()
     assert reached_of(Perturbation.parse("negatives@2"), results, asked) == Reached(1, pytest.approx(0.3))
     assert reached_of(Perturbation.parse("among@2"), results, asked) == Reached(1, pytest.approx(0.5))
     assert reached_of(Perturbation.parse("none"), results[1:], asked) == Reached(1, None)
-
-
-def test_a_question_that_a_cell_lacks_is_left_out_whichever_cell_it_is():
-    for first, last in ((3, 2), (2, 3)):
-        found = dose(TWO[:2], {"d0": answers(*[1] * first), "d4": answers(*[1] * last)})
-        assert (found["curves"][0]["areas"]["em"]["n"], found["curves"][0]["left_out"]) == (2, {"em": 1})
 
 
 def test_what_a_metric_does_not_apply_to_is_not_left_out():

@@ -21,7 +21,6 @@ from retrieval.index import Index
 from retrieval.settings import IndexSettings
 from retrieval.storage import files, table_writers
 from retrieval.storage.cache import kept_bytes
-from retrieval.storage.files import unchanged_sha256
 
 SETTINGS = IndexSettings(titled=False)
 
@@ -83,16 +82,6 @@ def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, mo
     assert found[1].startswith("2.txt: cannot be read: No such file")
 
 
-def test_a_file_whose_old_bytes_come_back_after_a_change_is_not_taken_for_the_changed_one(pages):
-    old = (pages / "0.txt").read_text()
-    build(pages)
-    (pages / "0.txt").write_text("something else")
-    build(pages)
-    (pages / "0.txt").write_text(old)
-    assert build(pages).parsed == 1
-    assert Index.open(pages.parent / "index", Lengths()).documents()[0].plain.strip() == old.strip()
-
-
 def test_a_folder_that_cannot_be_read_is_named_and_the_rest_is_indexed(pages):
     (pages / "below").mkdir()
     (pages / "below" / "one.txt").write_text("one")
@@ -152,13 +141,6 @@ def test_bytes_altered_under_an_old_time_are_found_also_in_a_file_that_is_rememb
             Index.open(folder, Lengths())
         path.write_bytes(whole)
     Index.open(folder, Lengths(), verify=True)
-
-
-def test_what_changed_a_moment_ago_is_not_remembered(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_LARGE", 0)
-    (tmp_path / "file").write_bytes(b"one")
-    assert unchanged_sha256(tmp_path / "file") == hashlib.sha256(b"one").hexdigest()
-    assert not (tmp_path / "cache" / "hashes").exists()
 
 
 def test_an_index_of_many_groups_gives_every_chunk_and_document_in_its_place(pages, monkeypatch):

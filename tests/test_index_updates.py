@@ -17,7 +17,7 @@ from retrieval.filters.metadata import read_metadata
 from retrieval.index import Index, content_of_index
 from retrieval.settings import IndexSettings
 from retrieval.storage.manifest import read_manifest
-from retrieval.vector_settings import Flat, Hnsw
+from retrieval.vector_settings import Hnsw
 
 _SPEC = importlib.util.spec_from_file_location("test_index", Path(__file__).parent / "test_index.py")
 assert _SPEC is not None
@@ -27,9 +27,6 @@ _SPEC.loader.exec_module(_OTHER)
 Words = _OTHER.Words
 
 WHOLE = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000))
-OLD = Path(__file__).parent / "data" / "old_index"
-
-
 class Absent(Words):
     """An embedder that cannot embed, because its model is not here."""
 
@@ -169,25 +166,6 @@ def test_documents_that_are_given_keep_their_ids_and_only_a_changed_one_is_embed
     with pytest.raises(DocumentError, match="source corpus/1 is not indexed"):
         build(iter(given("alone")))
     assert len(Index.open(tmp_path / "index", Words()).chunks) == 2
-
-
-@pytest.mark.parametrize(("name", "kind"), [("flat", Flat()), ("hnsw", Hnsw())])
-def test_an_index_of_the_version_before_is_searched_and_carried_on(tmp_path, name, kind):
-    """Made by `build_index` of ragbed 0.1.0 with the embedder of test_index.py, of the three files below."""
-    folder = Path(shutil.copytree(OLD / name, tmp_path / "index"))
-    opened = Index.open(folder, Words())
-    assert (opened.manifest.version, opened.manifest.kind) == (1, kind)
-    assert [opened.source_of(hit.chunk.document) for hit in opened.search(["morning village"], 2)[0]] == [
-        "dogs.html", "cats.txt"]
-    assert [text.split("\n")[0] for text in opened.texts()] == ["cats.txt", "Dogs"]
-    assert [row["title"] for row in opened.metadata()] == ["cats.txt", "Dogs"]
-    pages = tmp_path / "pages"
-    pages.mkdir()
-    (pages / "birds.txt").write_text("birds sing")
-    report = add_to_index([pages], folder, embedder=Words())
-    assert (report.documents, report.parsed, report.embedded_now, report.reused) == (3, 1, 1, 4)
-    assert (read_manifest(folder).version, sources(folder)) == (2, ["birds.txt", "cats.txt", "dogs.html"])
-    assert [one.source for one in read_manifest(folder).skipped] == ["empty.txt"]
 
 
 @pytest.mark.parametrize(("name", "content", "says"), [

@@ -3,7 +3,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,8 @@ import pytest
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
-from retrieval.lexical import kept as store
 from retrieval.lexical.words import Words
 from retrieval.retrievers import Bm25
-from retrieval.storage import unused
 from retrieval.types import Aids
 
 MANY = Words.many
@@ -122,29 +119,3 @@ def test_two_processes_build_the_same_once(tmp_path, cache):
     assert [read for *_, read in said] == ["0", "1"]
     assert said[0][0] == said[1][0] == str(found(Reefs()))
     assert [folder.name for folder in cache.iterdir() if folder.name.startswith(".")] == []
-
-
-def test_what_nobody_opened_for_long_goes_when_something_new_comes(cache):
-    for name in ("old", "used"):
-        assert found(Reefs(name))
-    old, used = sorted(cache.iterdir(), key=lambda folder: folder.stat().st_mtime_ns)
-    for folder in (old, used):
-        os.utime(folder, (time.time() - 91 * 86_400,) * 2)
-    unused._swept.cache_clear()
-    store._OPEN.clear()
-    assert found(Reefs("used"))
-    assert found(Reefs("new"))
-    assert old not in set(cache.iterdir())
-    assert len(list(cache.iterdir())) == 2
-
-
-def test_a_builder_that_was_killed_is_taken_over(cache):
-    key = "a" * 32
-    fresh = cache / f".{key}.new-half"
-    fresh.mkdir(parents=True)
-    (fresh / "data.csc.index.npy").write_bytes(b"half")
-    os.utime(fresh / "data.csc.index.npy", (time.time() - 7_200,) * 2)
-    os.utime(fresh, (time.time() - 7_200,) * 2)
-    kept = store.kept(key, Bm25(language="english").open(Reefs(), Aids())._built)
-    assert kept.best(["reef"], 1)[0][0] == 0
-    assert [path.name for path in cache.iterdir()] == [key]

@@ -1,7 +1,5 @@
 """LangChain's retrievers as ours and ours as LangChain's, with LangChain's own classes."""
 import math
-from pathlib import PurePosixPath
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -80,17 +78,6 @@ async def test_ours_is_asked_alone_together_and_without_waiting():
     assert retriever.batch([]) == []
 
 
-def test_an_error_of_ours_is_langchains_to_tell():
-    class Broken:
-        def search(self, queries, k):
-            raise SettingsError("no index")
-
-    with pytest.raises(SettingsError, match="no index"):
-        as_langchain(Broken()).invoke("?")
-    errors = as_langchain(Broken()).batch(["?", "!"], return_exceptions=True)
-    assert [type(one) for one in errors] == [SettingsError, SettingsError]
-
-
 def test_theirs_finds_our_chunks_again_and_there_and_back_changes_nothing():
     hits, = FromLangChain(as_langchain(Shared(), 1), CHUNKS).search(["the Norway. of"], 3)
     assert [hit.chunk for hit in hits] == CHUNKS
@@ -135,13 +122,6 @@ def test_without_chunks_a_document_becomes_one_with_a_lasting_id():
                               "Bells ring.")
     assert (other.chunk.start, other.chunk.end, len(other.chunk.document)) == (0, 11, 32)
     assert given(Document("Bells ring."))[0].chunk == other.chunk
-
-
-@pytest.mark.parametrize(("one", "other"), [
-    (1, 2), (0, 1), (1.5, 2.5), (PurePosixPath("a.txt"), PurePosixPath("b.txt")), (UUID(int=1), UUID(int=2))])
-def test_documents_whose_names_are_no_text_stay_apart(one, other):
-    first, second = given(*(Document("Bells ring.", metadata={"source": name}) for name in (one, other)))
-    assert [first.chunk.document, second.chunk.document] == [str(one), str(other)]
 
 
 @pytest.mark.parametrize("metadata", [

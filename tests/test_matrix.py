@@ -1,11 +1,8 @@
 """The matrix of a run: lists, what is excluded and included, and seeds."""
 from __future__ import annotations
 
-import ast
-import inspect
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 import yaml
@@ -13,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.errors import SettingsError
-from experiments.cells import Cell, labels
+from experiments.cells import labels
 from experiments.settings.file import check_settings
 from experiments.settings.matrix import combinations_of
-from strategies import catalogue
 
-DATA = Path(__file__).parent / "data"
 CREST = {"kind": "crest", "path": "x"}
 ONE = {"name": "x", "benchmark": CREST, "models": "http://h/v1#m", "reasoning": "direct"}
 
@@ -238,31 +233,6 @@ def test_what_a_strategy_of_ones_own_draws_is_not_known_so_its_seeds_stay_apart(
         ("direct", None), ("lots", 1), ("lots", 2)]
     assert len({body["messages"][-1]["content"] for body, _ in server.requests}) == 18
     assert any("Each seed is a cell of its own under lots" in note for note in made["notes"])
-
-
-def test_no_strategy_of_ours_draws_anything():
-    for recipe in (*catalogue.REASONING.values(), *catalogue.RETRIEVAL.values()):
-        module = ast.parse(inspect.getsource(inspect.getmodule(recipe)))
-        assert "rng" not in {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute)}, recipe
-
-
-def test_a_cell_without_a_seed_is_the_cell_that_it_was_before_there_were_any():
-    rows = json.loads((Path(__file__).parent / "data" / "old_run" / "summary.json").read_text())["cells"]
-    assert [Cell.of(row).id for row in rows] == [row["id"] for row in rows] == ["c3aee5efe15c", rows[1]["id"]]
-    assert Cell.of({**rows[0], "seed": 1}).id != rows[0]["id"]
-
-
-def test_a_run_that_an_older_ragbed_began_is_continued(serve, town, ragbed):
-    server = serve(town.reply)
-    config = town.config(server.url)
-    run(ragbed, config)
-    known = yaml.safe_load((town.run / "config.yaml").read_text())
-    for key in ("exclude", "include", "budget"):
-        del known[key]
-    (town.run / "config.yaml").write_text(yaml.safe_dump(known))
-    run(ragbed, config)
-    assert len(server.requests) == 6
-    ragbed.refuses("run", town.config(server.url, seed=[0, 1]), says=["other settings: seed was 0, is [0, 1]"])
 
 
 def test_the_schema_has_what_a_file_may_say(ragbed):

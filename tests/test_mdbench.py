@@ -127,21 +127,3 @@ def test_a_generation_log_is_a_raw_record(tmp_path):
 def test_a_record_that_does_not_fit_says_where(load, changes, complaint):
     with pytest.raises(BenchmarkError, match=rf"mdbench_dataset\.json, line 1, {complaint}"):
         load({**ROW, **changes})
-
-
-def test_the_published_examples_load(data):
-    path = data / "mdbench" / "mdbench_100.jsonl"
-    if not path.is_file():
-        pytest.skip("MDBench's examples are not here")
-    questions = Mdbench(path=str(path)).load().questions
-    published = Mdbench(path=str(path), unwrap=False).load().questions
-    wrapped = [sum(chunk.content.startswith("{'") or chunk.content.startswith('{"') for chunk in question.given)
-               for question in published]
-    assert len(questions) == 100
-    assert (sum(map(bool, wrapped)), sum(wrapped)) == (65, 117)
-    assert not any(chunk.content.startswith("{") for question in questions for chunk in question.given)
-    assert sum(not question.given for question in questions) == 1
-    told = ("|generation context|", "| generation context |", "document context")
-    assert not any(hint in question.table.content for question in questions for hint in told)
-    assert sum(question.tags.get("table") == ("one line",) for question in questions) == 0
-    assert questions[70].table.content.splitlines()[-1].startswith("| 8 | 2014 | new athlete |")

@@ -2,10 +2,9 @@
 import json
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import BenchmarkError
-from experiments.benchmarks import BenchmarkSettings, OwnQuestions
+from experiments.benchmarks import OwnQuestions
 from experiments.question import Gold, Step
 from experiments.scheme import ANSWERS
 
@@ -98,11 +97,6 @@ def test_an_option_goes_by_its_label_or_its_text_and_labels_may_be_words(write):
     assert question.options == (("1", "red"), ("Yes", "green"), ("가", "blue"))
 
 
-def test_an_unanswerable_question_may_say_what_the_answer_would_be(write):
-    question, = OwnQuestions(path=write({"question": "?", "answer": "x", "answerable": False})).load().questions
-    assert (question.answers, question.answerable) == (("x",), False)
-
-
 @pytest.mark.parametrize(("raw", "complaint"), [
     ('{"question": "?", "answer": "a", "answer": "b"}\n', "line 1: expected one .* 'answer' is given twice"),
     ('{"question": "?", "answer": 1e400}\n', "line 1, field answer: expected a number, found inf"),
@@ -117,11 +111,6 @@ def test_an_unanswerable_question_may_say_what_the_answer_would_be(write):
 def test_a_file_that_does_not_fit_says_where(write, raw, complaint):
     with pytest.raises(BenchmarkError, match=complaint):
         OwnQuestions(path=write(raw=raw)).load()
-
-
-def test_a_missing_file_is_one_line():
-    with pytest.raises(BenchmarkError, match=r"absent\.jsonl: no such file"):
-        OwnQuestions(path="absent.jsonl").load()
 
 
 def numbered(write, count=20):
@@ -151,15 +140,6 @@ def test_a_filter_keeps_what_has_the_tag_and_an_unknown_one_names_those_there(wr
     assert ids(OwnQuestions(path=path, filter={"odd": "1"}, limit=2)) == ["1", "3"]
     with pytest.raises(BenchmarkError, match="no question has the tags even=1; there are: odd: 0, 1"):
         OwnQuestions(path=path, filter={"even": "1"}).load()
-
-
-def test_settings_are_closed_and_name_the_kinds():
-    adapter = TypeAdapter(BenchmarkSettings)
-    assert adapter.validate_python({"kind": "demo", "limit": 2}).limit == 2
-    for wrong, complaint in (({"kind": "crst"}, "'crest', .*'demo', 'jsonl'"), ({"kind": "demo", "lmit": 2}, "lmit"),
-                             ({"kind": "demo", "limit": 0}, "greater than 0")):
-        with pytest.raises(ValidationError, match=complaint):
-            adapter.validate_python(wrong)
 
 
 CHOICE = {"id": "a", "question": "Which lamp?", "answer": "red", "options": ["green", "red"]}

@@ -49,14 +49,6 @@ async def test_places_never_fall_below_one_nor_rise_above_the_ceiling():
 
 
 @in_virtual_time
-async def test_places_that_nobody_used_do_not_count_when_they_are_halved():
-    places = Places(16)
-    for claim in await taken(places, 4):
-        places.refused(claim, None)
-    assert places.count == 2
-
-
-@in_virtual_time
 async def test_the_longest_wait_that_was_asked_for_holds_and_one_beyond_what_calls_have_holds_nobody():
     places = Places(4, longest=60)
     first, second, third = await taken(places, 3)

@@ -5,7 +5,6 @@ from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
 from experiments.metrics.aggregate import share_of
 from experiments.report.cells import table
 from experiments.report.cost import cost_of
-from experiments.report.grid import crossed, grids
 from experiments.report.plot import plot
 from experiments.report.tradeoff import tradeoff
 
@@ -33,26 +32,10 @@ def test_every_link_leads_into_the_page(report):
     assert all(target.startswith("#questions?") or report.select_one(target) for target in targets)
 
 
-def test_an_older_summary_has_fewer_sections(tmp_path):
-    older = {name: value for name, value in SUMMARY.items()
-             if name not in ("comparisons", "effects", "attribution", "tradeoff")}
-    made = page(tmp_path, older)
-    assert [words(link) for link in made.select("nav[aria-label=Sections] a")] == [
-        "Summary", "Cost and quality", "Reasoning × condition", "All figures", "Questions"]
-    nothing = dict.fromkeys(("comparisons", "effects", "attribution", "tradeoff"))
-    assert page(tmp_path, SUMMARY | nothing).select("#causes, #refusals, #comparisons, .effects") == []
-
-
 def test_a_run_without_cells_gives_a_page(tmp_path):
     made = page(tmp_path, {"cells": []})
     assert words(made.select_one(".headline")) == "The run has no cells."
     assert "nothing to plot" in words(made.select_one("#plot"))
-
-
-def test_cells_without_any_figure_are_not_plotted(tmp_path):
-    made = page(tmp_path, {"columns": ["em"], "cells": [CELLS[0] | {"metrics": {"em": {"mean": None, "n": 0}}}]})
-    assert words(made.select_one(".headline")) == "No exact match could be computed."
-    assert made.select_one("#plot svg") is None
 
 
 def test_points_have_intervals_words_and_a_row_of_the_table(report):
@@ -90,13 +73,6 @@ def test_repeats_do_not_compete_with_each_other_on_the_front(tmp_path):
     assert "Repeats of a cell are one point" in words(made.select_one("#plot figcaption"))
 
 
-def test_colours_and_shapes_stand_for_the_two_factors(report):
-    keys = [words(line) for line in report.select("#plot p.keys")]
-    assert keys == [f"reasoning direct {HOSTILE}", "condition retrieved evidence closed-book"]
-    assert [spot["class"] for spot in report.select("#plot a.spot")] == [["spot", "c1"], ["spot", "c2"]] + [
-        ["spot", "c1", "faded"], ["spot", "c2", "faded"]] * 2
-
-
 def test_the_grid_crosses_two_factors_with_shades_and_links(report):
     grid = report.select_one("table.grid")
     assert [words(head) for head in grid.select("thead th")] == ["reasoning", *CONDITIONS]
@@ -118,40 +94,9 @@ def test_means_lead_to_what_is_wrong_and_counts_to_what_became_right_or_wrong(tm
     assert down["aria-label"] == f"4 down: right in direct · retrieved, wrong in {HOSTILE} · retrieved"
 
 
-def test_means_over_fewer_questions_say_how_many_and_why(tmp_path):
-    unified = [one | {"metrics": {"unified": {"mean": 0.5, "low": 0.4, "high": 0.6,
-                                              "n": 30 if one["condition"] == "closed-book" else 50}}} for one in CELLS]
-    made = page(tmp_path, {"columns": ["unified"], "cells": unified})
-    assert [words(square) for square in made.select("table.grid td")[1:3]] == [
-        "0.50 [0.40, 0.60]", "0.50 n 30 [0.40, 0.60]"]
-    assert words(made.select_one("#factors .hint")) == (
-        "Under closed-book each mean is over 30 of 50 questions: closed-book offers no refusal, so that the 20 "
-        "unanswerable ones have no score.")
-
-
 def test_a_combination_that_was_not_run_is_named(tmp_path):
     made = page(tmp_path, SUMMARY | {"cells": CELLS[:-1]})
     assert words(made.select("table.grid td")[-1]) == "no cell"
-
-
-def test_without_reasoning_and_condition_the_two_largest_factors_are_crossed():
-    cells = [cell("direct", model=model, perturbation=change, id=f"{model}{change}")
-             for model in "ab" for change in (None, "shuffle", "negatives@5")]
-    made = table(cells, ["em"])
-    assert crossed(made) == ("perturbation", "model")
-    assert [row[0] for row in grids(made).grids[0].rows] == ["none", "shuffle", "negatives@5"]
-
-
-def test_a_third_factor_makes_a_grid_for_each_of_its_levels():
-    cells = [one | {"id": one["id"] + model, "model": model} for model in "ab" for one in CELLS]
-    assert [grid.rest for grid in grids(table(cells, ["em"])).grids] == ["a", "b"]
-    assert grids(table(CELLS[:2], ["em"])) is None
-
-
-def test_what_follows_from_the_condition_does_not_tell_cells_apart():
-    made = table(CELLS, ["em"])
-    assert made.varying == ("reasoning", "condition")
-    assert made.cells[0].label == "direct · retrieved"
 
 
 def test_a_bar_has_a_part_for_each_cause_that_leads_to_its_questions(report):
@@ -186,40 +131,9 @@ def test_refusals_are_drawn_with_both_intervals(report):
     assert words(report.select("#refusals tbody tr")[0]) == "1 direct · retrieved 80 [67, 89] n 50 25 [14, 40] n 40"
 
 
-def test_the_ideal_of_refusals_is_at_the_share_that_is_answerable(tmp_path):
-    shares = {"refused_answerable": {"mean": 0.1, "n": 30}, "refusal_accuracy": {"mean": 0.5, "n": 20}}
-    cells = [one | {"metrics": one["metrics"] | shares} for one in CELLS]
-    chart = tradeoff(SUMMARY["tradeoff"], table(cells, ["em"])).chart
-    assert (chart.goal.x, chart.goal.y, chart.goal.line) == (chart.x.at(0.6), 100.0, "60 % are answerable")
-    made = page(tmp_path, SUMMARY | {"cells": cells}).select_one("#refusals")
-    assert [words(one) for one in made.select(".goal-line")] == ["60 % are answerable"]
-    assert "ideal: all that is answerable is answered, and nothing wrong" in words(made)
-    dropped = [*cells[:-1], cells[-1] | {"metrics": shares | {"refusal_accuracy": {"mean": 0.5, "n": 50}}}]
-    assert tradeoff(SUMMARY["tradeoff"], table(dropped, ["em"])).chart.goal is None
-
-
-def test_a_legend_explains_no_shape_without_a_point():
-    made = table(CELLS, ["em"])
-    keys = tradeoff(SUMMARY["tradeoff"][:2], made).chart.keys
-    assert keys.shapes == ("condition", (("retrieved", 1),))
-
-
 def test_a_run_that_refuses_nothing_has_the_shares_alone(tmp_path):
     stored = [{"cell": CELLS[0]["id"], "answered": share_of(50, 50), "risk": share_of(10, 50)}]
     assert tradeoff(stored, table(CELLS)).chart is None
     section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
     assert "No cell refused anything" in words(section)
     assert "open" in section.details.attrs
-
-
-def test_metrics_are_defined_and_shares_of_one_question_are_counts(tmp_path):
-    shares = {name: {"mean": mean, "low": 0.0, "high": 1.0, "n": 50}
-              for name, mean in (("correct", 0.5), ("partial", 0.2), ("wrong", 0.3))}
-    made = page(tmp_path, {"columns": ["correct / partial / wrong"],
-                           "cells": [cell("direct", metrics=shares, judge="http://host:8000/v1#gpt-4o")]})
-    heads = [words(head) for head in made.select("table.cells thead th")]
-    assert heads[:3] == ["Cell", "correct by gpt-4o", "correct / partially correct / wrong by gpt-4o"]
-    assert words(made.select_one('[data-label^="correct /"]')) == "25 / 10 / 15"
-    assert "http://host:8000/v1#gpt-4o" in words(made.select_one(".shared"))
-    assert "partially correct partial share graded Partially Correct; over answerable questions" in [
-        words(item) for item in made.select("#figures .defined div")]

@@ -10,7 +10,6 @@ from experiments.comparing.variants import Averaged
 from experiments.dose import Reached, dose_of
 from experiments.report.cells import table
 from experiments.report.dose import dose
-from experiments.report.dose_lines import COLOURS
 from experiments.statistics import Clusters
 
 CHANGES = (None, "negatives@2", "negatives@5")
@@ -76,21 +75,6 @@ def test_a_name_that_attacks_is_only_text(section):
     assert HOSTILE in words(section.select_one(".keys"))
 
 
-def test_curves_that_are_too_many_for_one_chart_are_split_by_a_factor():
-    strategies, summary = "abcd", made("abcd", ("evidence", "given"))
-    (group,) = dose(summary["dose"], table(summary["cells"], ["em"])).groups
-    assert [(panel.title, [line.label for line in panel.lines]) for panel in group.panels] == [
-        ("exact match · evidence", list(strategies)), ("exact match · given", list(strategies))]
-    assert group.keys == (("", tuple(enumerate(strategies, 1))),)
-
-
-def test_levels_that_are_too_many_for_one_chart_are_split_in_order():
-    summary = made("abcdefgh")
-    (group,) = dose(summary["dose"], table(summary["cells"], ["em"])).groups
-    assert [len(panel.lines) for panel in group.panels] == [COLOURS, 2]
-    assert [title for title, _ in group.keys] == ["1 to 6", "7 to 8"]
-
-
 def test_the_real_differences_come_first_and_many_others_are_folded(tmp_path):
     last = ((1.0, 1.0, 1.0), (1.0, 0.0, 0.0))
     section = page(tmp_path, made("abcdef", scores=(last[0],) * 5 + last[1:], asked=12)).select_one("#dose")
@@ -99,16 +83,6 @@ def test_the_real_differences_come_first_and_many_others_are_folded(tmp_path):
     assert words(first.select_one("tr.real th")) == "a → f reasoning"
     assert (len(first.select("tbody tr")), len(more.select("tbody tr"))) == (12, 3)
     assert words(section.summary) == "3 more: none of them really different"
-
-
-def test_metrics_that_are_equal_everywhere_share_a_chart(tmp_path):
-    summary = made("ab")
-    for curve in summary["dose"]["curves"]:
-        for point in curve["points"]:
-            point["metrics"] |= {"recall@5": figure(0.5), "recall@10": figure(0.5), "ndcg@10": figure(0.5)}
-    summary["dose"]["metrics"] += ["recall@5", "recall@10", "ndcg@10"]
-    titles = [words(title) for title in page(tmp_path, summary).select(".panel-title")]
-    assert titles == ["exact match", "recall@5, recall@10", "nDCG@10"]
 
 
 def test_hardness_stands_in_steps_beside_what_has_no_negatives(tmp_path):
@@ -120,8 +94,3 @@ def test_hardness_stands_in_steps_beside_what_has_no_negatives(tmp_path):
     assert [point.lines[1][:10] for point in panel.lines[0].points] == ["easy: 1.00", "medium: 0.", "hard: 0.25"]
     assert panel.lines[0].plain.x < panel.lines[0].points[0].x
     assert "Hollow points have no negatives" in words(page(tmp_path, summary).select_one("#dose"))
-
-
-def test_without_curves_there_is_no_section(tmp_path):
-    assert page(tmp_path, SUMMARY).select_one("#dose") is None
-    assert dose(None, table(SUMMARY["cells"])) is None

@@ -5,7 +5,6 @@ from gathering import QUESTION, Scene, decisions
 from agents.settings import Limits
 from strategies.answering import answer
 from strategies.parts.merging import in_order
-from strategies.parts.querying import gather_each
 from strategies.types import Failure
 
 
@@ -124,12 +123,6 @@ def test_the_draft_of_an_answer_is_searched_with_and_the_next_one_sees_what_that
     assert decisions(answer) == [("searches again", "with the last draft")] * 2
 
 
-def test_later_searches_come_first_and_earlier_ones_fill_what_may_be_kept():
-    scene = Scene({QUESTION: "a b", f"{QUESTION} Ohio": "b c"}, {"draft": "Ohio"})
-    scene.play({"kind": "iterative", "keep": 3})
-    assert scene.shown == "b c a"
-
-
 def test_the_question_decides_how_it_is_searched_for():
     for said, way, searches in (("complex", "complex", 2), ("**Moderate**", "moderate", 1),
                                 ("It is moderate.", "moderate", 1), ("<think>complex?</think>Simple", "simple", 0)):
@@ -194,13 +187,6 @@ def test_laps_end_where_every_search_returns_the_same_chunks():
         assert scene.shown == "a b"
 
 
-def test_a_draft_that_repeats_itself_ends_the_laps():
-    scene = Scene({QUESTION: "a", "": "b"}, {"draft": "Ohio"})
-    answer = scene.play({"kind": "iterative", "laps": 9})
-    assert scene.searched == [QUESTION, f"{QUESTION} Ohio"]
-    assert decisions(answer)[-1] == ("stops", "the draft says nothing new")
-
-
 @pytest.mark.parametrize("kind", [
     "multi_query", "hyde", "step_back", "decompose", "corrective", "iterative", "adaptive"])
 def test_where_nothing_is_found_the_question_is_answered_without_documents(kind):
@@ -241,18 +227,3 @@ def test_a_sub_question_is_gathered_for_by_itself():
     assert "Who directed Jaws?" in first
     assert "Where was Spielberg born?" in second
     assert QUESTION not in first + second
-
-
-def test_gathering_for_several_queries_gives_a_list_for_each_though_equal_ones_are_searched_once():
-    asked = []
-
-    def over(task, query):
-        asked.append(query)
-        return (query,)
-        yield
-
-    each = gather_each(None, ["1", "2", "1"], over)
-    with pytest.raises(StopIteration) as end:
-        next(each)
-    assert end.value.value == [("1",), ("2",), ("1",)]
-    assert asked == ["1", "2"]

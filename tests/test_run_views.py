@@ -2,7 +2,6 @@
 import json
 
 from experiments.metrics.aggregate import share_of
-from experiments.terminal.display import print_table
 from experiments.terminal.tables import on_published, run_table, view_table, view_tables
 from strategies.catalogue import CRESTS
 
@@ -53,29 +52,6 @@ def test_breakdowns_stand_in_the_terminal_until_its_room_is_used_and_other_views
     assert shown[3] == ("By task: 12 rows, in the report and with --json", None)
 
 
-def test_many_cells_and_few_values_are_crossed_the_other_way():
-    title, (header, rows) = view_table(breakdown(9, 2), "lexical")
-    assert (title, header) == ("By task: accuracy", ["cell", "t0, n 10", "t1, n 10"])
-    assert rows[8] == ["c8", "0.80 [0.49, 0.94]", "0.80 [0.49, 0.94]"]
-
-
-def test_a_long_value_of_a_tag_leaves_room_for_the_figures(capsys):
-    rows = [["x" * 140, "c", 10, share_of(1, 10), share_of(0, 10)], ["y", "c", 10, share_of(2, 10), share_of(0, 10)]]
-    print_table(*view_table(view(rows), "lexical")[1])
-    _, first, *rest, last = (line.split() for line in capsys.readouterr().out.splitlines())
-    assert first[1:] == ["10", "0.10", "[0.02,", "0.40]", "0.00", "[0.00,", "0.28]"]
-    assert "".join([first[0], *(part for part, in rest)]) == "x" * 140
-    assert last[:3] == ["y", "10", "0.20"]
-
-
-def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():
-    rows = [["a", "c", 1, share_of(0, 1), share_of(0, 1)]]
-    header = ("task", "cell", "n", "graded_em (http://host/v1#judge)", "em")
-    assert view_table(view(rows, header), "http://host/v1#judge")[1][0] == ["task", "n", "graded_em", "em"]
-    assert view_table(view(rows, ("task", "cell", "n", "unified (lexical)", "em")), "lexical")[1][0][2] == (
-        "unified (lexical)")
-
-
 def test_a_heat_map_is_shown_as_counts():
     _, (_, rows) = view_table(view([["a", "c", 9, share_of(1, 4), None]], shaded=True), "lexical")
     assert rows == [["a", "9", "1 of 4", "-"]]
@@ -120,18 +96,3 @@ def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, 
     page = (town.run / "report.html").read_text()
     assert page.count('<tr class="published">') == 45
     assert page.count('<tr class="own">') == 5  # with chain of thought beside all four, direct beside Table 6
-
-
-def test_chain_outcomes_that_never_occurred_leave_the_terminal_to_the_others():
-    def share(mean):
-        return {"mean": mean, "low": None, "high": None, "n": 2}
-
-    rows = [["2", outcome, cell, 2, share(mean)] for outcome, mean in (
-        ("c c c", 0.5), ("c w c", 0.0), ("w w w", 0.5), ("right for the right reason", 0.5), ("lucky", 0.0))
-        for cell in ("a", "b")]
-    view = {"name": "chain", "title": "Chain outcomes", "header": ["sub-questions", "outcome", "cell", "n", "share"],
-            "keys": 3, "main": 4, "rows": rows, "notes": [], "shaded": False}
-    (title, (_, shown)), = view_tables([view], None)
-    assert [row[1] for row in shown] == [outcome for outcome in (
-        "c c c", "w w w", "right for the right reason", "lucky") for _ in range(2)]
-    assert "never occurred are in the report" in title

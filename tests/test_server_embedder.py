@@ -189,9 +189,3 @@ def test_the_key_is_needed_when_something_is_sent_and_not_before(monkeypatch):
     assert embedder.window == 8_191
     with pytest.raises(ModelError, match="no key: set OPENAI_API_KEY"):
         embedder.embed_queries(["rain"])
-
-
-def test_a_name_elsewhere_may_be_another_model():
-    names = ["http://a/v1#m", "http://b/v1#m", "http://a/v1#n"]
-    assert len({open_embedder(name).identity for name in names}) == 3
-    assert "//" not in open_embedder(names[0]).identity

@@ -2,7 +2,6 @@
 import pytest
 from disciplined import TEXTS, Told, decided
 from gathering import QUESTION
-from growth import grows_linearly
 
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import chosen, sweep
@@ -180,11 +179,6 @@ def test_of_one_statement_the_grade_may_be_the_whole_reply():
     assert read_grades("Yes.", 2) == [None, None]
 
 
-@pytest.mark.parametrize("piece", ["1: yes\n", "1", "*_`", "1:", " "])
-def test_grades_without_end_take_no_time(piece):
-    grows_linearly(lambda n: read_grades(piece * n, 9), 20_000)
-
-
 def test_it_goes_around_other_checks_and_sees_what_they_gathered():
     library = {QUESTION: "jaws", "birthplace": "spielberg"}
     told = scene(BAD.replace("[2]", "[1]"), "Cincinnati [2] [1]", library=library,
@@ -197,33 +191,7 @@ def test_it_goes_around_other_checks_and_sees_what_they_gathered():
     assert answer.figures == {"sufficiency": 0.8, "sentences_supported": 1.0, "repaired": 1.0}
 
 
-def test_inside_another_check_it_sees_documents_that_were_gathered_outside():
-    told = scene("Cincinnati [1] [2]", sufficiency="Sufficiency: 9")
-    answer = told.play("once", {"kind": "sufficient", "of": KEEP})
-    assert answer.figures == {"sufficiency": 0.9, "sentences_supported": 1.0, "repaired": 0.0}
-    assert told.rounds == [[QUESTION]]
-
-
-def test_it_goes_around_strategies_that_draw_several_answers():
-    told = Told(LIBRARY, {"answer": "<Answer>Cincinnati [1] [2]</Answer>", "sufficiency": "Sufficiency: 9"})
-    answer = told.play("once", {**KEEP, "of": {"kind": "sufficient", "of": {
-        "kind": "self_consistency", "of": "direct", "samples": 2}}})
-    assert (answer.figures["sentences_supported"], answer.figures["agreement"]) == (1.0, 1.0)
-
-
-def test_it_goes_around_strategies_that_search_on_their_way():
-    told = Told({QUESTION: "jaws", "Where was Steven Spielberg born?": "spielberg"}, {
-        "self_ask": ["Follow up: Where was Steven Spielberg born?", "So the final answer is: Cincinnati"],
-        "answer": "<Answer>Cincinnati [2]</Answer>"})
-    answer = told.play("once", {**KEEP, "of": "self_ask"})
-    assert (answer.figures["sentences_supported"], answer.cited) == (1.0, (2,))
-
-
 def test_a_sweep_is_a_strategy_for_each_threshold():
     found = [chosen("reasoning", one) for one in sweep("reasoning", {**REFUSE, "threshold": [0.3, 0.5, 0.7]})]
     assert [one.values.get("threshold") for one in found] == [0.3, 0.5, 0.7]
     assert found[1].label == chosen("reasoning", REFUSE).label
-
-
-def test_a_threshold_of_nothing_supports_everything():
-    assert scene(BAD).play("once", {**REFUSE, "threshold": 0}).figures == {"sentences_supported": 1.0, "repaired": 0.0}

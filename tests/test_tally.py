@@ -100,21 +100,6 @@ def test_the_rate_is_that_of_the_last_minute():
     assert tally.rate() < 0.5
 
 
-def test_a_burst_from_the_journal_says_nothing_of_the_time_that_the_model_takes():
-    one = cell()
-    tally, clock = tally_of([one], 1000)
-    for _ in range(500):
-        clock.now += 0.002
-        tally.add(record(one, attempts=0))
-    assert tally.rate() == pytest.approx(500, rel=0.01)
-    for _ in range(5):
-        clock.now += 10
-        tally.add(record(one))
-    assert tally.rate() == pytest.approx(0.1)
-    assert tally.seconds_left() == pytest.approx(4950)
-    assert tally.figures()["price"] == {"paid": 0.0, "live": 250.0}  # no call of this sitting was counted here
-
-
 def test_many_cells_are_shown_by_the_first_factor_that_has_few_levels():
     cells = [cell(reasoning, condition, f"m{number}") for number in range(20) for condition in ("given", "full")
              for reasoning in ("direct", "chain_of_thought", "least_to_most")]

@@ -3,20 +3,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import get_args
 
 import pytest
 
-from documents.errors import SettingsError
 from experiments.benchmarks import BENCHMARKS
-from experiments.metrics.ranking import ranking
-from experiments.metrics.scored import Scored
 from experiments.settings.targets import Part, runs_of_target
-from experiments.terminal.inventory import CONDITIONS, PERTURBATIONS, RULES
-from retrieval.conditions import Condition
-from retrieval.perturbations import Perturbation
 from strategies.catalogue import CRESTS
-from strategies.types import Rules
 
 ALL = Part()
 
@@ -122,16 +114,6 @@ def test_what_does_not_fit_is_one_line(ragbed, arguments, says):
     ragbed.refuses("run", *arguments, says=says)
 
 
-def test_judging_again_is_bounded_as_repeats_are(ragbed, tmp_path):
-    status, _, err = ragbed("judge", tmp_path, "--repeats", "1001")
-    assert (status, "1000" in err) == (2, True)
-
-
-@pytest.mark.parametrize("kind", [["crest"], {"a": "b"}, None])
-def test_a_kind_that_is_no_name_is_one_line(ragbed, town, kind):
-    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", benchmark={"kind": kind}), says=["benchmark", "kind"])
-
-
 def test_a_settings_file_takes_no_options_of_a_benchmark(ragbed, town):
     path = town.config("http://127.0.0.1:9/v1")
     for option in (["folder"], ["--model", "openai:a"], ["--perturbation", "shuffle"]):
@@ -181,29 +163,7 @@ def test_list_benchmarks_says_for_each_what_it_is_and_what_is_here(ragbed):
     assert "unified" in rows["crest"]["metrics"]
 
 
-def test_every_condition_rule_and_perturbation_is_listed():
-    assert list(CONDITIONS) == list(get_args(Condition))
-    assert list(RULES) == list(get_args(Rules))
-    for name in PERTURBATIONS:
-        parts = name.replace("A+B", "shuffle+separators_off").replace("@N", "@3")
-        assert str(Perturbation.parse(parts)) == parts
-    assert {name.partition("@")[0] for name in PERTURBATIONS} == {
-        "none", "A+B", *Perturbation.__dataclass_fields__} - {"sort"}
-    with pytest.raises(SettingsError):
-        Perturbation.parse("A+B")
-
-
 def test_pages_that_are_indexed_are_searched_unless_another_condition_is_named():
     assert of("demo", None).conditions == ["retrieved"]
     assert of("jsonl").conditions == ["retrieved"]
     assert of("jsonl", conditions=["closed-book"]).conditions == ["closed-book"]
-
-
-def test_families_of_metrics_are_listed_with_what_is_computed_of_them(ragbed):
-    rows = {row["name"]: row["is"] for row in json.loads(ragbed("list", "metrics", "--json")[1])["metrics"]}
-    computed = [name.split("@") for name in ranking(Scored("answered", True)) if "@" in name]
-    for family in ("recall", "ndcg"):
-        cuts = [cut for name, cut in computed if name == family]
-        *before, last = cuts
-        said = f"{', '.join(before)} and {last}" if before else last
-        assert rows[f"{family}@N"].endswith(f"in every record for {said}")
