@@ -12,16 +12,14 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StreamMode
 from pydantic import BaseModel, ConfigDict, Field
 
+from agents.checkpoint import check_mark, mark_of, restore
 from agents.client import ModelClient
 from agents.events import Event
 from agents.graph import State, answer_to_json, build_graph, recursion_limit
-from agents.journal import Journal
-from agents.model import Model
+from agents.journal import Journal, Model
 from agents.models import open_model
 from agents.playback import Means, Playback
 from agents.relevance import on_judges, open_aids
-from agents.restoring import restore
-from agents.saved import check_mark, mark_of
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer

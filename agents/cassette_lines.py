@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents import journal, searches
-from agents.asked import outcome_to_json
 from agents.database import Database
+from agents.outcome import outcome_to_json
 from documents.types import Format
 from strategies.types import Failure, Reply
 

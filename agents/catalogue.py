@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from documents.paths import cache_dir
+from documents.places import cache_dir
 
 
 @dataclass(frozen=True, slots=True)

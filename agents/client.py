@@ -8,19 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agents.address import Endpoint
-from agents.asked import wire_message
-from agents.clock import CallClock
-from agents.concurrency import Place, Places
 from agents.context import Context
+from agents.limits import CallClock, Place, Places
+from agents.outcome import wire_message
 from agents.refusals import hide_in, is_overload, refusal
 from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
-from agents.settings import CallLimits
+from agents.settings import CallLimits, Endpoint
 from agents.streamed import IN_ONE, Hiding, Tell, Way, Ways
 from documents.errors import CallError, CallTimeout
-from retrieval.serving.retries import back_off, retry_after
-from retrieval.serving.said import is_transient
-from retrieval.serving.servers import Address, clean
+from retrieval.serving.servers import Address, back_off, clean, is_transient, retry_after
 from strategies.types import Generate, Reply
 
 if TYPE_CHECKING:

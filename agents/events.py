@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from agents.asked import CallOutcome
+from agents.outcome import CallOutcome
 from agents.playback import Playback
 from agents.types import DecisionStep, SearchStep
 from strategies.types import Failure, Generate, Reply

@@ -27,12 +27,12 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamWriter
 from typing_extensions import TypedDict  # LangGraph's server makes schemas of it, for which pydantic wants this one
 
-from agents.asked import CallOutcome, failure_of
 from agents.events import Teller, begin_searches, tell_steps
+from agents.limits import in_window
+from agents.outcome import CallOutcome, failure_of
 from agents.playback import Node, Playback, evidence_of
 from agents.settings import Limits
 from agents.types import Answer
-from agents.window import in_window
 from documents.errors import CallError
 from strategies.types import Failure
 
@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 class State(TypedDict, total=False):
     """What the graph is given (`question`, and optionally `id` and `options`) and what it adds.
 
-    `made` says what it was made with: see `agents.saved`.
+    `made` says what it was made with: see `agents.checkpoint`.
     """
 
     id: str

@@ -16,7 +16,7 @@ from typing import IO
 
 from agents.settings import LocalSettings
 from documents.errors import ModelError
-from documents.processors import processors
+from documents.places import processors
 from retrieval.serving.servers import Address, clean
 
 _ENOUGH = 5.0  # seconds for a child to end by itself

@@ -1,4 +1,7 @@
-"""From what the user writes after `--model` to a client that can be called."""
+"""From what the user writes after `--model` to a client that can be called.
+
+The price of a call: from the settings, or the table inside genai-prices, never updated over the network here.
+"""
 from __future__ import annotations
 
 import asyncio
@@ -10,16 +13,53 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agents import catalogue
-from agents.address import Endpoint, Remote
 from agents.client import ModelClient
 from agents.context import Context
-from agents.hub import HUB, found_on_disk, place
-from agents.prices import free, priced, pricer
+from agents.fetch import check, sha256_of
+from agents.pull import HUB, found_on_disk, place
 from agents.replies import Pricer
-from agents.settings import CallLimits, ModelSettings
-from agents.weights import check, sha256_of
+from agents.settings import CallLimits, Endpoint, ModelSettings, Price, Remote
 from documents.errors import MissingExtra, ModelError
 from retrieval.serving.servers import SERVED, Address, served_at
+
+
+def free(prompt: int, completion: int, cached: int) -> float:
+    """A local model costs nothing."""
+    return 0.0
+
+
+def priced(given: Price) -> Pricer:
+    """The price that the settings give."""
+    cached_price = given.prompt if given.cached is None else given.cached
+
+    def price(prompt: int, completion: int, cached: int) -> float:
+        return ((prompt - cached) * given.prompt + cached * cached_price + completion * given.completion) / 1_000_000
+
+    return price
+
+
+def pricer(url: str, model: str) -> Pricer:
+    """Prices of a model as its provider lists them, in US dollars; None where provider or model is unknown.
+
+    Args:
+        url: the base URL, by which the provider is known. A server of one's own has no list price.
+    """
+    known = True
+
+    def price(prompt: int, completion: int, cached: int) -> float | None:
+        nonlocal known
+        if not known:
+            return None
+        from genai_prices import Usage, calc_price
+        try:
+            usage = Usage(input_tokens=prompt, output_tokens=completion, cache_read_tokens=cached)
+            return float(calc_price(usage, model, provider_api_url=url).total_price)
+        except LookupError:
+            known = False
+            return None
+
+    return price
+
 
 FORMS = "openai:NAME, http://host/v1#NAME, gguf:PATH, hf:OWNER/REPO/FILE.gguf"
 NO_MODEL = "none"

@@ -20,8 +20,7 @@ from pydantic import SecretStr
 
 from agents.replies import BadJson, BadReply
 from agents.streamed import MOST_BYTES, MOST_STREAMED, Assembly, Tell
-from retrieval.serving.said import is_compressed, unusable_environment
-from retrieval.serving.servers import OPENAI_HOST, Address, is_loopback
+from retrieval.serving.servers import OPENAI_HOST, Address, is_compressed, is_loopback, unusable_environment
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agents.asked import CallOutcome
+from agents.outcome import CallOutcome
 from agents.settings import Limits
 from agents.streamed import Tell
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step

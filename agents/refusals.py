@@ -7,8 +7,7 @@ from typing import Any
 
 from agents.replies import BadJson
 from documents.errors import CallError, CallTooLong, ModelError, RagbedError
-from retrieval.serving.said import error_of, server_message
-from retrieval.serving.servers import Address, hide, is_secret
+from retrieval.serving.servers import Address, error_of, hide, is_secret, server_message
 
 _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"

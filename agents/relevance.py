@@ -11,17 +11,16 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from agents.asked import error_of
-from agents.journal import Journal
-from agents.model import Model
+from agents.journal import Journal, Model
+from agents.limits import in_window
 from agents.models import open_model
+from agents.outcome import error_of
 from agents.settings import Limits, ModelSettings
 from agents.types import Cost
-from agents.window import in_window
 from documents.errors import CallError
 from retrieval.rerankers.judge import Judge, judges_of, template
 from retrieval.types import Aids
-from strategies.parts.grades import LOWEST, Grade, read_grade
+from strategies.parts.reading import LOWEST, Grade, read_grade
 from strategies.prompting import fill_framed
 from strategies.reading import outside_think
 from strategies.types import Failure, Generate, Message, Reply, Usage

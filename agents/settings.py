@@ -1,7 +1,15 @@
-"""Settings of model calls and of the local server."""
+"""Settings of model calls and of the local server.
+
+Endpoint: the seam through which the client asks where a model is reached.
+"""
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Protocol
+
 from pydantic import BaseModel, ConfigDict, Field
+
+from retrieval.serving.servers import Address
 
 
 class CallLimits(BaseModel):
@@ -92,3 +100,32 @@ class Limits(BaseModel):
     searches: int = Field(default=40, ge=0)
     seconds: float = Field(default=900.0, gt=0)
     max_tokens: int = Field(default=1024, ge=1)
+
+
+class Endpoint(Protocol):
+    """Something that can be reached; a local server may have to start first."""
+
+    async def address(self) -> Address:
+        """Where to send the next request.
+
+        Raises:
+            ModelError: the model cannot be reached at all.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Stop what was started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A server that somebody else runs."""
+
+    at: Address
+
+    async def address(self) -> Address:
+        return self.at
+
+    async def aclose(self) -> None:
+        return None

@@ -20,7 +20,7 @@ from typing import Any
 
 from demo_choice import CLAPNQ, CLAPNQ_PAGES, HOTPOTQA, TABFACT, TABFACT_PAGES, Chosen
 
-from experiments.benchmarks.demo import FOLDER
+from experiments.benchmarks.jsonl import FOLDER
 
 _LICENCES = {"HotpotQA": "CC BY-SA 4.0", "ClapNQ": "Apache-2.0", "TabFact": "MIT"}
 _HEAD = ('<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{0}</title></head>\n'

@@ -12,23 +12,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agents.asked import CallOutcome
+from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from agents.types import Answer
 from documents.types import Chunk, Document, digest
+from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.benchmarks.material import passage
-from experiments.cells import Cell, cells_of
-from experiments.evidence.gold import match
-from experiments.judging.ask import ask_judge, graded_of
+from experiments.judges.ask import ask_judge, graded_of
+from experiments.metrics import scored_result
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Timing
-from experiments.running.results import make_result, scored_result
+from experiments.running.gold import match
+from experiments.running.results import make_result
 from experiments.running.summary import summarise
 from experiments.running.tasks import Tasks
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
+from experiments.settings.cells import Cell, cells_of
 from strategies.catalogue import CRESTS
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning
@@ -161,4 +162,5 @@ async def _record(settings: RunSettings, benchmark: Benchmark, cell: Cell, quest
     judged = await ask_judge(settings.judge, None, graded, float)
     result = result.model_copy(update={"verdict": judged.verdict})
     timing = Timing(seconds=1.5, attempts=1, replayed=0, paid=0.0004, finished="2026-11-20T00:00:00+00:00")
-    return Record(result=scored_result(result, cell, question, benchmark.scheme, settings.scoring), timing=timing)
+    return Record(result=scored_result(result, question, benchmark.scheme, settings.scoring, cell.rules,
+                                       cell.separators, cell.searched), timing=timing)

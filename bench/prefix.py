@@ -24,11 +24,10 @@ import httpx2
 from agents.assistant import Assistant, AssistantSettings
 from agents.client import Completion, ModelClient
 from agents.local_server import LocalServer
-from agents.models import resolve
-from agents.prices import free
+from agents.models import free, resolve
 from agents.settings import CallLimits, Limits, LocalSettings
 from agents.streamed import Tell
-from experiments.benchmarks.demo import load_demo
+from experiments.benchmarks.jsonl import load_demo
 from retrieval.build import build_index
 from retrieval.index import Index
 from retrieval.settings import IndexSettings

@@ -25,7 +25,7 @@ from typing import Any
 
 from made_runs import make_run
 
-from experiments.reporting import report_run
+from experiments.report.page import report_run
 from experiments.runs.finished import open_finished
 
 

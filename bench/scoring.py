@@ -22,14 +22,14 @@ from typing import Any, TypeVar
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-from experiments.again.rescore import rescore
 from experiments.benchmarks import Crest
-from experiments.cells import Cell, cells_of
 from experiments.metrics import aggregate
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing, Verdict
+from experiments.running.rescore import rescore
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
+from experiments.settings.cells import Cell, cells_of
 from strategies.reading import REFUSAL
 from strategies.types import Usage
 

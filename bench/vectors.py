@@ -24,8 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retrieval.vector_choice import choose
-from retrieval.vector_settings import Flat, Hnsw, Ivf, IvfPq, VectorSettings
+from retrieval.vector_settings import Flat, Hnsw, Ivf, IvfPq, VectorSettings, choose
 from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:

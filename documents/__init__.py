@@ -1,10 +1,10 @@
 """ragbed: documents. Files and pages become documents, documents become chunks."""
 from documents.chunkers import ChunkerSettings, Crest, Fixed, Sections
 from documents.errors import DocumentError
-from documents.load import read_document, read_documents
 from documents.parse import parse_document
 from documents.sources import Source, find_sources
 from documents.types import FORMATS, Chunk, Chunker, Document, Format, Page, digest
+from documents.workers import read_document, read_documents
 
 __distribution__ = "ragbed"
 

@@ -1,9 +1,37 @@
-"""The place that a path names."""
+"""The place that a path names.
+
+How many processors this process may use.
+
+Where ragbed keeps what it may compute or fetch again.
+"""
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 from documents.errors import BenchmarkError
+
+
+def processors() -> int:
+    """Those that it is allowed: a container or `taskset` may leave fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cache_dir() -> Path:
+    """The user's cache folder of ragbed: `RAGBED_CACHE`, else the platform's own place.
+
+    The folder need not exist yet.
+    """
+    named = os.environ.get("RAGBED_CACHE")
+    if named:
+        return Path(named).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "ragbed"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "ragbed" / "cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ragbed"
+
 
 _SHOWN = 60  # characters of a path that is none
 

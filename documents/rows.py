@@ -1,13 +1,13 @@
 """Reading files of records: JSON Lines and Parquet as rows that know where they stand."""
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from documents.errors import BenchmarkError
+from documents.json import loads
 from documents.places import local
 
 
@@ -103,7 +103,7 @@ class Row:
         value = self.fields.get(field)
         if isinstance(value, str):
             try:
-                value = parsed(value)
+                value = loads(value)
             except ValueError as error:
                 self.fail(field, f"JSON text of {expected} ({error})", value)
         return value if isinstance(value, kind) else self.fail(field, expected, value)
@@ -129,7 +129,7 @@ def _is_lines(file: Path) -> bool:
     if not first.lstrip().startswith(b"{"):
         return not first.lstrip().startswith(b"[")
     try:
-        parsed(first.decode("utf-8"))
+        loads(first.decode("utf-8"))
     except ValueError:
         return False
     return True
@@ -151,32 +151,9 @@ def read_json(file: Path) -> Any:
         BenchmarkError: it cannot be read as JSON.
     """
     try:
-        return parsed(read_text(file))
+        return loads(read_text(file))
     except ValueError as error:
         raise BenchmarkError(f"{file}: cannot be read as JSON: {error}") from error
-
-
-def parsed(text: str) -> Any:
-    """What JSON text says.
-
-    Raises:
-        ValueError: it is no JSON, gives a key twice, or holds what nothing can store: lone surrogates.
-    """
-    try:
-        value = json.loads(text, object_pairs_hook=_distinct)
-        json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses lone surrogates
-    except RecursionError:
-        raise ValueError("nested beyond reason") from None
-    return value
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A record of the pairs; else the later value of a key would win without a word."""
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is given twice")
-    return record
 
 
 def read_text(file: Path) -> str:
@@ -203,7 +180,7 @@ def _json_lines(file: Path) -> Iterator[Row]:
 
 def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
-        record = parsed(line.decode("utf-8"))
+        record = loads(line.decode("utf-8"))
     except ValueError as error:
         raise BenchmarkError(f"{where}: expected one JSON object in UTF-8: {error}") from error
     if not isinstance(record, dict):

@@ -1,6 +1,6 @@
 """The process that parses: requests as JSON lines on stdin, answers as JSON lines on stdout.
 
-It is started by `documents.pool` and ends when its stdin does. For each request it first says `ready`, when
+It is started by `documents.workers` and ends when its stdin does. For each request it first says `ready`, when
 the parser is imported, so that the deadline counts parsing only.
 """
 from __future__ import annotations

@@ -1,5 +1,15 @@
-"""Figures in words, as terminal, notes and report show them."""
+"""Figures in words, as terminal, notes and report show them.
+
+What a comparison says, in words that claim no more than its test.
+
+Figures, counts and names as a reader is told them.
+"""
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.metrics import cut_of, family_of
+from experiments.statistics import Comparison
 
 
 def price(dollars: float | None, unknown: str = "an unknown price") -> str:
@@ -10,3 +20,146 @@ def price(dollars: float | None, unknown: str = "an unknown price") -> str:
 def two(value: float) -> str:
     """A figure with two digits, in which nothing is less than nothing: no `-0.00`."""
     return f"{value:z.2f}"
+
+
+UNKNOWN = "[no interval]"  # as where a figure is infinite in some resample
+ON_INTERVALS = ("The test decides. The interval of a difference is of that one alone, approximate and not corrected "
+                "for how many are shown; where p is not below 0.05 it is made to hold 0.")
+
+
+def verdict(comparison: Comparison) -> str:
+    """Whether there is a difference, and what could have been found where there is none."""
+    if comparison.n == 0:
+        return "nothing to compare: no question of both cells has it"
+    if comparison.difference is None:
+        return "nothing to compare: it has no finite value"
+    if comparison.real:
+        return f"{'higher' if comparison.difference > 0 else 'lower'} by {abs(comparison.difference):z.2f}"
+    if comparison.gained == comparison.lost == 0:
+        return f"the same score on {_questions(comparison.n)}"
+    if comparison.difference == 0 and comparison.low is None:
+        return f"the same figure over {_questions(comparison.n)}"
+    return f"no difference that {_questions(comparison.n)} can show{_least(comparison)}"
+
+
+def _least(comparison: Comparison) -> str:
+    if comparison.smallest is None or comparison.smallest > 1:
+        return "; they are too few to show any"
+    return f"; the smallest they could: {comparison.smallest:z.2f}"
+
+
+def _questions(n: int) -> str:
+    return "1 question" if n == 1 else f"{n} questions"
+
+
+def difference(comparison: Comparison) -> str:
+    """The difference with its interval."""
+    return figure(comparison.difference, comparison.low, comparison.high, "+z.2f")
+
+
+def figure(value: float | None, low: float | None, high: float | None, form: str = "z.2f") -> str:
+    """A figure with its interval; one that has none says so."""
+    if value is None:
+        return "-"
+    interval = UNKNOWN if low is None or high is None else f"[{low:{form}}, {high:{form}}]"
+    return f"{value:{form}} {interval}"
+
+
+def probability(p: float | None) -> str:
+    """A p with three decimals; what is smaller is said to be."""
+    return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def effect(comparison: Comparison) -> str:
+    """The odds of the flips, or d_z."""
+    if comparison.odds is not None:
+        return f"odds {comparison.odds:z.2f}"
+    return "-" if comparison.dz is None else f"d_z {comparison.dz:+z.2f}"
+
+
+_METRICS = {
+    "unified": "unified score", "partial": "partially correct", "refusal_accuracy": "rightly refused",
+    "refused_answerable": "needlessly refused", "citation_recall_in_view": "citation recall, of gold in view",
+    "citation_f1": "citation F1", "unparsed": "names no option", "graded_accuracy": "grade",
+    "graded_em": "graded above 8",
+    "gm": "G.M. of accuracy and reasoning", "em": "exact match", "f1": "token F1", "squad_em": "exact match or refusal",
+    "squad_f1": "token F1 or refusal", "joint_em": "joint exact match", "joint_f1": "joint F1",
+    "chain_correct": "right for the right reason", "lucky": "lucky", "joint_em_log": "joint exact match, -ln",
+    "joint_f1_log": "joint F1, -ln", "support_em": "exact citations", "support_f1": "citation F1 by question",
+    "support_joint_em": "exact answer and citations", "support_joint_f1": "F1 of answer and citations",
+    "ndcg": "nDCG", "mrr": "reciprocal rank", "map": "average precision", "well_formed": "well-formed",
+    "tagged": "in its tags", "agreement": "agreement of samples", "samples": "samples drawn",
+    "sufficiency": "sufficiency of the evidence", "sentences_supported": "supported sentences",
+    "repaired": "asked to repair", "revised": "revised answers"}
+_SUB = {"sub_em": "exact match", "sub_f1": "token F1"}
+_FRACTIONS = ((1 / 2, "half"), (1 / 3, "a third"), (1 / 4, "a quarter"), (1 / 5, "a fifth"), (1 / 10, "a tenth"))
+_FEW = 20  # of which percentages would claim more than there is
+_NEAR = 0.06  # of a fraction, by how much it may be off
+
+
+def metric_words(name: str) -> str:
+    """A metric's name for people, such as `exact match` of `em`."""
+    family, cut = family_of(name), cut_of(name)
+    if family in _SUB:
+        return f"sub-question {cut}: {_SUB[family]}"
+    return _METRICS.get(family, family.replace("_", " ")) + (f"@{cut}" if cut else "")
+
+
+def column_words(column: str) -> str:
+    """A column's name for people, with that of its judge."""
+    metric, space, judge = column.partition(" ")
+    return metric_words(metric) + space + judge
+
+
+def plural(count: int, word: str, words: str | None = None) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{count:,} {word if count == 1 else words or word + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """`a, b and c`; beyond `most`, how many more there are."""
+    if len(names) > most:
+        return ", ".join(names[:most - 1]) + f" and {len(names) - most + 1} more"
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def cut(name: str, most: int = 48) -> str:
+    """The name, or its beginning where it is longer than a chart has room for."""
+    return name if len(name) <= most else name[:most - 1] + "…"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """`[0.10, 0.50]`; empty where there is none."""
+    return "" if low is None or high is None else f"[{low:z.2f}, {high:z.2f}]"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage that is 0 or 100 only where the share is none or all."""
+    rounded = round(100 * share)
+    if rounded == 0 and share > 0:
+        return "<1 %"
+    return ">99 %" if rounded == 100 and share < 1 else f"{rounded} %"
+
+
+def part(count: int, of: int) -> str:
+    """A share in percent; of few, their count."""
+    return f"{count}" if of < _FEW else percent(count / of)
+
+
+def fraction(share: float) -> str:
+    """A share below 1 in words where it is near a simple one, else in percent."""
+    near = [words for value, words in _FRACTIONS if abs(share - value) <= _NEAR * value]
+    return near[0] if near else percent(share)
+
+
+def portion(share: float, of: str) -> str:
+    """`half its price`, `a third of its price`."""
+    words = fraction(share)
+    return f"{words} {of}" if words == "half" else f"{words} of {of}"
+
+
+def money(dollars: float) -> str:
+    """Dollars with the digits that tell small sums apart: at least two that are not 0."""
+    if dollars == 0:
+        return "$0"
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${float(f'{dollars:.2g}'):.10f}".rstrip("0").rstrip(".")

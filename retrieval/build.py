@@ -9,15 +9,12 @@ from pathlib import Path
 from documents.sources import find_sources
 from documents.types import Document
 from retrieval.building.arrivals import of_documents, of_files
-from retrieval.building.before import Before
 from retrieval.building.estimate import Estimate, estimate
-from retrieval.building.lazy import LazyEmbedder
-from retrieval.building.place import check_place
-from retrieval.building.plan import Work, plan_added, plan_files, plan_removed
+from retrieval.building.pieces import LazyEmbedder
+from retrieval.building.plan import Work, check_place, plan_added, plan_files, plan_removed
+from retrieval.building.preflight import Before, Staging
 from retrieval.building.progress import Progress, silent
-from retrieval.building.run import BuildReport, Job, run
-from retrieval.building.staging import Staging
-from retrieval.building.unchanged import unchanged
+from retrieval.building.run import BuildReport, Job, run, unchanged
 from retrieval.embedder import Embedder
 from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from documents.errors import IndexFolderError
 from documents.types import Chunk, Document, digest
-from retrieval.building.titles import plain_header
-from retrieval.dense import nearest_chunks
-from retrieval.embedded import windows_of
+from retrieval.building.pieces import plain_header
+from retrieval.dense import nearest_chunks, windows_of
 from retrieval.embedder import Embedder
 from retrieval.embedders.opening import open_embedder
 from retrieval.retrievers.dense import DenseRetriever
-from retrieval.storage.cache import CachedEmbedder
+from retrieval.storage.cache import CachedEmbedder, check_fit
 from retrieval.storage.folder import settled
 from retrieval.storage.manifest import (
     CHUNKS,
@@ -27,7 +26,6 @@ from retrieval.storage.manifest import (
     check_files,
     read_manifest,
 )
-from retrieval.storage.sound import check_fit
 from retrieval.storage.tables import ChunkTable, DocumentTable
 from retrieval.types import Hit, Value
 from retrieval.vector_settings import Flat

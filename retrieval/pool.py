@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from documents.types import Chunk, Document, digest
 from retrieval.building.progress import Progress, silent
-from retrieval.embedded import windows_of
+from retrieval.dense import windows_of
 from retrieval.hits import DECIMALS
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.types import Value

@@ -13,9 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import IndexFolderError, ModelError
-from documents.processors import processors
-from retrieval.vector_choice import FLAT_LIMIT, Choice, choose
-from retrieval.vector_settings import Auto, Codes, Decided, Flat, Hnsw, Ivf, IvfPq, VectorSettings
+from documents.places import processors
+from retrieval.vector_settings import (
+    FLAT_LIMIT,
+    Auto,
+    Choice,
+    Codes,
+    Decided,
+    Flat,
+    Hnsw,
+    Ivf,
+    IvfPq,
+    VectorSettings,
+    choose,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,7 +1,7 @@
 """A summary put together by hand, for the tests of what the report makes of summaries, and its page."""
 from bs4 import BeautifulSoup
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics import share_of
 from experiments.report import ReportInput, write_report
 
 HOSTILE = '<img src=x onerror="alert(1)">'

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.comparing.effects import effects
+from experiments.analysis.effects import effects
 from experiments.statistics import Clusters
 
 BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,

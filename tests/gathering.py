@@ -2,7 +2,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from agents.asked import CallOutcome
+from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk

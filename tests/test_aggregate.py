@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.metrics import Scored, aggregate, outcomes, score
-from experiments.metrics.aggregate import share_among, share_of
+from experiments.metrics import Scored, aggregate, outcomes, score, share_among, share_of
 
 
 @dataclass

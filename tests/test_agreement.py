@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.judging.agreement import Rater, agreements
+from experiments.analysis.agreement import Rater, agreements
 from experiments.record import Verdict
 
 DATA = Path(__file__).parent / "data"

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from experiments.comparing import every
-from experiments.comparing.effects import effects
-from experiments.comparing.every import comparisons
-from experiments.comparing.repeated import repeated
+from experiments.analysis import pairs as all_pairs
+from experiments.analysis.effects import effects
+from experiments.analysis.pairs import comparisons
+from experiments.analysis.variants import repeated
 from experiments.metrics import aggregate
 from experiments.statistics import Clusters
 
@@ -106,11 +106,11 @@ def test_one_cell_has_no_comparison_and_cells_without_the_metric_are_counted():
 def test_of_too_many_pairs_those_against_the_first_are_tested(monkeypatch):
     cells = [(f"{way}{model}", {"reasoning": way, "model": model}) for way in "abcd" for model in "mno"]
     assert len(compared(*cells)["pairs"]) == 3 * 6 + 4 * 3
-    monkeypatch.setattr(every, "MOST", 20)
+    monkeypatch.setattr(all_pairs, "MOST", 20)
     found = compared(*cells)
     assert len(found["pairs"]) == 3 * 3 + 4 * 2
     assert any("30 pairs of cells differ in one factor" in note for note in found["notes"])
-    monkeypatch.setattr(every, "MOST", 10)
+    monkeypatch.setattr(pairs, "MOST", 10)
     assert {pair[1] for pair in pairs(compared(*cells))} == {"am"}
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from agents.asked import CallOutcome
+from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk

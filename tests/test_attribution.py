@@ -4,15 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from agents.types import OUTCOMES
-from experiments.attribution import BY_NAME, CAUSES, cause_of, causes_of, figures_of
-from experiments.attribution.case import Case
+from experiments.analysis.cases import causes_of
+from experiments.analysis.causes import BY_NAME, CAUSES, Case, cause_of
+from experiments.analysis.error_analysis import figures_of
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.mdbench import Mdbench
 from experiments.benchmarks.mrceval import Mrceval
-from experiments.cells import Cell
-from experiments.question import Gold, Question
+from experiments.question import ANSWERS, RANKED, Gold, Question, Scheme
 from experiments.record import Result, StoredPassage, Verdict
-from experiments.scheme import ANSWERS, RANKED, Scheme
+from experiments.settings.cells import Cell
 
 CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
 

@@ -14,7 +14,7 @@ import pymupdf
 import pytest
 
 from documents import Document, DocumentError, find_sources, read_documents
-from documents.pool import Worker
+from documents.workers import Worker
 
 
 def pdf(text: str = "Some words", **options: object) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 from documents.errors import BenchmarkError
 from documents.rows import read_rows
 from experiments.benchmarks import BENCHMARKS
-from experiments.benchmarks.files import files_below
+from experiments.benchmarks.base import files_below
 from experiments.converters.detectiveqa_novels import paragraphs_of
 
 DATA = Path(__file__).parent / "data"

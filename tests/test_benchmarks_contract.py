@@ -11,12 +11,12 @@ from pydantic import TypeAdapter
 
 from documents.errors import BenchmarkError
 from documents.types import Document
+from experiments.analysis.catalogue import view_named
+from experiments.analysis.published import published
 from experiments.benchmarks import BENCHMARKS, OwnQuestions
-from experiments.metrics.catalogue import GROUPS, metric_named
-from experiments.published import published
+from experiments.metrics import GROUPS, metric_named
 from experiments.question import Question, Step
 from experiments.runs.store import question_json
-from experiments.views.catalogue import view_named
 
 DATA = Path(__file__).parent / "data"
 KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)

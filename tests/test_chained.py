@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.benchmarks import BENCHMARKS
-from experiments.benchmarks.chained import chained, with_references
+from experiments.benchmarks.fields import chained, with_references
 
 DATA = Path(__file__).parent / "data"
 CHAINS = [kind for kind in BENCHMARKS if "chain" in BENCHMARKS[kind].scheme.groups]

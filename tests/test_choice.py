@@ -5,7 +5,7 @@ from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.asked import CallOutcome
+from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk

@@ -4,10 +4,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from experiments.cells import cells_of
+from experiments.settings.cells import cells_of
 from experiments.settings.file import check_settings
 from experiments.settings.finders import finders_of
-from experiments.settings.naming import label
+from experiments.settings.retrievers import label
 
 BEIR = str(Path(__file__).parent / "data" / "beir")
 CHUNKERS = [{"kind": "fixed", "size": 40}, {"kind": "sections", "target": 60, "largest": 90}]

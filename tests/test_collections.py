@@ -6,8 +6,8 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import Beir, MultiHopRag, Trec
-from experiments.evidence.gold import match
 from experiments.question import Gold
+from experiments.running.gold import match
 from strategies.types import Passage
 
 DATA = Path(__file__).parent / "data"

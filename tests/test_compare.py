@@ -9,13 +9,14 @@ from xml.etree import ElementTree
 import pytest
 
 from documents.errors import RunError, SettingsError
-from experiments.comparing import Gate, find, read_side
-from experiments.comparing.words import ON_INTERVALS
+from experiments.analysis.compare import find
+from experiments.analysis.gates import Gate
+from experiments.analysis.side import read_side
+from experiments.words import ON_INTERVALS
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Where the runs are kept that every test here reads."""
     return tmp_path_factory.mktemp("made") / "runs"
 
 

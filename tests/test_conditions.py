@@ -9,10 +9,10 @@ import pytest
 
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
-from experiments.cells import cells_of
-from experiments.evidence.perturbing import Perturber, telling
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.checks import check_conditions
+from experiments.running.perturbing import Perturber, telling
+from experiments.settings.cells import cells_of
 from experiments.settings.file import check_settings
 from retrieval.conditions import Placed
 from retrieval.perturbations import Perturbation

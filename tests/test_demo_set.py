@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from experiments.benchmarks import load_demo
-from experiments.benchmarks.demo import FOLDER
+from experiments.benchmarks.jsonl import FOLDER
 from strategies.normalising import normalize_answer
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "pages").iterdir()}

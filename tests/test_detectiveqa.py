@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from documents.errors import BenchmarkError
+from experiments.analysis.notes import on_late_clues
 from experiments.benchmarks import DetectiveQa
 from experiments.benchmarks.detectiveqa_novels import key
-from experiments.notes import on_late_clues
 
 FIXTURE = Path(__file__).parent / "data" / "detectiveqa"
 ASKED = {"question": "Who moved the lamp?", "options": {"A": "Ida", "B": "Otto"}, "answer": "B",

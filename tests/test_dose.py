@@ -5,10 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments.comparing.variants import Averaged, variants_of
-from experiments.dose import Reached, dose_of, reached_of
-from experiments.dose.area import area, areas
-from experiments.dose.curves import curves_of
+from experiments.analysis.dose import Reached, dose_of, reached_of
+from experiments.analysis.dose_curves import area, areas, curves_of
+from experiments.analysis.variants import Averaged, variants_of
 from experiments.question import Mined, Question
 from experiments.statistics import Clusters
 from retrieval.perturbations import Perturbation

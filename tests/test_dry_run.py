@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.planning.plan import SAMPLE, spread
-from experiments.planning.standin import about_tokens, reply_to
 from experiments.question import Question
+from experiments.running.dry_run import SAMPLE, spread
+from experiments.running.scripted import about_tokens, reply_to
 from strategies import catalogue
 from strategies.answering import answer, inquiry
 from strategies.prompting import template

@@ -13,7 +13,7 @@ from tiny_models import make_tiny
 from documents.errors import ModelError
 from retrieval.embedders import Sentence
 from retrieval.embedders.engines import choice
-from retrieval.embedders.engines.padding import TOKENS, batches
+from retrieval.embedders.engines.base import TOKENS, batches
 from retrieval.embedders.opening import open_embedder
 
 TEXTS = ["the river", "", "rain and sand, the sea. " * 30, "서울 서울", "a", "42 rivers"]

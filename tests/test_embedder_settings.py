@@ -8,8 +8,8 @@ from tiny_models import make_tiny
 from documents.errors import IndexFolderError, ModelError, SettingsError
 from retrieval.build import build_index
 from retrieval.embedders import Sentence, Server, Static
+from retrieval.embedders.base import Prefixes, family
 from retrieval.embedders.opening import embedder_settings, open_embedder
-from retrieval.embedders.prefixes import Prefixes, family
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
 

@@ -1,8 +1,7 @@
 """A strategy that shows worked examples in another form than it asks for is told so."""
 import pytest
 
-from agents.conformance.playing import play
-from agents.conformance.situations import situations
+from agents.conformance.playing import play, situations
 from agents.conformance.stand_ins import good
 from strategies.answering import answer
 from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL

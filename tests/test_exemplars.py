@@ -6,7 +6,7 @@ import pytest
 
 from documents.errors import SettingsError
 from experiments.benchmarks import Mrke
-from experiments.exemplars import check_exemplars, read_exemplars
+from experiments.running.exemplars import check_exemplars, read_exemplars
 from strategies.catalogue import CRESTS
 from strategies.prompting import template
 from strategies.types import Exemplar

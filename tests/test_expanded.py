@@ -8,8 +8,7 @@ from documents.chunkers import Fixed, Sections
 from documents.parse import parse_document
 from documents.types import Chunk, Document, Page
 from retrieval.retrievers import Expanded
-from retrieval.retrievers.expanded import ExpandedRetriever
-from retrieval.retrievers.parents import sections
+from retrieval.retrievers.expanded import ExpandedRetriever, sections
 from retrieval.types import Hit
 
 GUIDE = ("# Reefs\n\nCrabs live here.\n\n## North\n\nIt is cold. Few swim.\n\n## South\n\nIt is warm.\n\n"

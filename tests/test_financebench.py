@@ -8,8 +8,8 @@ from documents.chunkers import Fixed
 from documents.errors import BenchmarkError
 from documents.parse import parse_document
 from experiments.benchmarks import FinanceBench
-from experiments.evidence.gold import match
 from experiments.question import Gold
+from experiments.running.gold import match
 from strategies.types import Passage
 
 FILE = Path(__file__).parent / "data" / "financebench" / "financebench_open_source.jsonl"

@@ -2,8 +2,8 @@
 import pytest
 
 from documents.types import Chunk, Document, Page
-from experiments.evidence.gold import by_source, match, missing_documents
 from experiments.question import Gold
+from experiments.running.gold import by_source, match, missing_documents
 from strategies.types import Passage
 
 PAGED = Document("d1", "reports/a.pdf", "A", "<p>0123456789</p>", "0123456789", (Page(1, 0, 0), Page(2, 8, 5)))

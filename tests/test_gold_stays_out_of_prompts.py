@@ -8,7 +8,7 @@ import yaml
 
 from documents.rows import read_rows
 from experiments.benchmarks import BENCHMARKS
-from experiments.benchmarks.files import files_below
+from experiments.benchmarks.base import files_below
 from experiments.question import Gold, Step
 from strategies.catalogue import CRESTS
 

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from agents.checkpoint import restore
 from agents.graph import State, build_graph, recursion_limit
-from agents.journal import Journal
-from agents.model import Model
+from agents.journal import Journal, Model
 from agents.models import open_model
 from agents.playback import Means, Playback
-from agents.restoring import restore
 from agents.settings import CallLimits, Limits, ModelSettings
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
 from documents.types import Chunk, Document

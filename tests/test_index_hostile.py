@@ -16,7 +16,7 @@ from documents.sources import find_sources
 from retrieval.build import build_index, estimate_index
 from retrieval.building import arrivals
 from retrieval.building.plan import plan_files
-from retrieval.building.staging import Staging
+from retrieval.building.preflight import Staging
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
 from retrieval.storage import files, table_writers

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from documents.paths import cache_dir
+from documents.places import cache_dir
 from retrieval.build import build_index
 from retrieval.building import writer
 from retrieval.index import Index

@@ -11,13 +11,12 @@ import pytest
 from documents.errors import BenchmarkError
 from documents.types import Chunk, Document
 from experiments.benchmarks import Injection
+from experiments.metrics import Scored
 from experiments.metrics.attack import attack, holds
-from experiments.metrics.scored import Scored
 from experiments.question import Attack
 from strategies.answering import inquiry
 from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL
-from strategies.framing import framed
-from strategies.prompting import template
+from strategies.prompting import framed, template
 from strategies.reading import REFUSAL
 from strategies.types import Decision, Generate, Passage, Reply, Search, Task
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from experiments.benchmarks import DetectiveQa
-from experiments.cells import cells_of
-from experiments.evidence.resources import Resources
-from experiments.running.jobs import Prefix, jobs_of, prefix_of, side_by_side, turns_of
+from experiments.running.resources import Resources
+from experiments.running.schedule import Prefix, jobs_of, prefix_of, side_by_side, turns_of
+from experiments.settings.cells import cells_of
 from experiments.settings.file import check_settings
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from agents.database import Database
-from agents.journal import SCHEMA, Journal, Mode, call_key
-from agents.model import Model
+from agents.journal import SCHEMA, Journal, Mode, Model, call_key
 from agents.models import open_model
 from agents.settings import CallLimits, ModelSettings
 from strategies.types import Failure, Generate, Message, Reply

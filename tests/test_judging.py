@@ -6,12 +6,10 @@ from dataclasses import replace
 import pytest
 
 from experiments.judges import Graded, Lexical, ModelJudge
-from experiments.judging.ask import Judged, ask_judge, graded_of
-from experiments.metrics.catalogue import score
-from experiments.metrics.scored import scored_of
-from experiments.question import Question, Step
+from experiments.judges.ask import Judged, ask_judge, graded_of
+from experiments.metrics import score, scored_of
+from experiments.question import Question, Scheme, Step
 from experiments.record import Result, StoredStep
-from experiments.scheme import Scheme
 from strategies.types import Usage
 
 QUESTION = Question("q", "Who did it?", ("B", "Otto"), True, options=(("A", "Ida"), ("B", "Otto")),

@@ -8,8 +8,8 @@ import pytest
 
 from documents.errors import BenchmarkError, RunError, SettingsError
 from experiments.judges import Graded
-from experiments.judging.again import Material
-from experiments.judging.labels import guarded, raters_of, read_labels, write_sheet
+from experiments.running.labels import guarded, raters_of, read_labels, write_sheet
+from experiments.running.rejudge import Material
 
 
 @pytest.mark.parametrize(("cell", "expected"), [

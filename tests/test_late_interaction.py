@@ -7,8 +7,7 @@ from documents.errors import ModelError
 from documents.types import digest
 from retrieval.models.finding import find_model
 from retrieval.rerankers import LateInteraction
-from retrieval.rerankers.late_interaction import MaxSim, maxsim
-from retrieval.rerankers.tokens import TokenVectors
+from retrieval.rerankers.late_interaction import MaxSim, TokenVectors, maxsim
 from retrieval.storage.cache import VectorStore
 from retrieval.types import Aids
 

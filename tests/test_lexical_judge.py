@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from judged import STORY, SUM, graded, play
 
 from experiments.judges import Lexical
-from experiments.judges.lexical import grade
-from experiments.judges.lexical_steps import steps_held
+from experiments.judges.lexical import grade, steps_held
 from experiments.record import Verdict
 
 

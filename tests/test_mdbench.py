@@ -5,7 +5,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import Mdbench
-from experiments.benchmarks.mdbench_texts import pipe_table, unwrapped
+from experiments.benchmarks.mdbench import pipe_table, unwrapped
 
 ROW = {
     "question": "Which light was lit first?", "ground_truth": "Aster Point",

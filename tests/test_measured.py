@@ -6,12 +6,10 @@ import json
 
 import pytest
 
-from agents.conformance.playing import play
-from agents.conformance.situations import situations
+from agents.conformance.playing import play, situations
 from agents.conformance.stand_ins import good, stand_ins
-from experiments.metrics import METRICS, Scored, metric_named, score
-from experiments.metrics.catalogue import measured_in
-from experiments.metrics.measured import MEASURED
+from experiments.metrics import METRICS, Scored, measured_in, metric_named, score
+from experiments.metrics.judged import MEASURED
 from strategies.catalogue import REASONING, RETRIEVAL
 from strategies.settings.choosing import reasoning
 from strategies.types import Reply

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from experiments.metrics import Scored, aggregate, score
-from experiments.metrics.scored import Sub
+from experiments.metrics import Scored, Sub, aggregate, score
 
 OPTIONS = (("A", "Romeo"), ("B", "Tybalt"), ("C", "Paris"))
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."

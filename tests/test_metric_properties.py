@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.types import OUTCOMES
-from experiments.metrics import GROUPS, METRICS, Scored, aggregate, chain_pattern, metric_named, score
-from experiments.metrics.scored import Sub
+from experiments.metrics import GROUPS, METRICS, Scored, Sub, aggregate, chain_pattern, metric_named, score
 
 TEXTS = ["", "x", "x [1][9]", "the x", "y [1, 2]", "B", "(B) yes", "Answer: A",
          "I cannot answer because the question is unanswerable with the documents."]

@@ -5,7 +5,7 @@ import pytest
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from retrieval.mining import Asked, Rows, miner_names, open_miner
-from retrieval.mining.names import names_of, subject_of
+from retrieval.mining.same_name import names_of, subject_of
 
 TEXTS = {
     "esk-1": "Esk\nThe Esk depot handled 1,577 parcels in 2021.",

@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from documents.types import Chunk
-from retrieval.embedded import windows_of
+from retrieval.dense import windows_of
 from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.diverse import marginal
 from retrieval.types import Aids

@@ -19,7 +19,7 @@ SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "requi
 
 @pytest.fixture(autouse=True)
 def _quick_and_keyed(monkeypatch):
-    monkeypatch.setattr("retrieval.serving.retries._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.serving.servers._FIRST", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", CANARY)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 

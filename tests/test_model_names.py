@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from agents import catalogue
-from agents.models import open_model, resolve
-from agents.prices import free, pricer
+from agents.models import free, open_model, pricer, resolve
 from agents.settings import ModelSettings
 from documents.errors import MissingExtra, ModelError
 from strategies.types import Generate, Message

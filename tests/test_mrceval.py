@@ -7,7 +7,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import Mrceval
-from experiments.benchmarks.mrceval_subtasks import TASKS, named_subtask
+from experiments.benchmarks.mrceval import TASKS, named_subtask
 
 ROW = {"context": "The ferry carried 40 people on Monday and twice as many on Tuesday.",
        "question": "How many people did the ferry carry on Tuesday?", "choices": ["40", "80", "120", "200"],

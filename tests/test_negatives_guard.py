@@ -4,12 +4,10 @@ from dataclasses import replace
 import pytest
 
 from documents.types import Chunk
-from experiments.negatives.choosing import Scores, choose
-from experiments.negatives.counting import counted
+from experiments.negatives.choosing import Scores, choose, mined
 from experiments.negatives.guard import Guard, Rarity
-from experiments.negatives.hardness import mined
-from experiments.negatives.settings import Thresholds
-from experiments.negatives.types import Wanted
+from experiments.negatives.mining import counted
+from experiments.negatives.types import Thresholds, Wanted
 from experiments.question import Question
 from retrieval.mining import Asked
 from retrieval.types import Hit

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from documents.types import Chunk, Document
-from experiments.evidence.perturbing import Perturber
 from experiments.question import Benchmark, FoundBy, Gold, Mined, Question
+from experiments.running.perturbing import Perturber
 from retrieval.perturbations import Perturbation
 
 

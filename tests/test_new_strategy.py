@@ -77,7 +77,7 @@ def test_the_page_on_strategies_has_every_strategy_and_no_other():
 def test_the_settings_on_the_page_are_settings(tmp_path):
     import yaml
 
-    from experiments.settings.runs_of_file import read_runs
+    from experiments.settings.file import read_runs
     text = re.search(r"```yaml\n# compare.yaml\n(.*?)```", DOCS, re.DOTALL).group(1)
     path = tmp_path / "compare.yaml"
     path.write_text(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import sqlite3
 
 from experiments.report.cells import table
-from experiments.report.on_failures import without_reply
+from experiments.report.sentences_more import without_reply
 
 
 def test_a_run_without_any_reply_says_that_its_figures_say_nothing(serve, town, ragbed):

@@ -2,10 +2,8 @@
 import pytest
 from growth import grows_linearly
 
-from strategies.parts.critiques import Critique, read_critique
-from strategies.parts.lines import listed
-from strategies.parts.nothing import begins_with_nothing, says_nothing
 from strategies.parts.quotes import read_quotes
+from strategies.parts.reading import Critique, begins_with_nothing, listed, read_critique, says_nothing
 from strategies.reasoning.self_ask import follow_up
 from strategies.support.sufficiency import read_sufficiency
 

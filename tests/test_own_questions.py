@@ -5,8 +5,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import OwnQuestions
-from experiments.question import Gold, Step
-from experiments.scheme import ANSWERS
+from experiments.question import ANSWERS, Gold, Step
 
 
 @pytest.fixture

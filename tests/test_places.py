@@ -10,8 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as draw
 from virtual_time import in_virtual_time
 
-from agents.clock import CallClock
-from agents.concurrency import Places
+from agents.limits import CallClock, Places
 
 
 async def taken(places, count):

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from documents.errors import SettingsError
-from experiments.settings.file import read_settings
-from experiments.settings.runs_of_file import read_runs
+from experiments.settings.file import read_runs, read_settings
 from strategies.settings.choosing import chosen, named
 from strategies.types import Task
 

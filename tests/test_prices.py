@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from agents.models import open_model, without_opening
 from agents.settings import ModelSettings, Price
-from experiments.settings.difference import difference
+from experiments.settings.targets import difference
 from strategies.types import Generate, Message
 
 USED = {"prompt_tokens": 1000, "completion_tokens": 50, "prompt_tokens_details": {"cached_tokens": 400}}

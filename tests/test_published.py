@@ -4,9 +4,9 @@ import re
 import pytest
 
 from documents.errors import SettingsError
+from experiments.analysis.published import own_figures, published, published_names
 from experiments.benchmarks import BENCHMARKS
 from experiments.metrics import METRICS
-from experiments.published import own_figures, published, published_names
 from experiments.question import Question
 from experiments.record import Result
 from strategies.types import Usage
@@ -95,7 +95,7 @@ def test_crests_rates_sum_to_all_and_citation_f1_is_the_harmonic_mean():
 
 
 def test_every_benchmark_names_tables_and_views_that_exist():
-    from experiments.views import view_named
+    from experiments.analysis.catalogue import view_named
 
     for kind in BENCHMARKS.values():
         assert [name for name in kind.scheme.published if name not in ROWS] == []

@@ -3,8 +3,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from experiments.metrics import Scored, aggregate, chain_pattern, score
-from experiments.metrics.scored import Sub
+from experiments.metrics import Scored, Sub, aggregate, chain_pattern, score
 
 OPTIONS = (("A", "yes"), ("B", "no"))
 # MRCEval, Table 2: questions of each sub-task and GPT-4o's accuracy in percent.

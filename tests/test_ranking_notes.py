@@ -5,12 +5,12 @@ import pytest
 
 from documents.errors import BenchmarkError
 from documents.types import Chunk
+from experiments.analysis.notes import on_cuts, on_unranked
+from experiments.analysis.trec_files import read_run
 from experiments.benchmarks.qrels import read_qrels, read_topics
-from experiments.evidence.gold import match
 from experiments.question import Gold, Question
-from experiments.ranking_notes import on_cuts, on_unranked
+from experiments.running.gold import match
 from experiments.settings.file import check_settings
-from experiments.trec.files import read_run
 from strategies.types import Passage
 
 COLUMNS = ("ndcg@10", "recall@100", "mrr")

@@ -8,10 +8,9 @@ import pytest
 from ir_measures import AP, RR, P, R, nDCG
 
 from documents.types import Chunk, Document
-from experiments.evidence.gold import match
-from experiments.metrics.catalogue import score
-from experiments.metrics.scored import Scored
+from experiments.metrics import Scored, score
 from experiments.question import Gold
+from experiments.running.gold import match
 from strategies.types import Passage
 
 

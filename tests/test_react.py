@@ -6,8 +6,7 @@ from calling import FINISH, called, reply_of, searching
 from gathering import QUESTION, Scene, chunk, decisions
 
 from agents.graph import State, build_graph, recursion_limit
-from agents.journal import Journal
-from agents.model import Model
+from agents.journal import Journal, Model
 from agents.models import open_model
 from agents.playback import Means, Playback
 from agents.settings import CallLimits, Limits, ModelSettings

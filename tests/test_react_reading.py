@@ -8,10 +8,10 @@ from calling import FINISH, reply_of, searching
 from gathering import QUESTION, chunk
 from growth import grows_linearly
 
-from agents.asked import CallOutcome
+from agents.checkpoint import restore
 from agents.journal import call_key
+from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
-from agents.restoring import restore
 from agents.settings import Limits
 from strategies.parts.tool_calls import calls_of, refuses_tools
 from strategies.reasoning.react import action

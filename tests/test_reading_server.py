@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from documents.types import Chunk
-from experiments.planning.standin import MANNERS, reply_to
+from experiments.running.scripted import MANNERS, reply_to
 from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL
 from strategies.types import Decision, Passage, Search, Task
 

@@ -5,7 +5,7 @@ from growth import grows_linearly
 
 from documents.types import Chunk
 from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
-from strategies.parts.lines import listed
+from strategies.parts.reading import listed
 from strategies.prompting import fill, show_documents, template
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning, retrieval

@@ -5,7 +5,7 @@ import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
 
-from strategies.parts.critiques import Critique, read_critique
+from strategies.parts.reading import Critique, read_critique
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning
 

@@ -6,15 +6,14 @@ import re
 import pytest
 
 from agents.database import Database
-from agents.journal import SCHEMA, Journal
-from agents.model import Model
+from agents.journal import SCHEMA, Journal, Model
 from agents.models import open_model
 from agents.relevance import RelevanceJudges, open_aids
 from agents.settings import CallLimits, Limits, ModelSettings
 from documents.errors import CallError, CallTimeout, ModelError, ReplayMiss
 from retrieval.rerankers import Judge
 from retrieval.retrievers.reranked import Reranked
-from strategies.parts.grades import read_grade
+from strategies.parts.reading import read_grade
 
 QUERY = "Who founded the company?"
 OURS = Judge(model="m")
@@ -22,7 +21,7 @@ OURS = Judge(model="m")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("retrieval.serving.retries._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.serving.servers._FIRST", 0.01)
 
 
 class Judging:

@@ -8,7 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 from report_runs import Page
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics import share_of
 from experiments.question import Question, Step
 from experiments.record import Record, Result, StoredSub, Timing, Verdict
 from experiments.report import ReportInput, write_report

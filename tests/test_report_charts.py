@@ -2,10 +2,9 @@
 import pytest
 from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics import share_of
 from experiments.report.cells import table
-from experiments.report.cost import cost_of
-from experiments.report.plot import plot
+from experiments.report.plot import cost_of, plot
 from experiments.report.tradeoff import tradeoff
 
 

@@ -6,8 +6,8 @@ import re
 import pytest
 from charted import HOSTILE, SUMMARY, cell, page, words
 
-from experiments.comparing.variants import Averaged
-from experiments.dose import Reached, dose_of
+from experiments.analysis.dose import Reached, dose_of
+from experiments.analysis.variants import Averaged
 from experiments.report.cells import table
 from experiments.report.dose import dose
 from experiments.statistics import Clusters

@@ -2,7 +2,7 @@
 import pytest
 
 from experiments.report.effects import effects
-from experiments.report.on_effects import on_effects
+from experiments.report.sentences_more import on_effects
 
 
 def factor(name, p, contrasts=(), bounds=True):

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 from report_runs import Page, Run
 
-from experiments.report.answers import linked
+from experiments.report.evidence import linked
 from experiments.report.text import visible
 
 HOSTILE = ('</script><script>alert(1)</script><img src=x onerror="alert(2)"></div></details></main><!-- '

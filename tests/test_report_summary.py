@@ -5,9 +5,9 @@ import pytest
 from verdicted import cell, pair, said
 
 from experiments.report.cells import Figure, table
-from experiments.report.cost import cost_of, front
 from experiments.report.entrants import entrants
-from experiments.report.verdicts import headlines
+from experiments.report.overview import headlines
+from experiments.report.plot import cost_of, front
 
 GIVEN = "With the benchmark's own passages (given), "
 

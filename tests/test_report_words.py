@@ -1,17 +1,8 @@
 """Names and numbers as the report says them."""
 import pytest
 
-from experiments.cells import labels, short_name
-from experiments.report.words import (
-    fraction,
-    listed,
-    metric_words,
-    money,
-    part,
-    percent,
-    plural,
-    portion,
-)
+from experiments.settings.cells import labels, short_name
+from experiments.words import fraction, listed, metric_words, money, part, percent, plural, portion
 
 
 @pytest.mark.parametrize(("name", "words"), [

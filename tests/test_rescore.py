@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from experiments.again.rescore import rescore
-from experiments.cells import cells_of
 from experiments.metrics import aggregate
+from experiments.running.rescore import rescore
 from experiments.runs.store import RunFolder
+from experiments.settings.cells import cells_of
 from experiments.settings.file import read_settings
 
 

@@ -15,7 +15,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from agents.assistant import Assistant, AssistantSettings
-from agents.saved import read_state, settings_of, write_state
+from agents.checkpoint import read_state, settings_of, write_state
 from agents.settings import Limits
 from agents.types import Answer
 from documents.errors import RecipeMismatch, SettingsError
@@ -159,7 +159,7 @@ async def test_a_question_does_not_go_on_with_other_prompts_or_another_strategy(
     state = await stopped_at(index, serve, tmp_path)
     for changed in ("prompts_hash", "_code"):
         with monkeypatch.context() as patched:
-            patched.setattr(f"agents.saved.{changed}", lambda *_: digest("of another version"))
+            patched.setattr(f"agents.checkpoint.{changed}", lambda *_: digest("of another version"))
             async with Assistant.open(settings(index, serve([]))) as assistant:
                 with pytest.raises(RecipeMismatch, match="the strategies or their prompts have changed"):
                     await assistant.resume(state)

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from documents.errors import SettingsError
-from experiments.running.spending import check_prices
+from experiments.running.budget import check_prices
 from experiments.runs.manifest import identities
 from experiments.settings.file import check_settings
-from experiments.settings.how import finding
+from experiments.settings.finders import finding
 from experiments.settings.retrievers import Searched
 from experiments.settings.run import RunSettings
 from retrieval.retrievers import KINDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 
 from agents import catalogue
-from experiments.notes import on_models
+from experiments.analysis.notes import on_models
 
 
 def test_another_judge_model_is_not_mixed_into_a_run(serve, town, ragbed):

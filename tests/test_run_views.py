@@ -1,7 +1,7 @@
 """What the terminal and the summary show of a benchmark's breakdowns and of the paper's tables."""
 import json
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics import share_of
 from experiments.terminal.tables import on_published, run_table, view_table, view_tables
 from strategies.catalogue import CRESTS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.saved import read_state, write_state
+from agents.checkpoint import read_state, write_state
 from documents.errors import SettingsError
 from retrieval.build import build_index
 from retrieval.storage.manifest import read_manifest
@@ -149,7 +149,7 @@ def test_after_a_full_disk_what_is_kept_goes_on(saved, tmp_path, monkeypatch):
     def full(path, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("agents.saved.write_atomically", full)
+    monkeypatch.setattr("agents.checkpoint.write_atomically", full)
     with pytest.raises(SettingsError, match=f"free space, and `ragbed resume {file}` goes on"):
         write_state(file, state)
     with pytest.raises(SettingsError, match="free space, and the same command begins again"):

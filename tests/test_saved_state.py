@@ -12,7 +12,7 @@ import pytest
 from looping import reply
 
 from agents.assistant import Assistant, AssistantSettings
-from agents.saved import write_state
+from agents.checkpoint import write_state
 from agents.types import Answer, GenerateStep
 from retrieval.build import build_index
 from strategies.catalogue import ANSWERING, RETRIEVAL
@@ -24,7 +24,7 @@ import asyncio, json, os, sys
 from dataclasses import asdict
 from pathlib import Path
 from agents.assistant import Assistant, AssistantSettings
-from agents.saved import read_state, settings_of
+from agents.checkpoint import read_state, settings_of
 
 async def ended(paths):
     for path in paths:

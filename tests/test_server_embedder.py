@@ -9,8 +9,8 @@ import pytest
 
 from documents.errors import CallError, ModelError
 from retrieval.embedders import Server
-from retrieval.embedders.estimates import cut_by_estimate, tokens_at_most
 from retrieval.embedders.opening import open_embedder
+from retrieval.embedders.reading import cut_by_estimate, tokens_at_most
 
 KEY = "sk-of-nobody-12345"
 
@@ -57,7 +57,7 @@ def serving(script):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("retrieval.serving.retries._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.serving.servers._FIRST", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.conformance.source_rules import broken_rules
+from agents.conformance.child import broken_rules
 
 
 @pytest.mark.parametrize(("line", "told"), [

@@ -3,9 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from experiments.metrics.catalogue import score
-from experiments.metrics.scored import Extent, Scored
-from experiments.metrics.spans import precision_omega
+from experiments.metrics import Extent, Scored, precision_omega, score
 
 NAMES = ("char_recall@5", "char_precision@5", "char_iou@5")
 

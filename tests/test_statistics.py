@@ -3,12 +3,22 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from experiments.comparing.words import verdict
 from experiments.metrics import aggregate
 from experiments.question import Gold, Question
-from experiments.statistics import clusters, compare, holm, mcnemar, pairs_of, permutation, planned, smallest_share
-from experiments.statistics.intervals import of_shares
-from experiments.statistics.power import mcnemar_power, smallest_mean
+from experiments.statistics import (
+    clusters,
+    compare,
+    holm,
+    mcnemar,
+    mcnemar_power,
+    of_shares,
+    pairs_of,
+    permutation,
+    planned,
+    smallest_mean,
+    smallest_share,
+)
+from experiments.words import verdict
 
 
 @dataclass

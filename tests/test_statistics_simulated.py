@@ -5,8 +5,18 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from experiments.statistics import compare, holm, mcnemar, pairs_of, permutation, planned, smallest_mean, smallest_share
-from experiments.statistics.intervals import bootstrap, of_shares
+from experiments.statistics import (
+    bootstrap,
+    compare,
+    holm,
+    mcnemar,
+    of_shares,
+    pairs_of,
+    permutation,
+    planned,
+    smallest_mean,
+    smallest_share,
+)
 
 pytestmark = pytest.mark.slow
 

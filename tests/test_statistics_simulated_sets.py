@@ -4,9 +4,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from experiments.comparing.every import comparisons
-from experiments.metrics import aggregate
-from experiments.metrics.aggregate import share_among
+from experiments.analysis.pairs import comparisons
+from experiments.metrics import aggregate, share_among
 from experiments.question import Gold, Question
 from experiments.statistics import Clusters, clusters
 

@@ -3,7 +3,7 @@
 import pytest
 from growth import grows_linearly
 
-from agents.asked import CallOutcome
+from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
 from documents.types import Chunk

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from experiments.benchmarks.chained import with_references
+from experiments.benchmarks.fields import with_references
 from strategies.catalogue import CRESTS
 from strategies.reading import REFUSAL
 

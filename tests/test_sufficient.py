@@ -4,7 +4,7 @@ from disciplined import Told, decided
 from gathering import QUESTION
 
 from strategies.reading import REFUSAL
-from strategies.support.scale import read_share
+from strategies.support.check import read_share
 from strategies.support.sufficiency import Sufficiency, read_sufficiency
 
 LIBRARY = {QUESTION: "jaws shark", "birthplace of Steven Spielberg": "spielberg jaws"}

@@ -2,8 +2,7 @@
 import pytest
 
 from documents.types import Chunk
-from strategies.support.agreement import not_stated
-from strategies.support.lexical import Score, score
+from strategies.support.lexical import Score, not_stated, score
 from strategies.support.sentences import MOST_STATEMENTS, statements_of
 from strategies.types import Draft, Passage, Task
 

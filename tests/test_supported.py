@@ -5,7 +5,7 @@ from gathering import QUESTION
 
 from strategies.reading import REFUSAL
 from strategies.settings.choosing import chosen, sweep
-from strategies.support.judge import read_grades
+from strategies.support.check import read_grades
 
 LIBRARY = {QUESTION: "jaws spielberg shark"}
 GOOD = "Steven Spielberg, who directed Jaws, was born in Cincinnati [1] [2]."

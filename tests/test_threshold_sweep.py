@@ -5,7 +5,7 @@ import pytest
 from bs4 import BeautifulSoup
 from charted import CELLS, SUMMARY, page, words
 
-from experiments.metrics.aggregate import share_of
+from experiments.metrics import share_of
 from experiments.report.cells import table
 from experiments.report.tradeoff import tradeoff
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval.lexical.choice import tokenizer_of
-from retrieval.lexical.normal import normal
-from retrieval.lexical.scripts import is_korean
+from retrieval.lexical.tokens import is_korean, normal
 from retrieval.lexical.words import RULES, Words
 
 WORDS = tokenizer_of("words", "english", False, False)

@@ -4,11 +4,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import SettingsError
-from retrieval import vector_choice
+from retrieval import vector_settings
 from retrieval.memory import free_memory
 from retrieval.settings import IndexSettings
-from retrieval.vector_choice import choose
-from retrieval.vector_settings import Auto, Decided, Flat, Hnsw, Ivf, IvfPq
+from retrieval.vector_settings import Auto, Decided, Flat, Hnsw, Ivf, IvfPq, choose
 from retrieval.vectors import VectorIndex
 
 MILLION = 1_000_000
@@ -32,11 +31,11 @@ def test_number_and_memory_decide_and_the_reason_is_told(count, memory, kind, co
 
 
 def test_without_a_limit_half_of_what_is_free_may_be_taken(monkeypatch):
-    monkeypatch.setattr(vector_choice, "free_memory", lambda: 2_000_000_000)
+    monkeypatch.setattr(vector_settings, "free_memory", lambda: 2_000_000_000)
     chosen = choose(Auto(), MILLION, 384)
     assert (chosen.settings.kind, chosen.settings.codes) == ("hnsw", "sq8")
     assert chosen.why.endswith("do not fit into 1.0 GB of memory, half of what is free")
-    monkeypatch.setattr(vector_choice, "free_memory", lambda: None)
+    monkeypatch.setattr(vector_settings, "free_memory", lambda: None)
     assert choose(Auto(), MILLION, 384).settings == Hnsw()
 
 

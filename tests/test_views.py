@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from documents.errors import SettingsError
-from experiments.metrics.aggregate import aggregate, share_of
+from experiments.analysis.catalogue import VIEWS, view_named, views_of
+from experiments.analysis.view import Material
+from experiments.metrics import aggregate, share_of
 from experiments.question import Question, Step
 from experiments.record import Result, Verdict
-from experiments.views import VIEWS, Material, view_named, views_of
 from strategies.types import Usage
 
 FACTORS = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,

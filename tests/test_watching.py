@@ -8,7 +8,7 @@ import pytest
 from streamed import as_asked, delta, ending, streamed
 
 from agents.assistant import Assistant, AssistantSettings
-from experiments.terminal.watching import Watched
+from experiments.terminal.ask import Watched
 from retrieval.build import build_index
 
 QUESTION = "Which country is Oslo the capital of?"
@@ -77,7 +77,7 @@ async def test_calls_that_are_made_together_are_told_of_in_turns_and_told_apart(
 
 
 async def test_a_retry_voids_what_was_told_and_a_failed_call_says_why(serve, index, monkeypatch):
-    monkeypatch.setattr("retrieval.serving.retries._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.serving.servers._FIRST", 0.01)
     events = await events_of(index, serve([{"pieces": [delta(content="Nor")], "cut": True}, streamed(ANSWER, 99)]))
     kinds = [event["event"] for event in events]
     assert kinds == ["searching", "search", "asking", "token", "retry", "token", "reply", "answer"]

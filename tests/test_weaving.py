@@ -2,7 +2,7 @@
 import pytest
 
 from documents.types import Chunk
-from strategies.parts.weaving import Loom
+from strategies.parts.lockstep import Loom
 from strategies.types import Decision, Draft, Failure, Generate, Message, Passage, Reply, Search, Usage
 
 EVIDENCE = {"a": (Passage(1, Chunk("c1", "d", "plain", 0, 1, "x")),), "b": ()}

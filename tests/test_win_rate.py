@@ -1,11 +1,11 @@
 """DetectiveQA's win rate between conditions, against figures computed by hand."""
 from typing import get_args
 
-from experiments.metrics.aggregate import aggregate, share_of
+from experiments.analysis.benchmark_views import _CONDITIONS, wins
+from experiments.analysis.view import Material
+from experiments.metrics import aggregate, share_of
 from experiments.question import Question
 from experiments.record import Result, Verdict
-from experiments.views import Material
-from experiments.views.wins import _CONDITIONS, wins
 from retrieval.conditions import Condition
 from strategies.types import Usage
 

@@ -3,8 +3,8 @@ import asyncio
 
 import pytest
 
+from agents.limits import in_window
 from agents.types import Cost
-from agents.window import in_window
 from experiments.words import price
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 from experiments.report.causes import causes
 from experiments.report.cells import table
 from experiments.report.comparisons import comparisons
-from experiments.report.cost import cost_of
 from experiments.report.effects import effects
 from experiments.report.entrants import entrants
-from experiments.report.verdicts import verdicts
+from experiments.report.overview import verdicts
+from experiments.report.plot import cost_of
 
 
 def cell(reasoning, mean=0.5, condition="given", tokens=1000, **fields):

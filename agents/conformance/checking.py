@@ -1,4 +1,7 @@
-"""Checking strategies: they are played in two processes with different hash seeds, and what came of it is compared."""
+"""Checking strategies: they are played in two processes with different hash seeds, and what came of it is compared.
+
+What every strategy promises, and how it is told whether one keeps it.
+"""
 from __future__ import annotations
 
 import json
@@ -7,16 +10,46 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agents.conformance.examining import difference
-from agents.conformance.promises import PROMISES, Verdict
 from agents.settings import Limits
 from documents.errors import SettingsError
 from strategies.settings.choosing import Family, Said, known
 from strategies.settings.plugins import FAMILIES, family_of
+
+PROMISES: Mapping[str, str] = {
+    "protocol": "it yields searches, calls, lists of one of the two and decisions, raises nothing, and ends with a "
+                "Draft, whatever the model replies",
+    "ends": "it ends, however long the model is never satisfied; of the calls and searches of these plays the most are "
+            "named, which is no bound",
+    "limits": "it can be stopped at any step by the limits of a question",
+    "deterministic": "it asks for the same where the same was found and replied, in any process",
+    "stateless": "what it did for one question changes nothing for the next",
+    "answers": "under every set of rules and in every answer format a good reply is an answer, and a refusal is one",
+    "shown": "every document that a prompt shows with its number, or asks for an answer from, is declared in `shown`",
+    "gold": "nothing that may tell what is right or where it stands reaches a prompt or a query",
+    "io": "it touches no file, network, process or screen",
+    "source": "it reads no clock, no environment and no chance of its own, and nothing of the packages above it"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether one promise is kept.
+
+    Attributes:
+        name: of `PROMISES`.
+        passed: None where it broke another one before this could be seen.
+        detail: one line: where it is broken, or what was played.
+    """
+
+    name: str
+    passed: bool | None
+    detail: str
+
 
 _SECONDS = 600.0  # of a process
 _LATE = ("limits", "stateless", "answers", "shown", "gold")  # promises that a play can end too early for

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from agents.conformance.playing import WIDE, Played, play
-from agents.conformance.situations import Situation, situations
+from agents.conformance.playing import WIDE, Played, Situation, play, situations
 from agents.conformance.stand_ins import StandIn, good, refusing, stand_ins
 from agents.settings import Limits
 from strategies.answering import answer

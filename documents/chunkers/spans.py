@@ -1,11 +1,21 @@
-"""Spans of a rendering: safe places to cut, and chunks from a list of cuts."""
+"""Spans of a rendering: safe places to cut, and chunks from a list of cuts.
+
+A chunker by its name alone.
+"""
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 from documents.types import Chunk, Document, Format
+
+
+def by_name(value: Any) -> Any:
+    """The settings that a kind's name stands for: its defaults. Anything else as it is."""
+    return {"kind": value} if isinstance(value, str) else value
+
 
 Span = tuple[int, int]
 Piece = tuple[int, int, str]

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from documents.decode import decode
 from documents.parse import Parsed
 from documents.renderings.events import HEADINGS, normalised
-from documents.renderings.html import write_html
+from documents.renderings.html import Tidy, write_html
 from documents.renderings.plain import write_plain
-from documents.renderings.tidy import Tidy
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag

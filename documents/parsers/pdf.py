@@ -6,11 +6,9 @@ from typing import Any
 
 from documents.errors import DocumentError
 from documents.parse import Parsed
-from documents.pdf.aligned import aligned_tables
-from documents.pdf.lines import Box, Line, lines_of
-from documents.pdf.paragraphs import Habits, Paragraph, by_block, joined, paragraphs_of
+from documents.pdf.paragraphs import Box, Habits, Line, Paragraph, by_block, joined, lines_of, paragraphs_of
 from documents.pdf.rows import rows_of
-from documents.pdf.tables import Grid, Table, drawn_grids, inside
+from documents.pdf.tables import Grid, Table, aligned_tables, drawn_grids, inside
 from documents.renderings.events import Close, Event, Open, normalised
 from documents.renderings.html import write_html
 from documents.renderings.plain import write_plain

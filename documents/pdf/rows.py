@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from documents.numbers import SIGNS, UNITS, is_number, together
-from documents.pdf.lines import Box, Line, bounds
+from documents.pdf.paragraphs import Box, Line, bounds
 
 _SHORT = 30
 _PROSE = 40

@@ -1,9 +1,12 @@
-"""Events to HTML: one block a line, so that a reader and a chunker can find their way."""
+"""Events to HTML: one block a line, so that a reader and a chunker can find their way.
+
+Makes a clean event stream out of whatever nesting a page has.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from documents.renderings.events import INLINE, Event, Open
+from documents.renderings.events import HEADINGS, INLINE, Close, Event, Open, normalised, plain_spaces
 
 _VOID = frozenset({"br", "hr", "img"})
 _CONTAINERS = frozenset({"table", "thead", "tbody", "tfoot", "tr", "ul", "ol", "dl", "blockquote"})
@@ -30,3 +33,149 @@ def escaped(text: str) -> str:
 def _start(event: Open) -> str:
     attributes = "".join(f' {name}="{escaped(value).replace(chr(34), "&quot;")}"' for name, value in event.attributes)
     return f"<{event.tag}{attributes}>" + ("\n" if event.tag in _CONTAINERS or event.tag == "hr" else "")
+
+
+_PHRASING = frozenset({*HEADINGS, "p", "dt", "dd", "li", "td", "th", "caption", "pre"})
+_ONE_LINE = frozenset({*HEADINGS, "dt", "caption"})
+_PARENTS = {"tr": ("table", "thead", "tbody", "tfoot"), "td": ("tr",), "th": ("tr",), "li": ("ul", "ol"),
+            "dt": ("dl",), "dd": ("dl",), "caption": ("table",), "thead": ("table",), "tbody": ("table",),
+            "tfoot": ("table",)}
+_DEEPEST = 48
+
+
+class Tidy:
+    """Collects events. Text outside a block gets a `p`; blocks below `_DEEPEST` others lose their tag.
+
+    `boundary` separates runs of text: new paragraphs outside, line breaks (`br`) inside items and cells.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._blocks: list[str] = []
+        self._inline: list[str] = []
+        self._space = False
+        self._written = False
+        self._break = False
+        self._linked = False
+
+    def open(self, tag: str, attributes: tuple[tuple[str, str], ...] = ()) -> bool:
+        """Begins a block; False if it was flattened, and must not be closed."""
+        self.boundary()
+        if self._inside("p"):
+            self._end("p")
+        if len(self._blocks) >= _DEEPEST or not self._fits(tag):
+            return False
+        self._blocks.append(tag)
+        self.events.append(Open(tag, attributes))
+        self._fresh()
+        return True
+
+    def close(self, tag: str) -> None:
+        """Ends the block that was opened last."""
+        self.boundary()
+        if self._inside("p"):
+            self._end("p")
+        self._end(tag)
+
+    def boundary(self) -> None:
+        """The next text belongs to another paragraph or line."""
+        while self._inline:
+            self.events.append(Close(self._inline.pop()))
+        if self._inside("p"):
+            self._end("p")
+        self._space = False
+        self._break = self._written
+
+    def line_break(self) -> None:
+        """A `br`: a new line within the paragraph."""
+        if self._inside("pre"):
+            self.events.append("\n")
+        elif self._written:
+            self._break = True
+
+    def rule(self) -> None:
+        """A thematic break; nothing inside items and cells."""
+        self.boundary()
+        if not self._blocks:
+            self.events.extend((Open("hr"), Close("hr")))
+
+    def image(self, alt: str) -> None:
+        """A picture's alternative text."""
+        if alt := " ".join(plain_spaces(normalised(alt)).split()):
+            self._space = True
+            self._begin()
+            self.events.extend((Open("img", (("alt", alt),)), Close("img")))
+            self._written = self._space = True
+
+    def link(self) -> None:
+        """A link or button begins or ends; two without a space between them are two words all the same."""
+        self._space = self._space or self._linked
+        self._linked = True
+
+    def open_inline(self, tag: str) -> bool:
+        """Begins emphasis; False if it holds already."""
+        if tag not in INLINE or tag in self._inline or self._inside("pre"):
+            return False
+        if self._inline or self._space or not self._written:
+            self._begin()
+        self._inline.append(tag)
+        self.events.append(Open(tag))
+        return True
+
+    def close_inline(self, tag: str) -> None:
+        """Ends emphasis, unless a block inside it has ended it already."""
+        if self._inline and tag == self._inline[-1]:
+            self._inline.pop()
+            self.events.append(Close(tag))
+
+    def text(self, raw: str) -> None:
+        """Adds text; white space is collapsed outside `pre`."""
+        text = normalised(raw)
+        if self._inside("pre"):
+            self.events.append(text.replace("\t", "    "))
+            return
+        words = text.split()
+        if not words:
+            self._space = self._space or bool(text)
+            return
+        self._space = self._space or text[0].isspace()
+        self._begin()
+        self.events.append(" ".join(words))
+        self._written = True
+        self._space = text[-1].isspace()
+
+    def _begin(self) -> None:
+        """Opens a paragraph where one is needed, and writes the break or the space that is due."""
+        if not self._blocks or self._blocks[-1] not in _PHRASING:
+            self._blocks.append("p")
+            self.events.append(Open("p"))
+            self._fresh()
+        elif self._break and self._blocks[-1] in _ONE_LINE:
+            self.events.append(" ")
+        elif self._break:
+            self.events.extend((Open("br"), Close("br")))
+        elif self._space and self._written:
+            self.events.append(" ")
+        self._break = self._space = self._linked = False
+
+    def _fits(self, tag: str) -> bool:
+        parents = _PARENTS.get(tag)
+        return parents is None or (bool(self._blocks) and self._blocks[-1] in parents)
+
+    def _inside(self, tag: str) -> bool:
+        return bool(self._blocks) and self._blocks[-1] == tag
+
+    def _end(self, tag: str) -> None:
+        """Closes a block; an empty one is taken back, except a cell, which holds its place in the row."""
+        self._blocks.pop()
+        last = self.events[-1]
+        if isinstance(last, Open) and last.tag == tag and tag not in ("td", "th"):
+            self.events.pop()
+        else:
+            self.events.append(Close(tag))
+        self._fresh(written=bool(self._blocks) and self._blocks[-1] in _PHRASING)
+
+    def _fresh(self, written: bool = False) -> None:
+        self._space = False
+        self._break = written
+        self._written = written

@@ -5,17 +5,16 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from experiments.benchmarks.about import About
+from experiments.benchmarks.base import About, Selection
 from experiments.benchmarks.beir import Beir
 from experiments.benchmarks.chunking_eval import ChunkingEval
 from experiments.benchmarks.clapnq import ClapNq
 from experiments.benchmarks.crest import Crest
-from experiments.benchmarks.demo import Demo, load_demo
 from experiments.benchmarks.detectiveqa import DetectiveQa
 from experiments.benchmarks.financebench import FinanceBench
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.benchmarks.injection import Injection
-from experiments.benchmarks.jsonl import OwnQuestions
+from experiments.benchmarks.jsonl import Demo, OwnQuestions, load_demo
 from experiments.benchmarks.korean_rag import KoreanRag
 from experiments.benchmarks.mdbench import Mdbench
 from experiments.benchmarks.mined import Mined
@@ -25,7 +24,6 @@ from experiments.benchmarks.mrke import Mrke
 from experiments.benchmarks.multihop_rag import MultiHopRag
 from experiments.benchmarks.musique import Musique
 from experiments.benchmarks.rgb import Rgb
-from experiments.benchmarks.selection import Selection
 from experiments.benchmarks.squad2 import Squad2
 from experiments.benchmarks.trec import Trec
 from experiments.benchmarks.two_wiki import TwoWiki

@@ -19,12 +19,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal
 
-from experiments.benchmarks.about import About
+from experiments.benchmarks.base import About, Selection
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Question
-from experiments.scheme import RANKED, Scheme
+from experiments.question import RANKED, Benchmark, Question, Scheme
 
 _PUBLISHED = {"scifact": ("beir_scifact",)}  # by the name of the collection's folder
 

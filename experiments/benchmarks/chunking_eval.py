@@ -20,16 +20,13 @@ from typing import Any, Literal
 
 from documents.chunkers import ChunkerSettings, Recursive
 from documents.errors import BenchmarkError
+from documents.json import loads
 from documents.places import local
-from documents.rows import Row, parsed, read_text
+from documents.rows import Row, read_text
 from documents.types import Document, digest
-from experiments.benchmarks.about import About
-from experiments.benchmarks.csv_rows import read_csv
-from experiments.benchmarks.files import files_below
-from experiments.benchmarks.material import distinct
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Gold, Question
-from experiments.scheme import SPANS
+from experiments.benchmarks.base import About, Selection, files_below
+from experiments.benchmarks.fields import distinct, read_csv
+from experiments.question import SPANS, Benchmark, Gold, Question
 
 
 class ChunkingEval(Selection):
@@ -87,7 +84,7 @@ def _question(row: Row, corpora: Mapping[str, Document], seen: Counter[str]) -> 
 def _references(row: Row) -> Row:
     """The row with its references as the list that their text is."""
     try:
-        references: Any = parsed(row.text("references"))
+        references: Any = loads(row.text("references"))
     except ValueError:
         row.fail("references", "a list in JSON", row.fields["references"])
     return Row(row.file, row.line, {**row.fields, "references": references}, row.within)

@@ -17,11 +17,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from documents.rows import Row, read_rows
-from experiments.benchmarks.about import About
-from experiments.benchmarks.loading import Loaded, SplitFiles, alternating
-from experiments.benchmarks.material import gold_chunk, passage
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.benchmarks.base import About, Loaded, SplitFiles, alternating
+from experiments.benchmarks.fields import gold_chunk, passage
+from experiments.question import Question, Scheme
 
 
 class ClapNq(SplitFiles):

@@ -7,15 +7,18 @@ Hugging Face hub, CC BY-NC 4.0; nothing of it is in this project. Two splits, `r
 One row, of the published shape and made up (`documents`, `citation_ids` and `meta` are JSON *text*):
 
     {"id": 7, "query": "How many parcels left the Aster depot in 2021?", "answer": "1,577 parcels",
-     "documents": "[{\"docid\": 40, \"content\": \"<table><tr><td>2021</td><td>1,577</td></tr></table>\",
-       \"type\": \"html\", \"source_path\": \"aster/report.html\", \"ground\": true, \"citation_idx\": null},
-      {\"docid\": 12, \"content\": \"The Aster depot opened in 1998.\", \"type\": \"text\",
-       \"source_path\": \"aster/history.txt\", \"ground\": false, \"citation_idx\": null}]",
-     "citation_ids": "[40]", "meta": "{\"language\": \"en\", \"difficulty_type\": \"SimpleQA\"}",
+     "documents": "[{"docid": 40, "content": "<table><tr><td>2021</td><td>1,577</td></tr></table>",
+       "type": "html", "source_path": "aster/report.html", "ground": true, "citation_idx": null},
+      {"docid": 12, "content": "The Aster depot opened in 1998.", "type": "text",
+       "source_path": "aster/history.txt", "ground": false, "citation_idx": null}]",
+     "citation_ids": "[40]", "meta": "{"language": "en", "difficulty_type": "SimpleQA"}",
      "reasoning_type": ["numerical reasoning", "tabular reasoning"]}
+
+CReSt's two splits, and which files hold which.
 """
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,16 +26,53 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from documents.errors import BenchmarkError
 from documents.rows import Row, read_rows
 from documents.types import Chunk, Document, Format, digest
-from experiments.benchmarks.about import About
-from experiments.benchmarks.crest_splits import SPLITS, Split, files_of_splits
+from experiments.benchmarks.base import About, Selection, alternating, files_in
+from experiments.benchmarks.fields import MOST_LETTERS, distinct, lettered
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.loading import alternating
-from experiments.benchmarks.material import MOST_LETTERS, distinct, lettered
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Gold, Question
-from experiments.scheme import Scheme
+from experiments.question import Benchmark, Gold, Question, Scheme
+
+Split = Literal["non_refusal", "refusal"]
+SPLITS: tuple[Split, ...] = ("non_refusal", "refusal")
+_SUFFIXES = (".parquet", ".jsonl", ".json")
+_SPLIT = re.compile(r"(non[_-]?)?refusal", re.IGNORECASE)
+
+
+def files_of_splits(path: Path) -> dict[Split, list[Path]]:
+    """The files of each split, in order of name: one file, or all below a folder.
+
+    A file belongs to the split that its name, or the name of a folder below `path`, says.
+
+    Raises:
+        BenchmarkError: nothing is there, a file names no split, or a folder lacks a split.
+    """
+    if not path.exists():
+        raise BenchmarkError(f"{path}: no such file or folder")
+    if path.is_file():
+        split = _split(path.name)
+        if split is None or path.suffix not in _SUFFIXES:
+            raise BenchmarkError(f"{path}: expected a .parquet or .jsonl file with refusal or non_refusal in its name")
+        return {split: [path]}
+    found: dict[Split, list[Path]] = {}
+    for file in files_in(path, _SUFFIXES):
+        split = _split(file.relative_to(path).as_posix())
+        if split is not None:
+            found.setdefault(split, []).append(file)
+    missing = [split for split in SPLITS if split not in found]
+    if missing:
+        raise BenchmarkError(f"{path}: no .parquet or .jsonl file with {' nor '.join(missing)} in its name")
+    return found
+
+
+def _split(name: str) -> Split | None:
+    """The last mention decides, so that a file's own name goes before its folder's."""
+    mentions = list(_SPLIT.finditer(name))
+    if not mentions:
+        return None
+    return "non_refusal" if mentions[-1][1] else "refusal"
+
 
 Loaded = tuple[Question, tuple[Document, ...]]
 

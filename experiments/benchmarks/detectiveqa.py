@@ -23,15 +23,11 @@ from pathlib import Path
 from typing import Literal
 
 from documents.rows import Row, read_rows
-from experiments.benchmarks.about import About
+from experiments.benchmarks.base import About, Selection, files_below, gathered
 from experiments.benchmarks.detectiveqa_novels import TITLES, Novel, Shelf, language_named, language_of
-from experiments.benchmarks.files import files_below
+from experiments.benchmarks.fields import gold_chunk
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.loading import gathered
-from experiments.benchmarks.material import gold_chunk
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Gold, Question, Step
-from experiments.scheme import Scheme
+from experiments.question import Benchmark, Gold, Question, Scheme, Step
 
 _INFERRED = -1
 _NOVELS = ("*.txt", "*.csv")  # and titles.json, which is fetched as every .json is

@@ -11,7 +11,7 @@ from pathlib import Path
 from documents.errors import BenchmarkError
 from documents.rows import read_json, read_text
 from documents.types import Chunk, Document, digest
-from experiments.benchmarks.files import files_in
+from experiments.benchmarks.base import files_in
 
 TITLES = ("titles.json", "titles.csv")
 _BRACKETED = re.compile(r"\s*\[(\d{1,9})\]\s*")

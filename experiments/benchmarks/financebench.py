@@ -21,11 +21,9 @@ from typing import Literal
 from documents.places import local
 from documents.rows import Row
 from documents.types import Chunk, Document, Page
-from experiments.benchmarks.about import About
+from experiments.benchmarks.base import About, Loaded, RecordFiles, gathered
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.loading import Loaded, RecordFiles, gathered
-from experiments.question import Benchmark, Gold, Question
-from experiments.scheme import Scheme
+from experiments.question import Benchmark, Gold, Question, Scheme
 
 _FILE = "financebench_open_source.jsonl"
 

@@ -16,11 +16,9 @@ from __future__ import annotations
 from typing import Literal
 
 from documents.rows import Row
-from experiments.benchmarks.about import About
-from experiments.benchmarks.loading import Loaded, SplitFiles
+from experiments.benchmarks.base import About, Loaded, SplitFiles
 from experiments.benchmarks.titled import Units, with_facts
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.question import Question, Scheme
 
 
 class HotpotQa(SplitFiles):

@@ -8,6 +8,12 @@ Only `question` must be there. Two lines:
 
 With `options` a question is scored as a choice too; with `sub_questions` and a `sub_answers` for each, as a chain; and
 with `steps`, by how many of them the reasoning holds.
+
+The demo set: twelve questions over small pages, shipped in the package.
+
+Cut from HotpotQA (CC BY-SA 4.0), ClapNQ (Apache-2.0) and TabFact (MIT) by `bench/cut_demo.py`;
+`data/demo/ATTRIBUTION.md` says for every page and question where it is from. Four of the twelve are unanswerable: their
+gold page was left out.
 """
 from __future__ import annotations
 
@@ -35,12 +41,9 @@ from documents.errors import BenchmarkError
 from documents.places import local
 from documents.rows import Row, read_rows
 from documents.types import digest
-from experiments.benchmarks.about import About
-from experiments.benchmarks.chained import chained
-from experiments.benchmarks.options import stated_options, with_label
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Gold, Question, Step
-from experiments.scheme import ANSWERS, Scheme
+from experiments.benchmarks.base import About, Selection
+from experiments.benchmarks.fields import chained, stated_options, with_label
+from experiments.question import ANSWERS, Benchmark, Gold, Question, Scheme, Step
 
 _T = TypeVar("_T", str, int, float)
 _TYPES = ("str", "int", "float", "list", "dict")
@@ -188,3 +191,26 @@ def _refuse(row: Row, error: ValidationError) -> NoReturn:
     if first["type"] == "missing":
         row.fail(".".join(names), "it to be there", None)
     row.fail(".".join(names), re.sub("^(Input should be |Value error, )", "", first["msg"]), first["input"])
+
+
+FOLDER = Path(__file__).parent.parent / "data" / "demo"
+
+
+class Demo(Selection):
+    """The bundled demo set."""
+
+    about = About(
+        paper="cut from HotpotQA (2018), ClapNQ (2024) and TabFact (2020)",
+        licence="CC BY-SA 4.0, Apache-2.0 and MIT, by part", size="12 questions over 33 pages", get="bundled",
+        settings={"conditions": "retrieved"})
+
+    kind: Literal["demo"] = "demo"
+
+    def load(self) -> Benchmark:
+        """The chosen questions."""
+        return self.select(load_demo())
+
+
+def load_demo() -> Benchmark:
+    """All of the demo set: `corpus` is its folder of pages, gold names pages by their path in it."""
+    return Benchmark("demo", read_questions(FOLDER / "questions.jsonl"), corpus=str(FOLDER / "pages"))

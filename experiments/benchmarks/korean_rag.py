@@ -21,13 +21,9 @@ from typing import Literal
 from documents.errors import BenchmarkError
 from documents.rows import Row, read_rows
 from documents.types import Chunk, Document, Page
-from experiments.benchmarks.about import About
-from experiments.benchmarks.files import files_below
+from experiments.benchmarks.base import About, Selection, files_below, gathered
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.loading import gathered
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Gold, Question
-from experiments.scheme import Scheme
+from experiments.question import Benchmark, Gold, Question, Scheme
 
 _PAGE = re.compile(r"(.+) - (\d{1,6})", re.DOTALL)
 

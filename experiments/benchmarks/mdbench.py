@@ -7,30 +7,99 @@ records; the licence is not stated and nothing of it is in this project.
 One record, of the published shape and made up; the second document is the text of a dictionary, as some are:
 
     {"question": "Which light was lit first?", "ground_truth": "Aster Point, in 1871.",
-     "documents": "Document 1: Aster Point was lit in 1871.\\n\\nDocument 2: {'text': \\"Boral Rock came in 1880.\\"}",
-     "table": "|index|generation context|name|lit|\\n|1|short|aster point|1871|\\n|2|short|boral rock|1880|\\n",
+     "documents": "Document 1: Aster Point was lit in 1871.\n\nDocument 2: {'text': \"Boral Rock came in 1880.\"}",
+     "table": "|index|generation context|name|lit|\n|1|short|aster point|1871|\n|2|short|boral rock|1880|\n",
      "characteristic_breakdown": {"multi-hop": 2, "temporal": 4, "numeric": 3, "information_aggregation": 3,
       "soft_reasoning": 1}}
 
 Raw files, one record each, add `validity_scalar` (1 to 5; 4 and 5 are valid) and `example_id`; generation logs are read
 too. One published record has no documents: under `given` it is shown none.
+
+What MDBench's documents and tables say, out of the forms that their generator left them in.
 """
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 from documents.rows import Row
 from documents.types import Chunk
-from experiments.benchmarks.about import About
-from experiments.benchmarks.loading import Loaded, RecordFiles
-from experiments.benchmarks.material import distinct, passage
-from experiments.benchmarks.mdbench_texts import pipe_table, unwrapped
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.benchmarks.base import About, Loaded, RecordFiles
+from experiments.benchmarks.fields import distinct, passage
+from experiments.question import Question, Scheme
+
+_LONGEST = 100_000
+_HINTS = ("generation context", "document context")
+
+
+def unwrapped(document: str) -> str:
+    """The texts of a document that is the text of a dictionary, such as `{'title': "…", 'text': "…"}`.
+
+    They come in their order, a blank line between them; numbers are written out. Any other document comes back as it
+    is, as does one whose dictionary cannot be read. Nothing is evaluated.
+    """
+    if not (document.startswith("{") and document.endswith("}") and len(document) <= _LONGEST):
+        return document
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes that Python does not know
+            texts = list(_texts(ast.parse(document, mode="eval").body))
+        "".join(texts).encode("utf-8")  # refuses lone surrogates, which nothing can store
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return document
+    return "\n\n".join(text for text in texts if text.strip()) or document
+
+
+def _texts(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
+        yield str(node.value)
+    elif isinstance(node, ast.Dict):
+        for value in node.values:
+            yield from _texts(value)
+    elif isinstance(node, ast.List | ast.Tuple | ast.Set):
+        for item in node.elts:
+            yield from _texts(item)
+    else:
+        raise ValueError("not a literal of texts")
+
+
+def pipe_table(table: str) -> str:
+    """A bar-separated table as a GitHub Markdown table, less the columns that hold hints to the generator.
+
+    A row that is longer or shorter than the others is filled up, never cut. A table on one line, whose rows cannot be
+    told apart, comes back as it is.
+    """
+    rows = [_cells(line) for line in table.splitlines() if line.strip()]
+    if len(rows) == 1:
+        rows = _numbered(rows[0])
+    if len(rows) < 2:
+        return table
+    width = max(map(len, rows))
+    rows = [row + [""] * (width - len(row)) for row in rows]
+    kept = [at for at, name in enumerate(rows[0]) if not any(hint in name.casefold() for hint in _HINTS)]
+    head, *body = ([row[at] for at in kept] for row in rows)
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(kept), *body))
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+def _numbered(cells: list[str]) -> list[list[str]]:
+    """The rows of a table on one line: equally long ones that begin with 1, 2, 3 after the head; else the one.
+
+    The last may be shorter: its number shows that those before it are whole.
+    """
+    width = cells.index("1") if "1" in cells else 0
+    rows = [cells[at:at + width] for at in range(0, len(cells), width)] if width else []
+    numbered = all(row[0] == str(place) for place, row in enumerate(rows[1:], start=1))
+    return rows if rows and numbered else [cells]
+
 
 CHARACTERISTICS = ("multi-hop", "temporal", "numeric", "information_aggregation", "soft_reasoning")
 _VALID = 4

@@ -4,20 +4,176 @@ Everything of a question is as in the benchmark that it was mined from, and answ
 stands in `given`, which it fills up, and in `negatives`; how each was mined, and how hard it is, in `mined`. The
 perturbations `negatives@N` and `among@N` take these alone, one of each miner in turn. `manifest.json` says of what they
 were mined, with what and by which rules.
+
+The folder of a mined benchmark: questions, chunks and documents as JSON Lines, and a manifest with their hashes.
+
+    manifest.json  questions.jsonl  chunks.jsonl  documents.jsonl  decisions.jsonl
 """
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from documents.errors import BenchmarkError
 from documents.places import local
-from experiments.benchmarks.about import About
-from experiments.benchmarks.mined_files import MinedManifest, read_benchmark, read_manifest
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Question
-from experiments.scheme import Scheme
+from documents.rows import Row, read_rows
+from documents.types import Chunk, Document
+from experiments.benchmarks.base import About, Selection
+from experiments.question import Benchmark, Question, Scheme
+from retrieval.storage.sealed import body_of, changed, hashes_of, seal, unsealed
+
+MANIFEST = "manifest.json"
+QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
+VERSION: Literal[2] = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A question without its chunks, and the ids of those that stand in each place."""
+
+    question: Question
+    given: tuple[str, ...] = ()
+    pool: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    negatives: tuple[str, ...] = ()
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """A chunk, and whether all questions may be searched over it."""
+
+    chunk: Chunk
+    shared: bool = False
+
+
+_PLACED, _BROUGHT, _DOCUMENT = TypeAdapter(_Placed), TypeAdapter(_Brought), TypeAdapter(Document)
+
+
+class MinedManifest(BaseModel):
+    """What a mined benchmark was made of. It has no times: equal input gives equal files.
+
+    Attributes:
+        benchmark: the settings of the benchmark that it was mined from; its kind decides how answers are scored.
+        corpus: that benchmark's folder of pages, if it has one.
+        mining: the settings of the mining.
+        collection: what the negatives were found in, and by what: hashes of chunks, embedder and miners.
+        counts: how many candidates were kept and rejected, by reason and by miner.
+        short: by question id, why it has fewer negatives than asked for, and how many.
+        files: SHA-256 of every other file of the folder.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[2] = VERSION
+    benchmark: dict[str, Any]
+    name: str
+    corpus: str | None = None
+    attribution: str
+    mining: dict[str, Any]
+    collection: dict[str, Any]
+    counts: dict[str, Any]
+    short: dict[str, dict[str, Any]] = {}
+    files: dict[str, str] = {}
+
+
+def benchmark_lines(benchmark: Benchmark) -> dict[str, Iterator[str]]:
+    """The lines of each file of a benchmark, by the file's name."""
+    chunks = {chunk.id: _Brought(chunk) for question in benchmark.questions for chunk in question.chunks}
+    chunks |= {chunk.id: _Brought(chunk, shared=True) for chunk in benchmark.shared}
+    return {QUESTIONS: (_PLACED.dump_json(_placed(question)).decode() for question in benchmark.questions),
+            CHUNKS: (_BROUGHT.dump_json(brought).decode() for brought in chunks.values()),
+            DOCUMENTS: (_DOCUMENT.dump_json(document).decode() for document in benchmark.documents.values())}
+
+
+def write_manifest(manifest: MinedManifest, folder: Path) -> None:
+    """Hash every file of the folder, and write the manifest with its own hash beside them."""
+    whole = manifest.model_copy(update={"files": hashes_of(folder)})
+    seal(whole.model_dump(mode="json"), folder / MANIFEST)
+
+
+def read_manifest(folder: Path) -> MinedManifest:
+    """The manifest of a mined benchmark, after its own hash was checked.
+
+    Raises:
+        BenchmarkError: there is none, it is damaged, or another version of ragbed wrote it.
+    """
+    path = folder / MANIFEST
+    try:
+        said = body_of(path)
+    except OSError as error:
+        raise BenchmarkError(f"{folder}: no mined benchmark, its {MANIFEST} cannot be read; make one with "
+                             "`ragbed negatives BENCHMARK PATH --per-question N --out DIR`") from error
+    body = None if said is None else unsealed(said)
+    if body is None:
+        raise _damaged(path)
+    if body.get("version") != VERSION:
+        raise BenchmarkError(f"{folder}: a mined benchmark of version {body.get('version')}, and this ragbed reads "
+                             f"version {VERSION}: mine it anew")
+    try:
+        return MinedManifest.model_validate(body)
+    except ValidationError as error:
+        raise _damaged(path) from error
+
+
+def read_benchmark(folder: Path, manifest: MinedManifest) -> Benchmark:
+    """The questions with their chunks and documents, after every file was compared with its hash.
+
+    Raises:
+        BenchmarkError: a file is missing or damaged; names it.
+    """
+    path = changed({QUESTIONS: "", CHUNKS: "", DOCUMENTS: "", **manifest.files}, folder, verify=True)
+    if path is not None:
+        raise _damaged(path)
+    brought = [_parsed(_BROUGHT, row) for row in read_rows(folder / CHUNKS)]
+    chunks = {one.chunk.id: one.chunk for one in brought}
+    questions = tuple(_whole(_parsed(_PLACED, row), chunks, row) for row in read_rows(folder / QUESTIONS))
+    documents = (_parsed(_DOCUMENT, row) for row in read_rows(folder / DOCUMENTS))
+    return Benchmark(f"mined:{manifest.name}", questions, {document.id: document for document in documents},
+                     tuple(one.chunk for one in brought if one.shared), manifest.corpus)
+
+
+def _placed(question: Question) -> _Placed:
+    def ids(chunks: Iterable[Chunk]) -> tuple[str, ...]:
+        return tuple(chunk.id for chunk in chunks)
+
+    bare = replace(question, given=(), pool=(), whole=(), negatives=(), table=None)
+    return _Placed(bare, ids(question.given), ids(question.pool), ids(question.whole), ids(question.negatives),
+                   None if question.table is None else question.table.id)
+
+
+def _whole(placed: _Placed, chunks: Mapping[str, Chunk], row: Row) -> Question:
+    def of(ids: Iterable[str]) -> tuple[Chunk, ...]:
+        return tuple(chunks[id] for id in ids)
+
+    try:
+        return replace(
+            placed.question, given=of(placed.given), pool=of(placed.pool), whole=of(placed.whole),
+            negatives=of(placed.negatives), table=None if placed.table is None else chunks[placed.table])
+    except KeyError as error:
+        row.fail("given", f"ids of chunks of {CHUNKS}", error.args[0])
+
+
+def _parsed(adapter: TypeAdapter[Any], row: Row) -> Any:
+    try:
+        return adapter.validate_python(dict(row.fields))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        row.fail(".".join(map(str, first["loc"])), first["msg"], first["input"])
+
+
+def _damaged(path: Path) -> BenchmarkError:
+    return BenchmarkError(f"{path}: missing or damaged, it is not as it was written; mine the benchmark anew")
+
+
+def write_lines(lines: Iterable[str], path: Path) -> None:
+    """Write the lines into a new file."""
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 class Mined(Selection):

@@ -20,12 +20,10 @@ from __future__ import annotations
 from typing import Literal
 
 from documents.rows import Row
-from experiments.benchmarks.about import About
-from experiments.benchmarks.chained import chained
-from experiments.benchmarks.loading import Loaded, RecordFiles
+from experiments.benchmarks.base import About, Loaded, RecordFiles
+from experiments.benchmarks.fields import chained
 from experiments.benchmarks.titled import paragraphs, whole
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.question import Question, Scheme
 
 
 class MoreHopQa(RecordFiles):

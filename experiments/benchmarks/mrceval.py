@@ -12,6 +12,8 @@ One row, of the published shape and made up. The sub-task may also be the name o
 
 The paper's Table 1 counts 24 relation, 18 event and 145 world items, and its Table 2 comes out with 110, 28 and 200.
 The figures of a run are over the items that the file holds.
+
+MRCEval's three tasks and thirteen sub-tasks, and the names under which files know them (Table 1 of the paper).
 """
 from __future__ import annotations
 
@@ -20,12 +22,47 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from documents.rows import Row
-from experiments.benchmarks.about import About
-from experiments.benchmarks.loading import Loaded, RecordFiles
-from experiments.benchmarks.material import distinct, gold_chunk, lettered, passage
-from experiments.benchmarks.mrceval_subtasks import TASKS, named_subtask, named_task
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.benchmarks.base import About, Loaded, RecordFiles
+from experiments.benchmarks.fields import distinct, gold_chunk, lettered, passage
+from experiments.question import Question, Scheme
+from strategies.reading import fold
+
+# The task of each sub-task, in the order of Table 2.
+TASKS = {
+    "entity": "Context", "relation": "Context", "event": "Context", "counterfactual": "Context",
+    "unanswerable": "Context", "inconsistent": "Context", "commonsense": "Knowledge", "world": "Knowledge",
+    "domain": "Knowledge", "logical": "Reasoning", "arithmetic": "Reasoning", "multi-hop": "Reasoning",
+    "temporal": "Reasoning",
+}
+
+# Folded words that name a sub-task: other spellings, and the dataset that all its items come from.
+_NAMES = {
+    **{fold(name): name for name in TASKS},
+    "entities": "entity", "relations": "relation", "events": "event", "inconsistency": "inconsistent",
+    "unanswerability": "unanswerable", "common sense": "commonsense", "logic": "logical", "arithmetics": "arithmetic",
+    "multihop": "multi-hop", "temporality": "temporal",
+    "squad": "entity", "docred": "relation", "maven arg": "event", "maven": "event", "cosmosqa": "commonsense",
+    "cosmos qa": "commonsense", "korc": "world", "pubmedqa": "domain", "logicbench": "logical", "drop": "arithmetic",
+    "morehopqa": "multi-hop", "menatqa": "temporal",
+}
+_TASK_WORDS = {"context": "Context", "knowledge": "Knowledge", "reasoning": "Reasoning"}
+
+
+def named_subtask(text: str) -> str | None:
+    """The one sub-task that the text names, such as `Temporal reasoning` or `facts_understanding/entity`.
+
+    None where it names none, or several.
+    """
+    folded = f" {fold(text)} "
+    named = {subtask for name, subtask in _NAMES.items() if f" {name} " in folded}
+    return named.pop() if len(named) == 1 else None
+
+
+def named_task(text: str) -> str | None:
+    """The one task that the text names; None where it names none, or several."""
+    named = {task for word, task in _TASK_WORDS.items() if word in fold(text).split()}
+    return named.pop() if len(named) == 1 else None
+
 
 _SUBTASK_FIELDS = ("subtask", "sub_task", "sub-task", "task", "category")
 _LABELS = "ABCD"

@@ -25,13 +25,10 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from documents.rows import Row
-from experiments.benchmarks.about import About
-from experiments.benchmarks.chained import chained
-from experiments.benchmarks.loading import Loaded, RecordFiles
-from experiments.benchmarks.material import distinct, gold_chunk, passage
+from experiments.benchmarks.base import About, Loaded, RecordFiles
+from experiments.benchmarks.fields import chained, distinct, gold_chunk, passage
 from experiments.benchmarks.titled import joined
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.question import Question, Scheme
 
 # The names under which a field is read, the first of them that is there.
 _NAMES = {

@@ -29,14 +29,10 @@ from documents.chunkers import Sections
 from documents.errors import BenchmarkError
 from documents.rows import Row, read_rows
 from documents.types import Chunk, Document, digest
-from experiments.benchmarks.about import About
-from experiments.benchmarks.files import files_below
+from experiments.benchmarks.base import About, Selection, files_below, gathered
+from experiments.benchmarks.fields import distinct, passage, pieces
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.loading import gathered
-from experiments.benchmarks.material import distinct, passage, pieces
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark, Gold, Question
-from experiments.scheme import Scheme
+from experiments.question import Benchmark, Gold, Question, Scheme
 
 _NONE = "null_query"
 

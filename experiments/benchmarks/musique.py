@@ -20,12 +20,9 @@ from __future__ import annotations
 from typing import Literal
 
 from documents.rows import Row
-from experiments.benchmarks.about import About
-from experiments.benchmarks.chained import chained
-from experiments.benchmarks.loading import Loaded, SplitFiles
-from experiments.benchmarks.material import gold_chunk, passage
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.benchmarks.base import About, Loaded, SplitFiles
+from experiments.benchmarks.fields import chained, gold_chunk, passage
+from experiments.question import Question, Scheme
 
 
 class Musique(SplitFiles):

@@ -9,8 +9,8 @@ from typing import Any
 from documents.errors import BenchmarkError
 from documents.rows import Row, read_rows, read_text
 from documents.types import Chunk, Document
-from experiments.benchmarks.files import files_below
-from experiments.benchmarks.material import passage
+from experiments.benchmarks.base import files_below
+from experiments.benchmarks.fields import passage
 from experiments.question import Gold, Question
 
 Qrels = dict[str, dict[str, int]]

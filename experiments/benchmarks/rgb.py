@@ -26,11 +26,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from documents.rows import Row
-from experiments.benchmarks.about import About
-from experiments.benchmarks.loading import Loaded, RecordFiles, alternating
-from experiments.benchmarks.material import gold_chunk, passage
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.benchmarks.base import About, Loaded, RecordFiles, alternating
+from experiments.benchmarks.fields import gold_chunk, passage
+from experiments.question import Question, Scheme
 
 _ALTERNATIVES = 64
 _ANSWER = "a text, or a list of texts or lists of texts"

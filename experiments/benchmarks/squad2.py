@@ -20,11 +20,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from documents.rows import Row
-from experiments.benchmarks.about import About
-from experiments.benchmarks.loading import Loaded, SplitFiles
-from experiments.benchmarks.material import gold_chunk, passage
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.benchmarks.base import About, Loaded, SplitFiles
+from experiments.benchmarks.fields import gold_chunk, passage
+from experiments.question import Question, Scheme
 
 
 class Squad2(SplitFiles):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from documents.rows import Row
 from documents.types import Chunk, Document
-from experiments.benchmarks.material import gold_chunk, passage, pieces
+from experiments.benchmarks.fields import gold_chunk, passage, pieces
 from experiments.question import Gold
 
 Units = Literal["paragraphs", "sentences"]

@@ -14,13 +14,10 @@ from pathlib import Path
 from typing import Literal
 
 from documents.places import local
-from experiments.benchmarks.about import About
-from experiments.benchmarks.files import files_below, files_in
+from experiments.benchmarks.base import About, Selection, files_below, files_in
 from experiments.benchmarks.hub import fetched
 from experiments.benchmarks.qrels import RECORDS, judged_questions, part, read_corpus, read_qrels, read_topics
-from experiments.benchmarks.selection import Selection
-from experiments.question import Benchmark
-from experiments.scheme import RANKED
+from experiments.question import RANKED, Benchmark
 
 _TEXT = (".tsv", ".txt")
 

@@ -23,12 +23,10 @@ from pathlib import Path
 from typing import Literal
 
 from documents.rows import Row, read_rows
-from experiments.benchmarks.about import About
+from experiments.benchmarks.base import About, Loaded, SplitFiles
 from experiments.benchmarks.hub import fetched
-from experiments.benchmarks.loading import Loaded, SplitFiles
 from experiments.benchmarks.titled import Units, with_facts
-from experiments.question import Question, Step
-from experiments.scheme import Scheme
+from experiments.question import Question, Scheme, Step
 
 _ALIASES = "id_aliases.json"
 

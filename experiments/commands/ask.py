@@ -36,9 +36,9 @@ def ask(question: Asked, index: IndexFolder,
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
     from documents.errors import SettingsError
-    from experiments.settings.how import finding
-    from experiments.settings.said import strategy_of
-    from experiments.terminal.sitting import How, sit
+    from experiments.settings.file import strategy_of
+    from experiments.settings.finders import finding
+    from experiments.terminal.ask import How, sit
 
     if stop_after is not None and save is None:
         raise SettingsError("--stop-after needs --save FILE, which keeps the question")
@@ -61,7 +61,7 @@ def _refuse_taken(save: Path) -> None:
 
     if not local(save).exists():
         return
-    from agents.saved import read_state
+    from agents.checkpoint import read_state
 
     try:
         read_state(save)

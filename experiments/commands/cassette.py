@@ -14,7 +14,7 @@ def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
                "The file; by default NAME.cassette.jsonl.gz in this folder. A cassette there is replaced."))] = None,
            json: AsJson = False) -> None:
     """Write a run's calls and searches into one file, from which `ragbed run --replay FILE` makes it again anywhere."""
-    from experiments.cassettes.export import export_cassette
+    from experiments.running.write_cassette import export_cassette
     from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_json, say
 
@@ -29,8 +29,8 @@ def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")]
 
 def show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson = False) -> None:
     """What a cassette holds, once all of it was checked."""
-    from experiments.cassettes.holdings import holdings
-    from experiments.cassettes.replay import Replay
+    from experiments.running.cassette import Replay
+    from experiments.running.write_cassette import holdings
     from experiments.terminal.display import print_json, print_records
 
     held = holdings(Replay.open(file))

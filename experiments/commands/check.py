@@ -15,7 +15,7 @@ def strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", help="F
     """Put a strategy to the test: it is played with many replies, in processes of its own, which execute its code.
     Exit status 1: it breaks a promise."""
     from agents.conformance import PROMISES, check
-    from experiments.settings.said import said
+    from experiments.settings.file import said
     from experiments.terminal.display import print_json, print_table, say
 
     verdicts = check(said(strategy, "STRATEGY"))

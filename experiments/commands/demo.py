@@ -18,7 +18,7 @@ def demo(model: ModelName = DEFAULT_MODEL,
     A second time, the answers come from the journal of the first.
     """
     from experiments.settings.file import check_settings
-    from experiments.terminal.carry_out import carry_out
+    from experiments.terminal.run import carry_out
     from strategies.catalogue import CRESTS
 
     settings = check_settings({

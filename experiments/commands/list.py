@@ -27,7 +27,7 @@ def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJ
     """Show what there is: strategies, retrievers, benchmarks, conditions, rules, perturbations, converters, metrics
     or models."""
     from experiments.terminal.display import print_json, print_records, print_table
-    from experiments.terminal.inventory import INVENTORY
+    from experiments.terminal.lists import INVENTORY
 
     rows = INVENTORY[what.value]()
     if json:

@@ -12,7 +12,7 @@ def strategy(name: Annotated[str, typer.Argument(help="Of the file, and of the s
                                                                          "reasoning strategy.")] = False) -> None:
     """Write a strategy of your own to begin with, and its test, into the current folder."""
     from experiments.terminal.display import say
-    from experiments.terminal.templates import write_strategy
+    from experiments.terminal.lists import write_strategy
 
     family = "retrieval" if retrieval else "reasoning"
     write_strategy(name, family)

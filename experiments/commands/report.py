@@ -11,7 +11,7 @@ from experiments.commands.options import AsJson
 
 def report(run: Annotated[Path, typer.Argument(help="A run's folder.")], json: AsJson = False) -> None:
     """Write the report of a finished run again: one HTML file that opens offline."""
-    from experiments.reporting import report_run
+    from experiments.report.page import report_run
     from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_json, say
 

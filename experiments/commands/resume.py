@@ -23,9 +23,9 @@ def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save
            json: AsJson = False) -> None:
     """Go on with a question that was saved, as if it had never been stopped; a last step that failed is made again.
     Exit status as that of `ragbed ask`."""
-    from agents.saved import read_state, settings_of
+    from agents.checkpoint import read_state, settings_of
     from experiments.settings.trusted import check_named
-    from experiments.terminal.sitting import How, sit
+    from experiments.terminal.ask import How, sit
 
     state = read_state(file)
     moved: dict[str, Any] = {name: value for name, value in (("index", index), ("model", model)) if value is not None}

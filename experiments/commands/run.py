@@ -14,7 +14,7 @@ import typer
 from experiments.commands.options import AsJson
 
 if TYPE_CHECKING:
-    from experiments.cassettes.replay import Replay
+    from experiments.running.cassette import Replay
     from experiments.settings import RunSettings
     from experiments.settings.targets import Part
 
@@ -99,7 +99,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
     replay missed a call or has other results than its cassette; 2: something that you can mend, or the budget is spent.
     """
     from documents.errors import SettingsError
-    from experiments.settings.budget import changed
+    from experiments.settings.limits import changed
     from experiments.settings.targets import Part
 
     if replay is not None and (retry or journal is not JournalMode.record):
@@ -120,7 +120,7 @@ def run(target: Target = None, path: Files = None, model: Models = None, reasoni
 
 
 def _opened(file: Path | None) -> Replay | None:
-    from experiments.cassettes.replay import Replay
+    from experiments.running.cassette import Replay
 
     return Replay.open(file) if file is not None else None
 
@@ -128,7 +128,7 @@ def _opened(file: Path | None) -> Replay | None:
 def _runs(target: str | None, path: str | None, options: dict[str, Any], part: Part,
           cassette: Replay | None) -> list[RunSettings]:
     from documents.errors import SettingsError
-    from experiments.cassettes.from_cassette import settings_of_cassette
+    from experiments.running.cassette import settings_of_cassette
     from experiments.settings.targets import runs_of_target
 
     if target is None and cassette is not None:
@@ -143,9 +143,8 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
                cassette: Replay | None) -> None:
     from documents.errors import BenchmarkError
     from experiments.benchmarks.hub import only_cached
-    from experiments.terminal.carry_out import carry_out
     from experiments.terminal.display import print_json
-    from experiments.terminal.in_turn import Put, in_turn
+    from experiments.terminal.run import Put, carry_out, in_turn
 
     def carry(settings: RunSettings, put: Put) -> None:
         try:
@@ -162,8 +161,9 @@ def _carry_out(runs: Sequence[RunSettings], journal: JournalMode, retry: bool, f
 
 
 def _plan(runs: Sequence[RunSettings], json: bool) -> None:
-    from experiments.planning import plan_run, show_plan, show_total
+    from experiments.running.dry_run import plan_run
     from experiments.terminal.display import print_json
+    from experiments.terminal.dry_run import show_plan, show_total
 
     plans = [plan_run(settings) for settings in runs]
     if json:

@@ -20,9 +20,9 @@ def search(query: Query, index: IndexFolder,
            json: AsJson = False) -> None:
     """Show the chunks that a retriever finds for a query, with scores and where they come from."""
     from documents.errors import SettingsError
-    from experiments.settings.how import finding
+    from experiments.settings.finders import finding
     from experiments.terminal.display import note, print_json, say
-    from experiments.terminal.passages import hit_row, place
+    from experiments.terminal.show import hit_row, place
     from retrieval.filters.narrowed import narrowed
     from retrieval.index import Index
 

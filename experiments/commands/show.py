@@ -19,6 +19,6 @@ def show(run: Annotated[Path, typer.Argument(help="A run's folder; the run need 
          json: AsJson = False) -> None:
     """Show one question of a run: gold, answers, their causes, citations, scores, and every step that led
     there."""
-    from experiments.terminal.show_question import show_question
+    from experiments.terminal.show import show_question
 
     show_question(run, question, cell, prompts, scores, json)

@@ -9,14 +9,14 @@ import typer
 from experiments.commands.options import AsJson
 
 if TYPE_CHECKING:
-    from experiments.again.verifying import Check
+    from experiments.running.verify import Check
 
 _SHOWN = 10  # differences of one check that a terminal shows
 
 
 def verify(run: Annotated[Path, typer.Argument(help="A finished run's folder.")], json: AsJson = False) -> None:
     """Compute every figure of a run again from its records, and take its hashes again. Exit status 1: any differs."""
-    from experiments.again.verifying import verify as checks_of
+    from experiments.running.verify import verify as checks_of
     from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_json
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from experiments.answers import holds
-from experiments.benchmarks.crest_splits import Split
+from experiments.benchmarks.crest import Split
 from experiments.benchmarks.hotpotqa import HotpotQa
 from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
 from experiments.converters.crest_korean import korean_items

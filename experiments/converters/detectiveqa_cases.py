@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from documents.rows import Row, read_rows
-from experiments.benchmarks.material import lettered
+from experiments.benchmarks.fields import lettered
 from experiments.converters.detectiveqa_novels import Told
 from strategies.normalising import normalize_answer
 

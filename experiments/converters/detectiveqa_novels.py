@@ -10,7 +10,7 @@ from typing import Any
 from documents.errors import BenchmarkError
 from documents.parse import parse_document
 from documents.rows import read_json, read_text
-from experiments.benchmarks.files import files_in
+from experiments.benchmarks.base import files_in
 
 _QUESTIONS = Path(__file__).with_name("novel_questions.json")
 _START = re.compile(r"\*\*\* ?START OF (?:THE|THIS) PROJECT GUTENBERG EBOOK.*?\*\*\*", re.DOTALL)

@@ -7,7 +7,7 @@ from typing import Any
 
 from documents.errors import BenchmarkError
 from documents.rows import Row, read_json, read_rows
-from experiments.benchmarks.files import files_below
+from experiments.benchmarks.base import files_below
 from experiments.benchmarks.morehopqa import MoreHopQa
 from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
 from experiments.converters.mrceval_choices import Choice, choice

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.benchmarks.material import lettered
+from experiments.benchmarks.fields import lettered
 from experiments.converters.conversion import Draw
 from strategies.normalising import normalize_answer
 

@@ -8,12 +8,11 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from documents.errors import RunError, SettingsError
-from experiments.export.jsonlines import write_jsonl
+from experiments.analysis.cases import causes_of
 from experiments.export.junit import write_junit
-from experiments.export.material import Material
 from experiments.export.mlflow import log_to_mlflow
 from experiments.export.replacing import check_replaceable
-from experiments.export.tables import write_csv, write_parquet
+from experiments.export.tables import Material, write_csv, write_jsonl, write_parquet
 from experiments.runs.finished import Finished
 from retrieval.storage.files import why_unwritten
 
@@ -43,7 +42,8 @@ def export(run: Finished, destination: str) -> str:
         return f"MLflow: {log_to_mlflow(run, uri)}"
     assert write is not None
     check_replaceable(path, form)
-    material = Material(run, run.causes(run.folder.results()))
+    material = Material(run, causes_of(run.cells, run.folder.results(), run.questions, run.scheme,
+                                       run.settings.scoring))
     _whole(path, lambda partial: write(material, partial))
     return f"{path}: {len(run.folder.done())} records"
 

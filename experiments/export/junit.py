@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Literal
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from documents.errors import RunError
-from experiments.attribution import BY_NAME
-from experiments.export.material import Material
+from experiments.analysis.causes import BY_NAME
+from experiments.analysis.gates import Passed
+from experiments.export.tables import Material
 from experiments.record import Record
 from retrieval.storage.files import why_unwritten, write_atomically
 
@@ -103,3 +105,18 @@ def _test(record: Record, material: Material) -> Test:
 
 def _clean(text: str) -> str:
     return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)[:_LONGEST]
+
+
+def write_gates(all_passed: Sequence[Passed], left_out: Mapping[str, str], path: Path) -> None:
+    """A suite for each gate, a test for each cell; RunError where the file cannot be written.
+
+    Args:
+        left_out: what no gate was checked of, by what it is: errors of every gate.
+    """
+    suites: dict[str, list[Test]] = defaultdict(list)
+    for one in all_passed:
+        name = one.finding.match.cell
+        suites[one.gate.text].append(Test(name) if one.passes else Test(name, "failure", one.gate.metric, one.said))
+    for tests in suites.values():
+        tests += [Test(what, "error", "left_out", said) for what, said in left_out.items()]
+    write_suites("gates", suites.items(), path)

@@ -1,16 +1,168 @@
-"""Records as a table: CSV for people and spreadsheets, Parquet for programs."""
+"""Records as a table: CSV for people and spreadsheets, Parquet for programs.
+
+What an export is made of: a finished run, with the cause of every answer.
+
+Records as JSON Lines: everything that is stored of each, with its texts in place of their hashes.
+
+A run's records as flat rows, one for each question in each cell, with the same columns whatever they hold.
+"""
 from __future__ import annotations
 
 import csv
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from experiments.export.flat import Column, columns, rows
-from experiments.export.material import Material
-from experiments.judging.labels import guarded
+from experiments.question import Question
+from experiments.record import Record, Result, StoredStep
+from experiments.running.labels import guarded
+from experiments.runs.finished import Finished
+from experiments.settings.cells import FACTORS
+from strategies.types import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A finished run.
+
+    Attributes:
+        causes: by cell's id, then by question: why an answer is wrong, or `right`; empty where the benchmark has no
+            notion of a right answer.
+    """
+
+    run: Finished
+    causes: Mapping[str, Mapping[str, str]]
+
+    def cause(self, result: Result) -> str | None:
+        """Why it is wrong, or `right`."""
+        return self.causes.get(result.cell, {}).get(result.question)
+
+
+_TEXTS = 10_000  # kept at hand: neighbouring records share their passages and most of their prompts
+
+
+def write_jsonl(material: Material, path: Path) -> None:
+    """One line for each question in each cell."""
+    with path.open("w", encoding="utf-8") as file:
+        for line in _lines(material):
+            file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+
+
+def _lines(material: Material) -> Iterator[dict[str, Any]]:
+    run = material.run
+    cells = {row["id"]: {"id": row["id"], "name": run.labels[row["id"]], **{name: row.get(name) for name in FACTORS}}
+             for row in run.rows}
+    text = lru_cache(_TEXTS)(run.folder.database.text)
+    for record in run.folder.records(traces=True):
+        result = record.result
+        yield {"run": run.name, "cell": cells[result.cell], "question": _question(run.questions[result.question]),
+               "cause": material.cause(result), **_result(record, text),
+               "timing": record.timing.model_dump()}
+
+
+def _question(question: Question) -> dict[str, Any]:
+    return {"id": question.id, "text": question.text, "answers": list(question.answers),
+            "options": [list(option) for option in question.options],
+            "tags": {name: list(values) for name, values in question.tags.items()}}
+
+
+def _result(record: Record, text: Callable[[str], str]) -> dict[str, Any]:
+    """All of the stored result, but that hashes of texts are the texts."""
+    stored = record.result.model_dump(mode="json", exclude={"cell", "question", "trace", "subs", "evidence"})
+    result = record.result
+    return {**stored,
+            "evidence": [{**passage.model_dump(mode="json"), "text": text(passage.text)}
+                         for passage in result.evidence],
+            "subs": [{**sub.model_dump(mode="json", exclude={"trace"}),
+                      "trace": [_step(step, text) for step in sub.trace]} for sub in result.subs],
+            "trace": [_step(step, text) for step in result.trace]}
+
+
+def _step(step: StoredStep, text: Callable[[str], str]) -> Mapping[str, Any]:
+    return {**step.model_dump(mode="json", exclude={"messages"}),
+            "messages": [{"role": message.role, "content": "".join(map(text, message.parts)),
+                          **message.model_dump(mode="json", include={"tool_calls", "call_id"})}
+                         for message in step.messages]}
+
+
+Kind = Literal["text", "whole", "number", "truth"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column. A list, such as that of the cited numbers, is text: JSON."""
+
+    name: str
+    kind: Kind = "text"
+
+
+_OF_ANSWER = (
+    Column("outcome"), Column("answer"), Column("refused", "truth"), Column("answerable", "truth"), Column("cited"),
+    Column("invalid_citations"), Column("gold_in_view", "truth"), Column("gold_total", "whole"),
+    Column("passages", "whole"), Column("judge"), Column("grade"), Column("points", "whole"), Column("judge_note"),
+    Column("notes"), Column("failure"))
+_USED = (Column("prompt_tokens", "whole"), Column("completion_tokens", "whole"), Column("cached_tokens", "whole"),
+         Column("calls", "whole"), Column("price", "number"))
+_OTHERS = ("judge", "sub")  # whose calls are not among the answer's own: the judge's, those of sub-questions
+_TIMED = (Column("seconds", "number"), Column("attempts", "whole"), Column("retried", "whole"),
+          Column("replayed", "whole"), Column("paid", "number"), Column("finished"))
+
+
+def columns(scores: Sequence[str]) -> tuple[Column, ...]:
+    """All columns of a run, in order; each score's is `score.NAME`."""
+    factors = (Column(name, "whole" if name == "repeat" else "text") for name in FACTORS)
+    others = (Column(f"{who}_{column.name}", column.kind) for who in _OTHERS for column in _USED)
+    return (Column("run"), Column("cell"), Column("cell_name"), *factors, Column("question"), Column("text"),
+            Column("gold"), Column("tags"), *_OF_ANSWER, Column("cause"),
+            *(Column(f"score.{name}", "number") for name in scores), *_USED, *others, *_TIMED)
+
+
+def rows(material: Material) -> Iterator[dict[str, Any]]:
+    """The rows by column, in the run's order; a column that a row lacks is None."""
+    run = material.run
+    factors = {row["id"]: {name: row.get(name) for name in FACTORS} for row in run.rows}
+    for record in run.folder.records():
+        result = record.result
+        yield {"run": run.name, "cell": result.cell, "cell_name": run.labels[result.cell], **factors[result.cell],
+               **_asked(run.questions[result.question]), **_answer(record),
+               "cause": material.cause(result),
+               **{f"score.{name}": value for name, value in result.scores.items()},
+               **_used("", result.usage), **_used("judge_", result.judge_usage), **_used("sub_", result.sub_usage),
+               **record.timing.model_dump()}
+
+
+def _asked(question: Question) -> dict[str, Any]:
+    return {"question": question.id, "text": question.text, "gold": _listed(question.answers),
+            "tags": json.dumps(_plain(question.tags), ensure_ascii=False, sort_keys=True)}
+
+
+def _plain(tags: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {name: list(values) for name, values in tags.items()}
+
+
+def _answer(record: Record) -> dict[str, Any]:
+    result, verdict = record.result, record.result.verdict
+    return {"outcome": result.outcome, "answer": result.text, "refused": result.refused,
+            "answerable": result.answerable, "cited": _listed(result.cited),
+            "invalid_citations": _listed(result.invalid_citations), "gold_in_view": result.gold_in_view,
+            "gold_total": result.gold_total, "passages": len(result.in_view), "notes": _listed(result.notes),
+            "judge": verdict and verdict.judge, "grade": verdict and verdict.grade,
+            "points": verdict and verdict.points, "judge_note": verdict and verdict.note,
+            "failure": result.failure and f"{result.failure.kind}: {result.failure.message}"}
+
+
+def _used(who: str, usage: Usage) -> dict[str, Any]:
+    return {who + column.name: getattr(usage, column.name) for column in _USED}
+
+
+def _listed(values: Sequence[object]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)
+
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but tabs and new lines
 _BATCH = 2_000  # rows of a Parquet row group

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from experiments.judges.base import Graded, Judge, Judging
 from experiments.judges.lexical import Lexical
 from experiments.judges.model import ModelJudge
-from experiments.judges.types import Graded, Judge, Judging
 
 JudgeSettings = Annotated[Lexical | ModelJudge, Field(discriminator="kind")]
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from experiments.judges.brief import Brief, accepted, stated
-from experiments.judges.types import GRADES, Graded
+from experiments.judges.base import GRADES, Brief, Graded, accepted, stated
 from experiments.record import Grade, Verdict
 from strategies.reading import strip_citations, strip_last_citations
 

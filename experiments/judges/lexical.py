@@ -2,20 +2,56 @@
 
 A weak judge: it cannot see a paraphrase, nor a negation. Its scores are always shown with its name. Points it can only
 give by its grade: Correct 10, Partially Correct 5, Wrong 0.
+
+The lexical judge's rule for reference steps: how many of a step's content words stand in the reasoning.
+
+Weaker still than its rule for answers: a step counts as held where the reasoning speaks of the same things, whatever it
+says of them, in whatever order; an inference in other words is missed.
 """
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from documents.values import Value, values
 from experiments.answers import holds, is_korean, token_f1
-from experiments.judges.lexical_steps import steps_held
-from experiments.judges.types import GRADES, Graded, Judging
+from experiments.judges.base import GRADES, Graded, Judging
 from experiments.record import Grade, Verdict
 from strategies.normalising import normalize_answer, with_values
-from strategies.reading import strip_citations
+from strategies.reading import fold, strip_citations
+from strategies.support.lexical import FUNCTION_WORDS
+
+_HELD = 0.6
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
+
+
+def steps_held(steps: Sequence[str], reasoning: str) -> tuple[int, ...]:
+    """Places of the steps of whose content words at least 60 % stand in the reasoning.
+
+    Words are folded, short function words left out, numbers and dates compared by value. Text without spaces between
+    its words (Chinese, Japanese; Korean too, for its particles) is compared by character bigrams.
+    """
+    said = set(_units(reasoning))
+    return tuple(place for place, step in enumerate(steps) if _share(step, said) >= _HELD)
+
+
+def _share(step: str, said: set[str]) -> float:
+    words = set(_units(step))
+    words = words - FUNCTION_WORDS or words
+    return len(words & said) / len(words) if words else 0.0
+
+
+def _units(text: str) -> Iterator[str]:
+    yield from (value.token for value in values(text))
+    for word in fold(text).split():
+        if _UNSPACED.search(word):
+            yield from (word[at:at + 2] for at in range(max(len(word) - 1, 1)))
+        elif not word.isdecimal():
+            yield word
+
 
 _POINTS: dict[Grade, int] = {"Correct": 10, "Partially Correct": 5, "Wrong": 0}
 _LONGEST_RATIO = 3

@@ -8,10 +8,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from experiments.judges import grades, points, steps
-from experiments.judges.brief import Brief
-from experiments.judges.types import Graded, Judging
+from experiments.judges.base import Brief, Graded, Judging
+from experiments.question import Rubric
 from experiments.record import Verdict
-from experiments.scheme import Rubric
 from strategies.reading import read_answer
 from strategies.types import Failure, Generate, Message, Reply
 

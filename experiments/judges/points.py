@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from experiments.judges.brief import Brief, Detour, accepted, fill, plain, stated
-from experiments.judges.types import Graded
+from experiments.judges.base import Brief, Detour, Graded, accepted, fill, plain, stated
 from experiments.record import Verdict
 from strategies.reading import read_answer, strip_citations
 from strategies.types import Failure, Generate, Message

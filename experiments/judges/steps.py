@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from experiments.judges.brief import Brief, plain
-from experiments.judges.types import Graded
+from experiments.judges.base import Brief, Graded, plain
 from experiments.record import Verdict
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from agents.types import OUTCOMES
+from experiments.metrics.bootstrap import RESAMPLES, around, drawn
 from experiments.metrics.bounds import Interval, effective, widened, wilson, within
 from experiments.metrics.catalogue import GROUPS
-from experiments.metrics.drawing import RESAMPLES, around, drawn
 from experiments.metrics.means import Derived, Means, Totals, means_of
-from experiments.metrics.sample import Row, Sample, place, sample_of
+from experiments.metrics.sample import Sample, ScoredRow, place, sample_of
 from experiments.metrics.scored import Scoring
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Estimate(TypedDict):
     n: int
 
 
-def outcomes(rows: Sequence[Row]) -> dict[str, int]:
+def outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
     """How many questions ended in each outcome, all that a model's answer may have named."""
     counts: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
     for row in rows:
@@ -41,7 +41,7 @@ def outcomes(rows: Sequence[Row]) -> dict[str, int]:
     return counts
 
 
-def aggregate(rows: Sequence[Row], scoring: Scoring = "corrected", seed: int = 0, resamples: int = RESAMPLES,
+def aggregate(rows: Sequence[ScoredRow], scoring: Scoring = "corrected", seed: int = 0, resamples: int = RESAMPLES,
               refusing: bool = True, clusters: Sequence[str] | None = None) -> dict[str, Estimate]:
     """The mean of every metric over the questions that it applies to, with a 95 % interval.
 

@@ -36,7 +36,7 @@ NAMES = ("unified", "correct", "partial", "wrong", "unjudged", "refusal_accuracy
          "citation_precision", "citation_recall", "citation_recall_in_view", "invalid_citations")
 
 
-def refused(text: str) -> bool:
+def refused_as_published(text: str) -> bool:
     """The published rule: the lower-cased text contains `unanswerable`."""
     return "unanswerable" in text.lower()
 
@@ -44,8 +44,8 @@ def refused(text: str) -> bool:
 def unified(item: Scored) -> float | None:
     """Per question; the mean is taken over the non-empty answers of a split."""
     if not item.answerable:
-        return float(refused(item.text)) if item.may_refuse else None
-    if item.grade == "Wrong" and refused(item.text):
+        return float(refused_as_published(item.text)) if item.may_refuse else None
+    if item.grade == "Wrong" and refused_as_published(item.text):
         return -1.0
     return _HALVES[item.grade] / 2 if item.grade else 0.0
 
@@ -76,7 +76,7 @@ def score(item: Scored) -> Scores:
     scores: Scores = dict.fromkeys(NAMES)
     if not item.text:
         return scores
-    said = float(refused(item.text)) if item.may_refuse else None
+    said = float(refused_as_published(item.text)) if item.may_refuse else None
     scores |= {"unified": unified(item), **grades(item), **citations(item)}
     return scores | {"refusal_accuracy": None if item.answerable else said,
                      "refused_answerable": said if item.answerable else None}

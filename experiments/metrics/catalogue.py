@@ -6,21 +6,19 @@ from types import MappingProxyType
 from typing import Any
 
 from documents.errors import SettingsError
-from experiments.metrics.answers import ANSWERS
 from experiments.metrics.attack import ATTACK
 from experiments.metrics.chain import CHAIN
-from experiments.metrics.choice import CHOICE
-from experiments.metrics.measured import MEASURED, measured
+from experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
 from experiments.metrics.metric import Group, Metric, cut_of, family_of
-from experiments.metrics.points import POINTS
-from experiments.metrics.ranking import RANKING
-from experiments.metrics.scored import Scored, Scores, Scoring
-from experiments.metrics.spans import SPANS
+from experiments.metrics.ranking import RANKING, SPANS
+from experiments.metrics.scored import Scored, Scores, Scoring, scored_of
 from experiments.metrics.squad import SQUAD
-from experiments.metrics.steps import STEPS
 from experiments.metrics.support import SUPPORT
 from experiments.metrics.text import FORM, OVERLAP
-from experiments.scheme import ANSWERS as ANSWERS_SCHEME
+from experiments.question import ANSWERS as ANSWERS_SCHEME
+from experiments.question import Question, Scheme
+from experiments.record import Result
+from strategies.types import Rules
 
 GROUPS: MappingProxyType[str, Group] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
@@ -72,3 +70,14 @@ def shown_name(metric: str, judge: str | None) -> str:
     """The name for a table: that of a judged metric says who graded."""
     known = METRICS.get(family_of(metric))
     return f"{metric} ({judge})" if judge and known is not None and known.judged else metric
+
+
+def scored_result(result: Result, question: Question, scheme: Scheme, scoring: Scoring, rules: Rules,
+                  separators: bool, searched: bool) -> Result:
+    """Return the result with its scores, computed from what is stored of it alone.
+
+    Args:
+        rules, separators, searched: those of the result's cell.
+    """
+    item = scored_of(result, question, rules, separators=separators, searched=searched)
+    return result.model_copy(update={"scores": score(item, scoring, scheme.groups, scheme.metrics)})

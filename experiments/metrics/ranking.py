@@ -12,23 +12,101 @@ documents, as in TREC and BEIR.
 Relevance may be graded. The gain of an item in `ndcg` is its grade and the discount 1 / log2(rank + 1), as trec_eval's
 `ndcg_cut` has it (Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20, 2002); no
 power of two is taken. All other metrics take every item of the gold as relevant.
+
+The group `spans`: how many of the characters that were found are gold, and how many of the gold were found.
+
+Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (Chroma technical report, 2024), section "Metrics",
+and the code that comes with it, github.com/brandonstarxel/chunking_evaluation, which counts characters. With E the
+characters of a question's gold and R those of the chunks that were found:
+
+    recall = |E and R| / |E|    precision = |E and R| / |R|    IoU = |E and R| / (|R| + |E| - |E and R|)
+
+A character counts once in |E| and in |E and R|, however many chunks hold it. In |R| it counts as often as it was found:
+a chunk that overlaps another costs what it repeats. The report takes the first five chunks of each question.
+
+Precision omega is the precision of a retriever that finds exactly the chunks that hold gold: the most that a chunker
+leaves to be had.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from experiments.metrics.metric import Group, Metric, cut_of, family_of
-from experiments.metrics.scored import Scored, Scores, Scoring
+from experiments.metrics.scored import Extent, Scored, Scores, Scoring
 
 if TYPE_CHECKING:
     from ir_measures import Evaluator, ScoredDoc
 
-_OVER = "questions with gold whose evidence was searched for"
+_SPANS = "questions whose gold is spans of characters, and whose evidence was searched for"
+_SPAN_NAMES = ("char_recall@5", "char_precision@5", "char_iou@5")
+
+Spans = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
+
+
+def spans(item: Scored, scoring: Scoring = "corrected") -> Scores:
+    """0 where nothing was found, a failure included; None for evidence that was placed, and for gold of another kind.
+    """
+    return {name: spans_at(item, name) for name in _SPAN_NAMES}
+
+
+def spans_at(item: Scored, name: str) -> float | None:
+    """As `spans`, by a name with any cut."""
+    if not item.searched or not item.marked:
+        return None
+    found = item.found[:cut_of(name)]
+    gold, taken = _size(united(item.marked)), sum(one.end - one.start for one in found)
+    both = shared(united(item.marked), united(found))
+    of = {"char_recall": gold, "char_precision": taken, "char_iou": taken + gold - both}[family_of(name)]
+    return both / of if of else 0.0
+
+
+def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
+    """The gold's share of the characters of all chunks that hold any of it, each character once; gold that no chunk
+    holds counts among them, as in the report's code. 0 where no chunk holds any."""
+    wanted = united(gold)
+    holding = united(one for one in chunks if shared(wanted, united([one])))
+    both = shared(wanted, holding)
+    return both / (_size(holding) + _size(wanted) - both) if both else 0.0
+
+
+def united(extents: Iterable[Extent]) -> Spans:
+    """The characters of all, each once: for each document and format spans in order that do not touch."""
+    found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for one in sorted(extents):
+        known = found[one.document, one.format]
+        if known and one.start <= known[-1][1]:
+            known[-1] = known[-1][0], max(known[-1][1], one.end)
+        else:
+            known.append((one.start, one.end))
+    return found
+
+
+def shared(first: Spans, second: Spans) -> int:
+    """How many characters both have."""
+    return sum(max(0, min(end, other_end) - max(start, other_start)) for place in first.keys() & second.keys()
+               for start, end in first[place] for other_start, other_end in second[place])
+
+
+def _size(spans: Spans) -> int:
+    return sum(end - start for parts in spans.values() for start, end in parts)
+
+
+SPANS = Group((
+    Metric("char_recall", "share of the gold's characters in the first N chunks found; in every record for 5", _SPANS,
+           cut=0),
+    Metric("char_precision", "share of the characters of the first N chunks found that are gold; in every record for "
+                             "5", _SPANS, cut=0),
+    Metric("char_iou", "gold characters found, over those that are gold or found in the first N chunks; in every "
+                       "record for 5", _SPANS, cut=0)), spans, at=spans_at)
+
+
+_RANKED = "questions with gold whose evidence was searched for"
 _DEEPEST = 1_000_000  # a recall of all that stands in a ranking
-_NAMES = ("recall@5", "recall@10", "recall@100", "precision@5", "ndcg@10", "mrr", "mrr@10", "map")
+_RANKED_NAMES = ("recall@5", "recall@10", "recall@100", "precision@5", "ndcg@10", "mrr", "mrr@10", "map")
 
 Grades = tuple[int, ...]
 
@@ -36,8 +114,8 @@ Grades = tuple[int, ...]
 def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
     """0 where nothing was found, a failure included; None for evidence that was placed, and without gold labels."""
     if not _applies(item):
-        return dict.fromkeys(_NAMES)
-    return dict(_figures(new_items(item), _ideal(item), _NAMES))
+        return dict.fromkeys(_RANKED_NAMES)
+    return dict(_figures(new_items(item), _ideal(item), _RANKED_NAMES))
 
 
 def ranking_at(item: Scored, name: str) -> float | None:
@@ -120,10 +198,10 @@ def _items(new: Sequence[Grades], query: str) -> list[ScoredDoc]:
 
 
 RANKING = Group((
-    Metric("recall", "share of the gold among the first N found; in every record for 5, 10 and 100", _OVER, cut=0),
-    Metric("precision", "share of the first N found that bring gold; in every record for 5", _OVER, cut=0),
+    Metric("recall", "share of the gold among the first N found; in every record for 5, 10 and 100", _RANKED, cut=0),
+    Metric("precision", "share of the first N found that bring gold; in every record for 5", _RANKED, cut=0),
     Metric("ndcg", "normalised discounted cumulative gain of the first N found, gains being the grades; in every "
-                   "record for 10", _OVER, cut=0),
-    Metric("mrr", "1 over the rank of the first gold item found, among all that was found, or the first N", _OVER,
+                   "record for 10", _RANKED, cut=0),
+    Metric("mrr", "1 over the rank of the first gold item found, among all that was found, or the first N", _RANKED,
            cut=0, uncut=True),
-    Metric("map", "average precision over the gold items", _OVER)), ranking, at=ranking_at)
+    Metric("map", "average precision over the gold items", _RANKED)), ranking, at=ranking_at)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agents.types import Outcome
+from experiments.metrics.bootstrap import together
 from experiments.metrics.bounds import effective, room, weight
 from experiments.metrics.catalogue import GROUPS, METRICS
-from experiments.metrics.drawing import together
 from experiments.metrics.means import among
 from experiments.metrics.metric import cut_of, family_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PLACES = {name: place for place, name in enumerate(METRICS)}
 
 
-class Row(Protocol):
+class ScoredRow(Protocol):
     """A scored question."""
 
     @property
@@ -89,7 +89,7 @@ class Sample:
         return moved, np.stack([counts] * 6)
 
 
-def sample_of(rows: Sequence[Row], clusters: Sequence[str] | None = None) -> Sample:
+def sample_of(rows: Sequence[ScoredRow], clusters: Sequence[str] | None = None) -> Sample:
     """The rows, the same in whichever order they come.
 
     Args:
@@ -132,14 +132,14 @@ def place(name: str) -> tuple[int, int, str]:
     return _PLACES.get(family_of(name), len(_PLACES)), cut_of(name), name
 
 
-def names_of(rows: Iterable[Row]) -> list[str]:
+def names_of(rows: Iterable[ScoredRow]) -> list[str]:
     """What figures rest on: the metrics of the questions, and (`among`) several together."""
     own = sorted({name for row in rows for name in row.scores}, key=place)
     return [*own, *(among(name, group.together) for group in GROUPS.values() for name in group.together
                     if set(group.together) <= set(own))]
 
 
-def score_of(row: Row, name: str) -> float:
+def score_of(row: ScoredRow, name: str) -> float:
     """The row's score by a name of `names_of`; nan where it has none, or lacks another that the name has with it."""
     if "&" not in name:
         score = row.scores.get(name)

@@ -2,6 +2,6 @@
 from __future__ import annotations
 
 from experiments.negatives.mining import mine
-from experiments.negatives.settings import MiningSettings
+from experiments.negatives.types import MiningSettings
 
 __all__ = ["MiningSettings", "mine"]

@@ -1,21 +1,55 @@
-"""The guard against false negatives: candidates that may answer the question, by their text alone."""
+"""The guard against false negatives: candidates that may answer the question, by their text alone.
+
+How alike two texts are, by the runs of characters that they share.
+"""
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from documents.types import Chunk
 from documents.values import values
 from experiments.answers import holds
-from experiments.evidence.perturbing import telling
-from experiments.negatives.likeness import Likeness, likeness, shingles
-from experiments.negatives.settings import Thresholds
-from experiments.negatives.types import Rejected, Wanted
+from experiments.negatives.types import Rejected, Thresholds, Wanted
 from experiments.question import Question
-from retrieval.mining.names import numbers_of
+from experiments.running.perturbing import telling
+from retrieval.mining.same_name import numbers_of
 from strategies.normalising import normalize_answer, with_values
+
+_SHINGLE = 5
+_FEWEST = 20
+"""Shingles below which a text is too short to be called a part of another."""
+
+
+class Likeness(NamedTuple):
+    """Shares of shingles, 0 to 1.
+
+    Attributes:
+        same: Jaccard's index: those that both hold, of those that either holds.
+        part: those that both hold, of those of the smaller; 0 where that has too few.
+    """
+
+    same: float
+    part: float
+
+
+@lru_cache(maxsize=1_024)
+def shingles(text: str) -> frozenset[str]:
+    """The runs of five characters of the normalised text (Broder, On the resemblance and containment of documents,
+    1997, with characters in place of words, so that scripts without spaces are alike); a shorter text is its own."""
+    plain = normalize_answer(text)
+    return frozenset(plain[at:at + _SHINGLE] for at in range(max(len(plain) - _SHINGLE + 1, 1)))
+
+
+def likeness(one: Collection[str], other: Collection[str]) -> Likeness:
+    """Of two sets of shingles."""
+    both = len(frozenset(one) & frozenset(other))
+    smaller = min(len(one), len(other))
+    return Likeness(both / (len(one) + len(other) - both), both / smaller if smaller >= _FEWEST else 0.0)
+
 
 _LONG = 5
 """Distinct words from which on an answer is told by most of its words, not only by all in a row."""

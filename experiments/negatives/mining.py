@@ -1,31 +1,155 @@
-"""Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other."""
+"""Mining hard negatives for a benchmark, which is then written as a benchmark that loads like any other.
+
+Counting what the guard decided: by reason, by miner, and which questions got fewer negatives than asked for.
+
+Where negatives come from: an index, or the chunks that a benchmark brings.
+"""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
+from sys import maxsize
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from documents.errors import SettingsError
-from documents.types import Chunk
+from documents.errors import BenchmarkError, SettingsError
+from documents.types import Chunk, Document
 from experiments.benchmarks import Selection
-from experiments.benchmarks.mined_files import DECISIONS, MinedManifest, benchmark_lines, write_lines, write_manifest
-from experiments.negatives.collection import Source, open_source
-from experiments.negatives.counting import counted, short
-from experiments.negatives.given import with_negatives
+from experiments.benchmarks.mined import DECISIONS, MinedManifest, benchmark_lines, write_lines, write_manifest
+from experiments.negatives.choosing import hardness_of, mined
 from experiments.negatives.guard import Rarity
-from experiments.negatives.hardness import hardness_of, mined
-from experiments.negatives.rounds import Rounds
-from experiments.negatives.settings import MiningSettings
-from experiments.negatives.types import Chosen, Wanted
-from experiments.negatives.wanted import Candidates, wanted_of
-from experiments.question import Benchmark, FoundBy, Question
+from experiments.negatives.rounds import Candidates, Rounds, wanted_of
+from experiments.negatives.types import REASONS, Chosen, MiningSettings, Wanted, best_rank, with_negatives
+from experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
 from retrieval.building.progress import Progress
+from retrieval.embedders.opening import open_embedder
+from retrieval.hits import DECIMALS
+from retrieval.index import Index
 from retrieval.mining import Miner, Nearness, Rows, check_miners, open_miner
+from retrieval.pool import Pool
+from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import alone, replaced
-from retrieval.types import Aids
+from retrieval.types import Aids, Collection
+
+_BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
+BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),
+                              "later": range(21, maxsize)}
+"""Ranks of candidates: what stands first is nearest, and most often the answer."""
+NOBODY = "left out"
+"""In the place of a miner: what was left out before anybody looked."""
+
+
+def counted(wanted: Sequence[Wanted], chosen: Sequence[Chosen], mined: Sequence[Mapping[str, Mined]],
+            rejected_near: Sequence[float]) -> dict[str, Any]:
+    """Everything that a table of a mining shows, as the manifest keeps it.
+
+    A candidate that several miners found counts once in `candidates`, and under each of these miners in `miners`.
+
+    Args:
+        rejected_near: the hardness of every candidate that the guard rejected.
+    """
+    by_miner: dict[str, Counter[str]] = {}
+    reasons: Counter[str] = Counter()
+    for one in chosen:
+        for rejected in one.rejected:
+            reasons[rejected.reason] += 1
+            for miner in [each.miner for each in rejected.found] or [NOBODY]:
+                by_miner.setdefault(miner, Counter())[rejected.reason] += 1
+        for found in one.found.values():
+            for each in found:
+                by_miner.setdefault(each.miner, Counter())["kept"] += 1
+    kept = sum(len(one.chunks) for one in chosen)
+    return {"questions": len(wanted), "wanted": sum(one.total for one in wanted), "kept": kept,
+            "filled_up_with": sum(one.fill for one in chosen),
+            "candidates": {"kept": kept, **{reason: reasons[reason] for reason in REASONS}},
+            "miners": {name: dict(counts) for name, counts in by_miner.items()},
+            "hardness": _hardness([each for one in mined for each in one.values()]),
+            "guard": {"ranks": _by_rank(chosen),
+                      "hardness": {"kept": _mean([each.hardness for one in mined for each in one.values()]),
+                                   "rejected": _mean(rejected_near)}},
+            "short": sum(one.why_short is not None for one in chosen)}
+
+
+def short(wanted: Sequence[Wanted], chosen: Sequence[Chosen]) -> dict[str, dict[str, Any]]:
+    """By question id: how many negatives it was to have, how many it has, how many were rejected, and why no more."""
+    return {one.question.id: {"wanted": one.total, "kept": len(found.chunks), "rejected": len(found.rejected),
+                              "why": found.why_short}
+            for one, found in zip(wanted, chosen, strict=True) if found.why_short is not None}
+
+
+def _by_rank(chosen: Sequence[Chosen]) -> dict[str, dict[str, int]]:
+    """How many candidates of each band of ranks were kept, and how many the guard rejected, by the best rank that a
+    miner gave them. Repeated ones are neither."""
+    kept = [best_rank(found) for one in chosen for found in one.found.values()]
+    rejected = [best_rank(each.found) for one in chosen for each in one.rejected if each.guarded]
+    return {name: {what: sum(rank is not None and rank in band for rank in ranks)
+                   for what, ranks in (("kept", kept), ("rejected", rejected))} for name, band in BANDS.items()}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(fmean(values), DECIMALS) if values else None
+
+
+def _hardness(every: Sequence[Mined]) -> dict[str, dict[str, float]]:
+    """Of each bucket: how many, and the least, mean and greatest hardness."""
+    found = {bucket: [one.hardness for one in every if one.bucket == bucket] for bucket in _BUCKETS}
+    return {bucket: {"n": len(values), "least": min(values), "mean": round(sum(values) / len(values), 6),
+                     "greatest": max(values)} for bucket, values in found.items() if values}
+
+
+_SCOPE = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The chunks among which negatives are found.
+
+    Attributes:
+        index: None where they are the benchmark's own.
+    """
+
+    benchmark: Benchmark
+    collection: Collection
+    index: Index | None
+
+    def source_of(self, document: str) -> str:
+        """The source path of a document id; the id itself where none is known."""
+        if document in self.benchmark.documents:
+            return self.benchmark.documents[document].source
+        try:
+            return document if self.index is None else self.index.source_of(document)
+        except KeyError:
+            return document
+
+    def document(self, id: str) -> Document:
+        """The document of a chunk of the benchmark or of the collection."""
+        known = self.benchmark.documents
+        return known[id] if id in known else self.collection.document(id)
+
+
+def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progress) -> Source:
+    """The index that the settings name, or the chunks of the benchmark: those that all its questions share, else those
+    of all its questions.
+
+    Raises:
+        BenchmarkError: there is no index, and the benchmark brings no chunks.
+        IndexFolderError, ModelError, SettingsError: the index or the embedder cannot be opened.
+    """
+    if settings.index is not None:
+        index = Index.open(settings.index)
+        index.check_embedder()
+        return Source(benchmark, index, index)
+    chunks = benchmark.shared or benchmark.every_chunk
+    if not chunks:
+        raise BenchmarkError(f"{benchmark.name}: its questions bring no chunks to find negatives among; index its "
+                             "documents and give --index DIR")
+    pool = Pool({_SCOPE: chunks}, CachedEmbedder(open_embedder(settings.embedder)), benchmark.documents)
+    pool.embed(progress)
+    return Source(benchmark, pool.scope(_SCOPE), None)
 
 
 @dataclass(frozen=True, slots=True)

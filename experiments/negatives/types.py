@@ -1,13 +1,73 @@
-"""What is mined for a question, what is kept of it, and what is turned away."""
+"""What is mined for a question, what is kept of it, and what is turned away.
+
+Settings of the mining of negatives.
+
+A question with what was mined for it.
+"""
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from documents.types import Chunk
-from experiments.question import FoundBy, Question
+from experiments.question import FoundBy, Mined, Question
 from retrieval.mining import DRAWN, Asked
+from retrieval.models.finding import MINILM
+from retrieval.rerankers import RerankerSettings
+
+
+class Thresholds(BaseModel):
+    """From where on a candidate is taken for one that may answer the question; each is a share, 0 to 1.
+
+    Attributes:
+        answer_words: of the distinct words of an answer of five words or more that the candidate holds.
+        same: Jaccard's index of the five-character shingles of the candidate and of a gold chunk, where one of the two
+            states all figures that the other does.
+        part: of the shingles of the smaller of the two that the other holds, likewise.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    answer_words: float = Field(default=0.8, gt=0, le=1)
+    same: float = Field(default=0.5, gt=0, le=1)
+    part: float = Field(default=0.8, gt=0, le=1)
+
+
+class MiningSettings(BaseModel):
+    """How negatives are mined.
+
+    Attributes:
+        miners: in the order of their turns (`retrieval.mining.miner_names`); the first alone fills questions up, as
+            long as it finds any.
+        per_question: how many further negatives each question is to have beside those that fill it up.
+        fill: to how many chunks a question is filled up, its gold among them; 0 for not at all.
+        keep: whether all chunks that a question was given stay; else only its gold does, and its other chunks are
+            candidates like any. Where the gold of an answerable question is not known, they stay in any case.
+        index: where candidates come from; None for the benchmark's own chunks.
+        embedder: of the benchmark's own chunks; an index has its own.
+        reranker: what must not score a candidate above the question's gold; None for no such check.
+        depth: how many candidates of each miner are looked at for a question at the most.
+        seed: of what is drawn: the order of a question that was filled up, and the miner `random`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    miners: tuple[str, ...] = Field(default=("dense", "bm25", "same_document", "entity"), min_length=1)
+    per_question: int = Field(default=10, ge=0)
+    fill: int = Field(default=10, ge=0)
+    keep: bool = False
+    index: Path | None = None
+    embedder: str = MINILM
+    reranker: RerankerSettings | None = None
+    thresholds: Thresholds = Thresholds()
+    depth: int = Field(default=1_000, ge=1)
+    seed: int = 0
+
 
 Reason = Literal["answer", "answer_words", "answer_name", "near_duplicate", "reranker", "repeated", "gold_page",
                  "gold_document"]
@@ -92,3 +152,20 @@ class Chosen:
     found: Mapping[str, tuple[FoundBy, ...]]
     rejected: tuple[Rejected, ...]
     why_short: str | None = None
+
+
+def with_negatives(wanted: Wanted, chosen: Chosen, mined: Mapping[str, Mined], seed: int) -> Question:
+    """The question as it was, with negatives among its chunks and further ones behind these.
+
+    Where any fill it up, the order of its chunks is drawn, so that gold has no place of its own. The benchmark's own
+    negatives, where they are kept, follow the mined ones; no dose has them, since nobody knows how hard they are.
+    """
+    question = wanted.question
+    given = (*wanted.kept, *chosen.chunks[:chosen.fill])
+    if chosen.fill:
+        given = tuple(random.Random(f"{seed}:{question.id}:given").sample(given, len(given)))
+    further = chosen.chunks[chosen.fill:]
+    there = {chunk.id for chunk in (*given, *further)}
+    own = tuple(chunk for chunk in question.negatives if chunk.id not in there) if wanted.keeps_own else ()
+    return replace(question, given=given, pool=question.pool if wanted.keeps_own else (),
+                   negatives=(*further, *own), mined=mined)

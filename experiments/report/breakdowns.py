@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from experiments.cells import short_name
-from experiments.metrics.catalogue import METRICS
-from experiments.metrics.metric import family_of
+from experiments.metrics import METRICS, family_of
 from experiments.report.cells import Figure
 from experiments.report.text import visible
-from experiments.report.words import metric_words
+from experiments.settings.cells import short_name
+from experiments.words import metric_words
 
 _SHADES = 10
 _ALL = "all"  # what stands first

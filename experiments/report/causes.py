@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.attribution.causes import CAUSES
-from experiments.comparing.words import probability
+from experiments.analysis.causes import CAUSES
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.text import visible
-from experiments.report.words import part
+from experiments.words import part, probability
 
 _ROOMY = 6.0  # percent of a bar's width that a number inside takes
 _RIGHT = tuple(cause.name for cause in CAUSES if cause.right)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.types import OUTCOMES
-from experiments.cells import FACTORS, labels, short_name, shortened, telling
-from experiments.metrics.catalogue import METRICS, shown_name
-from experiments.metrics.metric import family_of
+from experiments.metrics import METRICS, family_of, shown_name
 from experiments.report.text import visible
-from experiments.report.words import metric_words
+from experiments.settings.cells import FACTORS, labels, short_name, shortened, telling
+from experiments.words import metric_words
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
 _PLAIN = {"show": "question", "repeat": "0", "exemplars": "0", "layout": "documents_first"}  # not worth a word

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from experiments.cells import REPLICATED
-from experiments.comparing.words import difference, effect, figure, probability, verdict
 from experiments.report.axes import Axis, around_zero
 from experiments.report.cells import Cell, Table
 from experiments.report.text import visible
-from experiments.statistics import Comparison
-from experiments.statistics.power import ALPHA
+from experiments.settings.cells import REPLICATED
+from experiments.statistics import ALPHA, Comparison
+from experiments.words import difference, effect, figure, probability, verdict
 
 _FEW, _LEAST = 12, 3  # rows of a factor: so many are not folded, and so many are shown however little they show
 _FIRST = ("reasoning", "condition")

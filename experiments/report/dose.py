@@ -5,15 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.comparing.words import difference, figure, probability, verdict
-from experiments.dose import Group, groups_of, labels
-from experiments.metrics.metric import family_of
+from experiments.analysis.dose_curves import Group, groups_of, labels
+from experiments.metrics import family_of
 from experiments.report.axes import Axis, quality_axis
 from experiments.report.cells import Figure, Table, column
 from experiments.report.dose_lines import Facet, Frame, Line, across, facets
 from experiments.report.text import visible
-from experiments.report.words import column_words, interval, listed
 from experiments.statistics import Comparison
+from experiments.words import column_words, difference, figure, interval, listed, probability, verdict
 
 _MOST, _FEW = 18, 12  # panels of one group, and tests that are not folded
 _LEAST = {"unified": -1.0}  # of metrics that go below 0

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from experiments.dose import Group, labels
+from experiments.analysis.dose_curves import Group, labels
 from experiments.report.axes import Axis, Tick
 from experiments.report.cells import Figure
 from experiments.report.text import visible
-from experiments.report.words import cut, interval, plural
+from experiments.words import cut, interval, plural
 
 COLOURS = 6  # lines of one chart
 _ROOM, _NEAR, _APART = 0.07, 7.0, 1.6  # of the range; in percent of the width: between ticks, and between lines

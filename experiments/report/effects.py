@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.comparing.effects import with_short_names
-from experiments.comparing.words import probability
+from experiments.analysis.effects import with_short_names
 from experiments.report.axes import Axis, around_zero
 from experiments.report.cells import Figure
 from experiments.report.text import visible
-from experiments.statistics.power import ALPHA
+from experiments.statistics import ALPHA
+from experiments.words import probability
 
 
 @dataclass(frozen=True, slots=True)

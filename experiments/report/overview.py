@@ -1,27 +1,72 @@
-"""What the page says before its questions: sentences, charts, tables, and the links to them."""
+"""What the page says before its questions: sentences, charts, tables, and the links to them.
+
+What the figures say, in sentences that claim no more than the tests allow.
+"""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agents.models import NO_MODEL
 from experiments.record import Result
 from experiments.report.breakdowns import breakdowns
-from experiments.report.causes import causes
-from experiments.report.cells import Table
-from experiments.report.comparisons import comparisons
-from experiments.report.contenders import contenders
-from experiments.report.cost import cost_of, front
+from experiments.report.causes import Causes, causes
+from experiments.report.cells import Table, table
+from experiments.report.comparisons import Comparisons, comparisons
 from experiments.report.dose import dose
-from experiments.report.effects import effects
-from experiments.report.entrants import entrants
+from experiments.report.effects import Effects, effects
+from experiments.report.entrants import contenders, entrants
 from experiments.report.grid import grids
 from experiments.report.papers import papers
-from experiments.report.plot import plot
+from experiments.report.plot import Cost, cost_of, front, plot
+from experiments.report.sentences import headline, on_bounds, on_differences, on_parts, on_quality
+from experiments.report.sentences_more import on_causes, on_cost, on_effects, on_failures, on_refusals, without_reply
+from experiments.report.text import ReportInput
 from experiments.report.tradeoff import tradeoff
-from experiments.report.verdicts import verdicts
-from experiments.report.view import ReportInput
-from experiments.report.words import column_words, metric_words
+from experiments.words import column_words, metric_words
+
+_APART = "Best of each"  # has a line for each level
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Lines of sentences, and what they are about; the first of all is about nothing in particular."""
+
+    about: str
+    lines: tuple[str, ...]
+
+
+def verdicts(whole: Table, results: Sequence[Result], cost: Cost, tested: Comparisons | None = None,
+             found: Effects | None = None, why: Causes | None = None) -> list[Verdict]:
+    """What a reader takes home first, then quality, factors, cost, causes, refusals and failures."""
+    if not whole.cells:
+        return []
+    best = contenders(whole)
+    among = tested.among(best) if tested else None
+    silent = without_reply(whole)
+    first = silent.said if silent.all else " ".join([silent.said, headline(best, among, cost)]) if silent.many else \
+        headline(best, among, cost)
+    parts = (("", [first]), ("Ceiling and floor", on_bounds(whole, best)),
+             ("Differences", on_differences(tested)), ("What it beats", on_quality(best, among)),
+             (_APART, on_parts(whole, tested)), ("Factors", on_effects(found)), ("Cost", on_cost(best, cost, among)),
+             ("Causes", on_causes(best, why)), ("Refusals", on_refusals(whole)),
+             ("Failures", on_failures(whole, results)))
+    return [Verdict(about, tuple(said) if about == _APART else (" ".join(said),)) for about, said in parts if said]
+
+
+def headlines(summary: Mapping[str, Any]) -> list[str]:
+    """The sentences that say which cell is best, by the summary alone."""
+    whole = entrants(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
+    if not whole.cells:
+        return []
+    best, cost, tested = contenders(whole), cost_of(whole.cells), comparisons(summary.get("comparisons"), whole)
+    among = tested.among(best) if tested else None
+    silent = without_reply(whole)
+    if silent.all:
+        return [silent.said]
+    said = [headline(best, among, cost), *on_bounds(whole, best), *on_differences(tested), *on_parts(whole, tested)]
+    return [silent.said, *said] if silent.many else said
 
 
 def overview(view: ReportInput, table: Table, results: Sequence[Result]) -> dict[str, Any]:

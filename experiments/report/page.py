@@ -1,22 +1,60 @@
-"""The page: data into templates, and a content security policy that fits exactly what the page holds."""
+"""The page: data into templates, and a content security policy that fits exactly what the page holds.
+
+From a run's folder to its report.
+"""
 from __future__ import annotations
 
 import base64
 import hashlib
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from documents.errors import RunError
+from experiments.analysis.cases import causes_of
 from experiments.record import Result
 from experiments.report.cells import table
-from experiments.report.links import to_questions
 from experiments.report.overview import overview
 from experiments.report.questions import browse
 from experiments.report.store import BUDGET
-from experiments.report.text import pieces, visible
-from experiments.report.view import ReportInput
+from experiments.report.text import ReportInput, pieces, to_questions, visible
+from experiments.runs.finished import Finished, no_collections
 from experiments.words import two
-from retrieval.storage.files import write_atomically
+from retrieval.storage.files import why_unwritten, write_atomically
+
+
+def report_run(run: Finished) -> Path:
+    """Write `report.html` of a finished run.
+
+    Raises:
+        RunError: the file cannot be written.
+        SettingsError: the run's settings cannot be read.
+    """
+    path = run.path / "report.html"
+    try:
+        with no_collections():
+            write_report(_input(run), path)
+    except OSError as error:
+        raise RunError(f"{path}: {why_unwritten(error)}") from error
+    return path
+
+
+def _input(run: Finished) -> ReportInput:
+    return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
+                       run.folder.database.text, run.scheme.rights,
+                       lambda results: causes_of(run.cells, results, run.questions, run.scheme, run.settings.scoring),
+                       _facts(run))
+
+
+def _facts(run: Finished) -> list[tuple[str, str]]:
+    """Which questions of the benchmark were asked, what was drawn by, and which ragbed writes this."""
+    chosen = run.settings.benchmark
+    found = {"sample": f"{chosen.sample} (seed {chosen.seed})" if chosen.sample else None, "limit": chosen.limit,
+             "filter": ", ".join(f"{name} {value}" for name, value in chosen.filter.items()) or None,
+             "seed": run.summary["seed"], "ragbed": version("ragbed")}
+    return [(name, visible(str(value))) for name, value in found.items() if value is not None]
+
 
 # In the order in which they use each other.
 SCRIPTS = ("unpack.js", "dom.js", "focus.js", "data.js", "search.js", "filter.js", "state.js", "list.js", "question.js",

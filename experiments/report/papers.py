@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.metrics.aggregate import Estimate
-from experiments.published import Column, Published, Row, own_figures, published
+from experiments.analysis.published import Column, Published, Row, own_figures, published
+from experiments.metrics import Estimate
 from experiments.record import Result
 from experiments.report.cells import Cell
-from experiments.report.text import visible
-from experiments.report.view import ReportInput
+from experiments.report.text import ReportInput, visible
 
 
 @dataclass(frozen=True, slots=True)

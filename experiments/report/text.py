@@ -1,11 +1,21 @@
 """Text of strangers, made safe to look at: invisible characters shown, absurd lengths bounded.
 
 Escaping for HTML is not done here: the templates escape everything.
+
+Addresses within the page of the questions that a figure is of.
+
+What the report is given.
 """
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from experiments.question import Question
+from experiments.record import Record, Result
 
 # C0 and C1 controls, bidi controls, zero-width and tag characters, lone surrogates, noncharacters.
 # The joiners U+200C and U+200D stay: Persian, Indic scripts and emoji need them.
@@ -52,3 +62,33 @@ def shown(text: str, limit: int) -> str | list[str | int]:
     """As `bounded`, for the page's script: the text, or the text and how many characters are left out of it."""
     piece = bounded(text, limit)
     return [piece.text, piece.left_out] if piece.left_out else piece.text
+
+
+def to_questions(**wanted: object) -> str:
+    """The question browser with these filters set, such as `cell` (its number), `cause` or `outcome`."""
+    return "#questions?" + urlencode({name: str(value) for name, value in wanted.items()}, quote_via=quote)
+
+
+@dataclass(frozen=True)
+class ReportInput:
+    """A finished run.
+
+    Attributes:
+        summary: as `ragbed run --json` prints it.
+        questions: by id.
+        records: ordered by question, then cell; read once.
+        text: content by hash: prompt parts and chunk contents.
+        rights: the metrics whose score of 1 means that an answer is right; of a question the first that applies.
+        causes: from the results of all records, the name of each one's cause, by its cell's id and then by its
+            question's.
+        facts: what the run was made of and its summary does not say, such as its sample, by name.
+    """
+
+    name: str
+    summary: dict[str, Any]
+    questions: Mapping[str, Question]
+    records: Iterable[Record]
+    text: Callable[[str], str]
+    rights: Sequence[str] = ()
+    causes: Callable[[Sequence[Result]], Mapping[str, Mapping[str, str]]] = lambda results: {}
+    facts: Sequence[tuple[str, str]] = ()

@@ -9,7 +9,7 @@ from typing import Any
 from experiments.report.axes import Axis, Tick, share_axis
 from experiments.report.cells import Cell, Figure, Table
 from experiments.report.scatter import Goal, Scatter, Spot, looks
-from experiments.report.words import cut, percent
+from experiments.words import cut, percent
 
 
 @dataclass(frozen=True, slots=True)

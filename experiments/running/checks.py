@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from documents.errors import SettingsError
-from experiments.cells import Cell
 from experiments.question import Benchmark
 from experiments.settings import RunSettings
+from experiments.settings.cells import Cell
 
 _INDEX = "name an index folder, as in retriever: {kind: dense, index: FOLDER}"
 

@@ -5,18 +5,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agents.graph import Graph, State, build_graph, recursion_limit
-from agents.model import Model
+from agents.journal import Model
 from agents.playback import Means, Playback
 from agents.search import SearchFunction, instant
 from agents.settings import Limits
 from agents.types import Answer
 from documents.errors import RunError
 from documents.types import Chunk
-from experiments.cells import Cell
-from experiments.evidence.resources import Shown
-from experiments.question import Question
+from experiments.question import Question, Scheme
+from experiments.running.resources import Shown
 from experiments.running.tasks import Tasks
-from experiments.scheme import Scheme
+from experiments.settings.cells import Cell
 from experiments.settings.run import RunSettings, SubAnswers
 from retrieval.conditions import Placed
 from strategies.types import Evidence, Exemplar, Task

@@ -1,21 +1,35 @@
-"""From an answer to the record of it: its scores computed, its texts kept apart."""
+"""From an answer to the record of it: its scores computed, its texts kept apart.
+
+Sub-questions: what a model answers to each step of a multi-hop question.
+
+`asked` puts each as a question of its own, in order, over the evidence that the question had, after the question's
+own answer, which knows nothing of them; each has the question's limits anew. In the place of `#1` stands the model's
+own answer to the first; where there is none, since it refused, failed or said nothing to read, the sub-question itself
+stands there as words ("the answer to ..."), so that the chain goes on without gold. With `filled: gold` the gold
+sub-answer stands there. `in_prompt` reads the lines of the one reply that was asked for them all.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from agents.database import Database
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
-from experiments.cells import Cell
-from experiments.evidence.gold import GoldView
-from experiments.metrics.as_published import refused as refused_as_published
-from experiments.metrics.catalogue import score
-from experiments.metrics.scored import Scoring, scored_of
+from experiments.benchmarks.fields import with_references
+from experiments.metrics import refused_as_published
 from experiments.question import Question
-from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing
-from experiments.scheme import Scheme
+from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
+from experiments.running.gold import GoldView
+from experiments.settings.cells import Cell
+from strategies.prompting import fill
+from strategies.reading import is_refusal, strip_citations
+from strategies.sub_answers import read_sub_answers
 from strategies.types import Message, Passage, Usage
+
+if TYPE_CHECKING:
+    from experiments.running.play import CellPlayer
 
 SourceOf = Callable[[str], str]
 
@@ -33,12 +47,6 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
         gold_in_view=view.gold_among(answer.shown), verdict=None, scores={},
         usage=used(answer), trace=stored_trace(answer.trace, database), failure=answer.failure,
         figures=dict(answer.figures))
-
-
-def scored_result(result: Result, cell: Cell, question: Question, scheme: Scheme, scoring: Scoring) -> Result:
-    """The result with its scores, computed from what is stored of it alone."""
-    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
-    return result.model_copy(update={"scores": score(item, scoring, scheme.groups, scheme.metrics)})
 
 
 def make_record(result: Result, cost: Cost) -> Record:
@@ -82,3 +90,73 @@ def _stored_step(step: Step, database: Database) -> StoredStep:
 def _stored_message(message: Message, database: Database) -> StoredMessage:
     return StoredMessage(role=message.role, parts=tuple(map(database.put_text, message.parts)),
                          tool_calls=tuple(map(dict, message.tool_calls)), call_id=message.call_id)
+
+
+_NO_REPLY = ("connection", "timeout")  # a key that is refused ends the run
+
+
+@dataclass(frozen=True, slots=True)
+class Subs:
+    """The answers to the sub-questions, and what they used and cost."""
+
+    stored: tuple[StoredSub, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    cost: Cost = field(default_factory=Cost)
+
+
+async def subs_of(player: CellPlayer, question: Question, answer: Answer, database: Database) -> Subs:
+    """The sub-questions of a question that was played, as its cell has them answered.
+
+    Where the question ended before any prompt was sent, its evidence is not known to be whole; where no reply came
+    from its server, none is to be had for them either. Then its sub-questions are not asked and share its outcome.
+    """
+    mode = player.sub_answers(question)
+    if mode == "none":
+        return Subs()
+    if mode == "in_prompt":
+        return Subs(tuple(_read(question, answer)))
+    if answer.failure is not None and (answer.failure.kind in _NO_REPLY or not any(
+            isinstance(step, GenerateStep) for step in answer.trace)):
+        return Subs(tuple(StoredSub(question=text, outcome=answer.outcome) for text in question.sub_questions))
+    return await _ask(player, question, answer, database)
+
+
+def with_gold(subs: Sequence[StoredSub], question: Question) -> list[tuple[StoredSub, str | None]]:
+    """Each sub-question of a record with its gold answer, None where none is known."""
+    return list(zip(subs, [*question.sub_answers, *[None] * len(subs)], strict=False))
+
+
+async def _ask(player: CellPlayer, question: Question, answer: Answer, database: Database) -> Subs:
+    known: list[str] = []
+    stored: list[StoredSub] = []
+    usage, cost = Usage(), Cost()
+    for place, text in enumerate(question.sub_questions):
+        asked = with_references(text, known)
+        came = await player.answer_part(question, place, asked, answer.in_view)
+        stored.append(StoredSub(question=asked, outcome=came.outcome, text=came.text,
+                                trace=stored_trace(came.trace, database)))
+        known.append(question.sub_answers[place] if player.settings.filled == "gold" else _phrase(asked, came))
+        usage += used(came)
+        cost += came.cost
+    return Subs(tuple(stored), usage, cost)
+
+
+def _phrase(asked: str, answer: Answer) -> str:
+    """What stands for the answer in later sub-questions: on one line, without citations and its full stop."""
+    said = " ".join(strip_citations(answer.text).split()) if answer.outcome == "answered" else ""
+    if said.endswith(".") and "." not in said.split()[-1][:-1]:
+        said = said[:-1].rstrip()
+    return said or fill("unanswered", question=asked)
+
+
+def _read(question: Question, answer: Answer) -> list[StoredSub]:
+    """The lines of the last reply that was asked for an answer. Where none came, each shares the question's outcome."""
+    replies = [step for step in answer.trace if isinstance(step, GenerateStep) and step.failure is None]
+    if answer.failure is not None or not replies:
+        return [StoredSub(question=text, outcome=answer.outcome) for text in question.sub_questions]
+    # What comes after an answer, such as a check that it passes, was not asked for the lines.
+    last = [step for step in replies if step.purpose == "answer"] or replies
+    read = read_sub_answers(last[-1].text, len(question.sub_questions))
+    return [StoredSub(question=text, outcome="malformed" if said is None else "refused" if is_refusal(said)
+                      else "answered", text=said or "")
+            for text, said in zip(question.sub_questions, read, strict=True)]

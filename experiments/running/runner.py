@@ -11,30 +11,27 @@ from pathlib import Path
 from typing import NoReturn
 
 from agents.client import ModelClient
-from agents.journal import Journal, Mode
-from agents.model import Model
+from agents.journal import Journal, Mode, Model
+from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import Answer, unasked
-from agents.window import in_window
-from experiments.cassettes.replay import Replay
-from experiments.cells import Cell
-from experiments.evidence.gold import match
-from experiments.evidence.resources import Resources
-from experiments.judging.ask import ask_judge, graded_of
+from experiments.judges.ask import ask_judge, graded_of
+from experiments.metrics import scored_result
 from experiments.record import Record
-from experiments.running.allowance import Allowances
-from experiments.running.beforehand import beforehand
-from experiments.running.beginning import prepare_run
-from experiments.running.jobs import Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
-from experiments.running.opening import open_resources
-from experiments.running.outset import outset_of
+from experiments.running.budget import Metered, Spending, check_prices
+from experiments.running.cassette import Replay
+from experiments.running.gold import match
 from experiments.running.play import CellPlayer
-from experiments.running.results import make_record, make_result, scored_result
-from experiments.running.spending import Metered, Spending, check_prices
-from experiments.running.sub_questions import subs_of
+from experiments.running.preflight import beforehand
+from experiments.running.prepare import outset_of, prepare_run
+from experiments.running.resources import Resources
+from experiments.running.results import make_record, make_result, subs_of
+from experiments.running.schedule import Allowances, Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
+from experiments.running.search import open_resources
 from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
+from experiments.settings.cells import Cell
 from retrieval.build import Progress
 from retrieval.types import Aids
 from strategies.types import Failure
@@ -262,7 +259,8 @@ class _Work:
                                  lambda: time.monotonic() + settings.limits.seconds)
         result = result.model_copy(update={"verdict": judged.verdict, "judge_usage": judged.usage,
                                            "subs": subs.stored, "sub_usage": subs.usage})
-        return make_record(scored_result(result, job.cell, job.question, scheme, settings.scoring),
+        return make_record(scored_result(result, job.question, scheme, settings.scoring, job.cell.rules,
+                                         job.cell.separators, job.cell.searched),
                            answer.cost + subs.cost + judged.cost)
 
     def _timed(self, record: Record) -> Record:

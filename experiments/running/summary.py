@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from experiments.attribution import figures_of
-from experiments.cells import Cell, on_cells
-from experiments.comparing.effects import effects
-from experiments.comparing.every import comparisons
-from experiments.comparing.repeated import repeated
-from experiments.dose import dose_of, reached_of
-from experiments.metrics.aggregate import aggregate, outcomes
-from experiments.metrics.scored import may_refuse
-from experiments.notes import (
+from experiments.analysis.catalogue import views_of
+from experiments.analysis.dose import dose_of, reached_of
+from experiments.analysis.effects import effects
+from experiments.analysis.error_analysis import figures_of
+from experiments.analysis.notes import (
+    on_chunked,
+    on_cuts,
     on_dropped,
     on_filled,
     on_judge,
@@ -24,19 +22,22 @@ from experiments.notes import (
     on_rules,
     on_short,
     on_unjudged,
+    on_unranked,
 )
-from experiments.question import Question
-from experiments.ranking_notes import on_chunked, on_cuts, on_unranked
+from experiments.analysis.pairs import comparisons
+from experiments.analysis.variants import repeated
+from experiments.analysis.view import Material
+from experiments.metrics import aggregate, may_refuse, outcomes
+from experiments.question import Question, Scheme
 from experiments.record import Result
 from experiments.runs.manifest import known_models
 from experiments.runs.store import FORMAT, RunFolder
-from experiments.scheme import Scheme
 from experiments.settings import RunSettings
+from experiments.settings.cells import Cell, on_cells
 from experiments.settings.finders import finders_of
 from experiments.settings.matrix import models_of
-from experiments.settings.sweeps import sweeps_of
+from experiments.settings.strategies import sweeps_of
 from experiments.statistics import Clusters, clusters
-from experiments.views import Material, views_of
 from strategies.types import Usage
 
 

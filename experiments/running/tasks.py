@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from documents.types import digest
-from experiments.cells import Cell
-from experiments.question import Question
-from experiments.scheme import Scheme
+from experiments.question import Question, Scheme
+from experiments.settings.cells import Cell
 from experiments.settings.run import RunSettings, SubAnswers
 from experiments.settings.strategies import strategies_of
 from strategies.catalogue import RETRIEVAL

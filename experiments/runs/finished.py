@@ -1,7 +1,11 @@
-"""A finished run, as whatever reads one has it: its summary checked, the rest read when it is first asked for."""
+"""A finished run, as whatever reads one has it: its summary checked, the rest read when it is first asked for.
+
+Python's search for garbage, left out where much is read and all of it kept.
+"""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,14 +15,11 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from documents.errors import RunError
-from experiments.attribution import causes_of
-from experiments.cells import Cell, labels
-from experiments.metrics.scored import Scoring
-from experiments.question import Question
-from experiments.record import Result
+from experiments.metrics import Scoring
+from experiments.question import Question, Scheme
 from experiments.runs.store import FORMAT, RunFolder, format_of
-from experiments.scheme import Scheme
 from experiments.settings import RunSettings
+from experiments.settings.cells import Cell, labels
 from experiments.settings.file import read_settings
 from experiments.statistics import Clusters, clusters
 
@@ -133,10 +134,6 @@ class Finished:
     def scheme(self) -> Scheme:
         return self.settings.scheme_of(self.questions.values())
 
-    def causes(self, results: Iterable[Result]) -> dict[str, dict[str, str]]:
-        """By cell's id, then by question: why an answer is wrong, or `right`; as `causes_of` has it."""
-        return causes_of(self.cells, results, self.questions, self.scheme, self.settings.scoring)
-
 
 @contextmanager
 def open_finished(path: Path) -> Iterator[Finished]:
@@ -159,3 +156,15 @@ def _unusable(path: Path, summary: Mapping[str, Any], error: ValidationError) ->
            else "damaged")
     what = f"without {at}" if first["type"] == "missing" else f"{at}: {first['msg']}"
     return RunError(f"{path / 'summary.json'}: {why}, {what}; {_AGAIN}")
+
+
+@contextmanager
+def no_collections() -> Iterator[None]:
+    """What is read is kept to the end; walking it again and again in search of cycles takes a quarter of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

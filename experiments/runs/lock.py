@@ -5,8 +5,8 @@ import sqlite3
 from pathlib import Path
 
 from documents.errors import RunError
+from retrieval.storage.files import hold as hold_file
 from retrieval.storage.files import why_unwritten
-from retrieval.storage.lock import hold as hold_file
 
 
 def hold(folder: Path) -> sqlite3.Connection:

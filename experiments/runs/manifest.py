@@ -12,14 +12,14 @@ from pydantic import BaseModel, ValidationError
 from agents.models import resolve
 from documents.errors import BenchmarkError, RunError, SettingsError
 from documents.types import digest
-from experiments.judges.brief import prompts_hash as judge_prompts_hash
+from experiments.judges.base import prompts_hash as judge_prompts_hash
 from experiments.question import Benchmark, Question
 from experiments.runs.store import question_json
 from experiments.settings import RunSettings
-from experiments.settings.difference import difference
 from experiments.settings.file import completed
 from experiments.settings.matrix import models_of
 from experiments.settings.strategies import sources_of
+from experiments.settings.targets import difference
 from strategies.prompting import prompts_hash
 from strategies.settings.exemplars import exemplars_hash
 from strategies.types import Exemplar

@@ -12,8 +12,7 @@ import yaml
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.settings.factors import COLUMNS, Excluded, Included, Show
-from experiments.settings.naming import label
-from experiments.settings.retrievers import RetrieverFactor, Searched
+from experiments.settings.retrievers import RetrieverFactor, Searched, label
 from experiments.settings.run import RunSettings
 from retrieval.conditions import Condition
 from strategies.settings.choosing import named

@@ -14,11 +14,8 @@ from agents.catalogue import DEFAULT
 from agents.settings import Limits, ModelSettings
 from experiments.benchmarks import BENCHMARKS, BenchmarkSettings
 from experiments.judges import JudgeSettings, Lexical, ModelJudge
-from experiments.metrics.scored import Scoring
-from experiments.question import Question
-from experiments.scheme import Scheme
-from experiments.settings.budget import Budget
-from experiments.settings.cell_limits import CellLimits
+from experiments.metrics import Scoring
+from experiments.question import Question, Scheme
 from experiments.settings.factors import (
     AnswerFormats,
     Conditions,
@@ -41,8 +38,15 @@ from experiments.settings.factors import (
     Shows,
     by_key,
 )
-from experiments.settings.retrievers import AnyRetriever, Place, told_apart
-from experiments.settings.searching import check_searching, searching_scheme, with_defaults
+from experiments.settings.limits import Budget, CellLimits
+from experiments.settings.retrievers import (
+    AnyRetriever,
+    Place,
+    check_searching,
+    searching_scheme,
+    told_apart,
+    with_defaults,
+)
 from retrieval.rerankers.judge import judges_of
 from strategies.catalogue import SEARCH_ONLY
 from strategies.types import Layout

@@ -1,9 +1,18 @@
 """Statistics of two cells over the same questions, from stored scores alone."""
-from experiments.statistics.clusters import Clusters, clusters
 from experiments.statistics.comparison import Comparison, compare
-from experiments.statistics.pairs import Pairs, pairs_of
-from experiments.statistics.power import assumed, planned, smallest_mean, smallest_share
+from experiments.statistics.intervals import bootstrap, interval_of, of_shares
+from experiments.statistics.pairs import Clusters, Pairs, clusters, pairs_of
+from experiments.statistics.power import (
+    ALPHA,
+    POWER,
+    assumed,
+    mcnemar_power,
+    planned,
+    smallest_mean,
+    smallest_share,
+)
 from experiments.statistics.testing import holm, mcnemar, permutation
 
-__all__ = ["Clusters", "Comparison", "Pairs", "assumed", "clusters", "compare", "holm", "mcnemar", "pairs_of",
-           "permutation", "planned", "smallest_mean", "smallest_share"]
+__all__ = ["ALPHA", "POWER", "Clusters", "Comparison", "Pairs", "assumed", "bootstrap", "clusters", "compare", "holm",
+           "interval_of", "mcnemar", "mcnemar_power", "of_shares", "pairs_of", "permutation", "planned",
+           "smallest_mean", "smallest_share"]

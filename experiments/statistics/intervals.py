@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.metrics.aggregate import interval
+from experiments.metrics.bootstrap import RESAMPLES, around, drawn, error_of, groups_of, together
 from experiments.metrics.bounds import LEVEL, NO_INTERVAL, Interval, Z, room, weight, widened, wilson, within
-from experiments.metrics.drawing import RESAMPLES, around, drawn, error_of, groups_of, together
 from experiments.metrics.sample import ranges_of
 from experiments.statistics.pairs import Pairs
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from documents.errors import RunError, SettingsError
-from experiments.budgets import budgets_of_run
-from experiments.comparing.words import difference, figure, probability, verdict
+from experiments.analysis.budgets import budgets_of_run
 from experiments.metrics import metric_named, shown_name
+from experiments.record import UNITS, Unit
 from experiments.runs.finished import open_finished
 from experiments.statistics import Comparison
 from experiments.terminal.display import print_json, print_table, say
-from experiments.usage import UNITS, Unit
+from experiments.words import difference, figure, probability, verdict
 
 _MOST = 50  # budgets
 

@@ -11,17 +11,16 @@ from types import MappingProxyType
 import typer
 
 from documents.errors import RunError, SettingsError
-from experiments.cells import PART, short_names
-from experiments.comparing import Finding, Findings, Gate, find, read_side
-from experiments.comparing.flips import flips
-from experiments.comparing.gates_as_tests import Passed, write_gates
-from experiments.comparing.plain import findings_plain, partings_plain
-from experiments.comparing.steps import Parting, partings_of
-from experiments.comparing.words import difference, effect, figure, probability, verdict
+from experiments.analysis.compare import Finding, Findings, find
+from experiments.analysis.gates import Gate, Passed
+from experiments.analysis.side import read_side
+from experiments.analysis.steps import Parting, findings_plain, flips, partings_of, partings_plain
 from experiments.metrics import shown_name
-from experiments.runs.garbage import no_collections
-from experiments.terminal.decided import asked
+from experiments.runs.finished import no_collections
+from experiments.settings.cells import PART, short_names
+from experiments.terminal.attribution import asked
 from experiments.terminal.display import note, print_json, print_table, say
+from experiments.words import difference, effect, figure, probability, verdict
 
 _MANY = 12  # comparisons of a table above which those that are not real are not told one by one
 _CHECKED: MappingProxyType[str, str] = MappingProxyType({  # how a gate is of what both runs have
@@ -70,6 +69,8 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool
     left_out = {what: said for what, said in findings.left_out.items()
                 if gates and not (what == "questions" and wanted.shared)}
     if wanted.junit:
+        from experiments.export.junit import write_gates  # brings all exports with it
+
         write_gates(passed, left_out, wanted.junit)
     if left_out:
         raise RunError("--fail-if cannot be checked of both runs: " + "; ".join(

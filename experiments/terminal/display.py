@@ -1,16 +1,23 @@
-"""What the commands show: tables, JSON, progress. Nothing else in the project prints."""
+"""What the commands show: tables, JSON, progress. Nothing else in the project prints.
+
+Stopping a command that works for long: Ctrl-C, and the signal by which schedulers and containers end a process.
+"""
 from __future__ import annotations
 
 import json
 import os
 import re
+import signal
 import sys
 import textwrap
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from types import TracebackType
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType, TracebackType
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -158,3 +165,35 @@ class Bars:
         if total is None or done <= first or done >= total:
             return {}
         return {"seconds_left": round((now - begun) / (done - first) * (total - done))}
+
+
+_TERMINATED = 128 + signal.SIGTERM
+
+
+@contextmanager
+def stoppable(kept: str) -> Iterator[None]:
+    """Both signals end what goes on within as Ctrl-C does, with one line; exit status 130 or 143.
+
+    Args:
+        kept: what is kept, and how to go on.
+    """
+    told: list[int] = []
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        told.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    # A script's `command &` begins with interrupts ignored; then the loop would not listen for the one raised above.
+    handlers = {signal.SIGTERM: terminate, signal.SIGINT: signal.default_int_handler}
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()} if main else {}
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(f"{'terminated' if told else 'interrupted'}; {kept}")
+        if told:
+            raise typer.Exit(_TERMINATED) from None
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from documents.errors import RunError
-from experiments.comparing.words import difference, figure, probability, verdict
-from experiments.dose import Group, dose_of_run, groups_of
+from experiments.analysis.dose import dose_of_run
+from experiments.analysis.dose_curves import Group, groups_of
+from experiments.analysis.notes import on_miners
 from experiments.metrics import metric_named, shown_name
-from experiments.notes import on_miners
 from experiments.runs.finished import Finished, open_finished
 from experiments.statistics import Comparison
 from experiments.terminal.display import print_json, print_table, say
+from experiments.words import difference, figure, probability, verdict
 
 
 def show_dose(path: Path, metric: str | None, json: bool) -> None:

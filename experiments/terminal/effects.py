@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from documents.errors import RunError, SettingsError
-from experiments.comparing import Side, read_side
-from experiments.comparing.effects import effects, with_short_names
-from experiments.comparing.words import figure, probability
+from experiments.analysis.effects import effects, with_short_names
+from experiments.analysis.side import Side, read_side
 from experiments.metrics import metric_named, shown_name
-from experiments.statistics import clusters
-from experiments.statistics.power import ALPHA
+from experiments.statistics import ALPHA, clusters
 from experiments.terminal.display import print_json, print_table, say
+from experiments.words import figure, probability
 
 _LONGEST = 64  # combinations above which an interaction is not listed
 _ALL = 10  # contrasts, which are those of five levels, above which the real ones alone are listed

@@ -11,25 +11,22 @@ from typing import Any
 import typer
 
 from documents.errors import SettingsError
+from experiments.analysis.trec import Evaluation, Line, evaluated, evaluated_alone, line_name, rankings_of
+from experiments.analysis.trec_files import Rankings, read_run, write_run
 from experiments.benchmarks.qrels import read_qrels
-from experiments.cells import Cell
-from experiments.comparing.words import difference, figure, probability, verdict
-from experiments.evidence.recording import IndexKey
-from experiments.question import Gold, Question
+from experiments.question import RANKED, Gold, Question
 from experiments.record import Result
-from experiments.reporting import report_run
+from experiments.report.page import report_run
+from experiments.running.recording import IndexKey
 from experiments.running.runner import Watch, run
 from experiments.runs.finished import Finished
-from experiments.scheme import RANKED
 from experiments.settings import RunSettings
-from experiments.terminal.display import note, print_json, print_table, say
-from experiments.terminal.failures import all_failed, on_failures
+from experiments.settings.cells import Cell
+from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
+from experiments.terminal.run import all_failed, on_failures
 from experiments.terminal.searching import Searching, Stages, searching_of, seconds_said
-from experiments.terminal.stopping import stoppable
-from experiments.trec.evaluation import Evaluation, Line, evaluated, evaluated_alone, line_name
-from experiments.trec.files import Rankings, read_run, write_run
-from experiments.trec.rankings import rankings_of
+from experiments.words import difference, figure, probability, verdict
 
 _TOLD = 12  # comparisons above which those that are not real are not told one by one
 _NO_SEARCH = Searching()

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from agents.types import Cost
-from experiments.comparing.words import figure
-from experiments.judging.again import Material, judges_named, material_of, rejudge
-from experiments.judging.agreement import Agreement, Rater, agreements
-from experiments.judging.labels import raters_of, write_sheet
-from experiments.notes import LEXICAL, unjudged
+from experiments.analysis.agreement import Agreement, Rater, agreements
+from experiments.analysis.notes import LEXICAL, unjudged
+from experiments.running.labels import raters_of, write_sheet
+from experiments.running.rejudge import Material, judges_named, material_of, rejudge
 from experiments.runs.lock import hold
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.settings.file import read_settings
-from experiments.terminal.display import Bars, note, print_json, print_table, say
-from experiments.terminal.stopping import stoppable
-from experiments.words import price
+from experiments.terminal.display import Bars, note, print_json, print_table, say, stoppable
+from experiments.words import figure, price
 
 
 def judge_again(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.record import Record
-from experiments.settings.budget import shown
+from experiments.settings.limits import shown
 from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
 from experiments.terminal.tally import Tally
 from experiments.words import price

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.benchmarks.mined_files import DECISIONS, MinedManifest
+from experiments.benchmarks.mined import DECISIONS, MinedManifest
 from experiments.negatives.types import REASONS
-from experiments.report.words import plural
 from experiments.terminal.display import print_table, say
+from experiments.words import plural
 
 _SHOWN = 5  # questions that got fewer, named one by one
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import typer
 
-from experiments.again.rescore import Again, score_anew
-from experiments.comparing.words import figure
-from experiments.metrics.aggregate import aggregate
-from experiments.metrics.scored import Scoring, may_refuse
-from experiments.notes import unjudged
+from experiments.analysis.notes import unjudged
+from experiments.metrics import Scoring, aggregate, may_refuse
 from experiments.record import Result
+from experiments.running.rescore import Again, score_anew
 from experiments.runs.finished import Finished, open_finished
 from experiments.terminal.display import Bars, note, print_json, print_table, say
 from experiments.terminal.tables import run_table
+from experiments.words import figure
 
 Rows = Sequence[Mapping[str, Any]]
 

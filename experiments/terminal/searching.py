@@ -8,11 +8,10 @@ from typing import Any
 
 from agents.search import Searcher
 from documents.types import Chunk
-from experiments.evidence.recording import IndexKey
-from experiments.evidence.resources import Resources
-from experiments.metrics.scored import Extent
-from experiments.metrics.spans import precision_omega
+from experiments.metrics import Extent, precision_omega
 from experiments.question import Question
+from experiments.running.recording import IndexKey
+from experiments.running.resources import Resources
 from retrieval.build import Progress
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.cells import level, shortened, telling
-from experiments.comparing.words import figure
-from experiments.metrics import METRICS, shown_name
-from experiments.metrics.catalogue import measured_in
-from experiments.metrics.metric import family_of
-from experiments.published import published
-from experiments.words import price
+from experiments.analysis.published import published
+from experiments.metrics import METRICS, family_of, measured_in, shown_name
+from experiments.settings.cells import level, shortened, telling
+from experiments.words import figure, price
 
 _LONG = 15  # rows above which a view over several cells becomes a cross table
 _LONGEST, _WIDEST = 64, 8  # rows of what a terminal shows at all, and columns of a cross table

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from agents.asked import called, wire_message
+from agents.outcome import called, wire_message
 from agents.types import DecisionStep, GenerateStep, SearchStep, Step
 from experiments.record import StoredMessage, StoredStep
 from experiments.terminal.display import console, say

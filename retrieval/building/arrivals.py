@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
 from documents.errors import DocumentError
-from documents.load import read_documents
 from documents.types import Document, digest
-from retrieval.building.before import Before
+from documents.workers import read_documents
 from retrieval.building.plan import Work, hash_of, parser_version
-from retrieval.building.staging import Staging
+from retrieval.building.preflight import Before, Staging
 from retrieval.filters.metadata import Metadata, check_sources
 
 _ATTEMPTS = 3

@@ -1,9 +1,15 @@
-"""What an index will hold: files to read, documents that are given, and what stays as it is."""
+"""What an index will hold: files to read, documents that are given, and what stays as it is.
+
+The folder that an index is to stand in: nothing but an index is ever replaced.
+
+Sources by name, folder or pattern.
+"""
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -11,9 +17,46 @@ import documents
 from documents.errors import IndexFolderError
 from documents.sources import SUFFIXES, Source
 from documents.types import digest
-from retrieval.building.before import Before
-from retrieval.building.matching import matching
+from retrieval.building.preflight import Before
 from retrieval.storage.files import sha256_of
+from retrieval.storage.folder import set_aside
+from retrieval.storage.manifest import CHUNKS, DOCUMENTS, MANIFEST, VECTORS, is_manifest
+
+OWN_FILES = {MANIFEST, VECTORS, CHUNKS, DOCUMENTS}
+
+
+def check_place(out: Path) -> None:
+    """Raise IndexFolderError where `out` holds something else than an index, or cannot be used."""
+    try:
+        if out.exists() and not out.is_dir():
+            raise IndexFolderError(f"{out} is a file: name a folder for the index")
+        for replaceable in (out, set_aside(out)):
+            if replaceable.is_dir():
+                _check_own(replaceable)
+    except OSError as error:
+        raise IndexFolderError(f"{out} cannot be used: {error.strerror}; name another folder") from error
+
+
+def _check_own(folder: Path) -> None:
+    """Other things too have a file called manifest.json."""
+    names = {path.name for path in folder.iterdir()}
+    strange = sorted(names - OWN_FILES)
+    if names and not (names == OWN_FILES or is_manifest(folder / MANIFEST)):
+        raise IndexFolderError(f"{folder} is not empty and is no index: name another folder")
+    if strange:
+        raise IndexFolderError(f"{folder} is an index, but also holds {strange[0]}, which would be lost: move it away, "
+                               "or name another folder")
+
+
+def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
+    """The sources of that name; where there is none, those below a folder of that name, or that match the pattern."""
+    known = list(sources)
+    if name in known:
+        yield name
+        return
+    folder = name.rstrip("/") + "/"
+    yield from (source for source in known if source.startswith(folder) or fnmatchcase(source, name))
+
 
 PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "pymupdf")
 

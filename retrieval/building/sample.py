@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from documents.load import read_documents
 from documents.types import Document
+from documents.workers import read_documents
 from retrieval.building.arrivals import Arrival, arrived
 from retrieval.building.pieces import Cutter
 from retrieval.building.plan import Work, kind_of
+from retrieval.building.preflight import Staging
 from retrieval.building.run import Job
-from retrieval.building.staging import Staging
 
 SAMPLE = 4
 """Files of each type that are measured, spread over their sizes."""

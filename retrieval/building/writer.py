@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from documents.types import Chunk
-from retrieval.building.lazy import LazyEmbedder
-from retrieval.building.pieces import Piece
+from retrieval.building.pieces import LazyEmbedder, Piece
+from retrieval.storage.cache import check_fit
 from retrieval.storage.folder import writing
 from retrieval.storage.manifest import CHUNKS, DOCUMENTS
-from retrieval.storage.sound import check_fit
 from retrieval.storage.table_writers import ChunkWriter, DocumentWriter, canonical
 
 if TYPE_CHECKING:

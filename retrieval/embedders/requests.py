@@ -9,9 +9,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from documents.errors import CallError, ModelError, RagbedError
-from retrieval.serving.retries import back_off, retry_after
-from retrieval.serving.said import error_of, is_compressed, is_transient, server_message, unusable_environment
-from retrieval.serving.servers import Address, clean, is_loopback
+from retrieval.serving.servers import (
+    Address,
+    back_off,
+    clean,
+    error_of,
+    is_compressed,
+    is_loopback,
+    is_transient,
+    retry_after,
+    server_message,
+    unusable_environment,
+)
 
 if TYPE_CHECKING:
     import httpx2

@@ -9,12 +9,10 @@ from pydantic import Field
 
 from documents.chunkers.spans import Span
 from documents.types import digest
-from retrieval.embedders.base import EmbedderKind
+from retrieval.embedders.base import EmbedderKind, Prefixes, declared
 from retrieval.embedders.engines import Backend, Engine, engine_of
-from retrieval.embedders.prefixes import Prefixes, declared
 from retrieval.embedders.reading import Reader
-from retrieval.models.files import model_settings, plain_tokenizer
-from retrieval.models.finding import MINILM, ModelFolder, find_model
+from retrieval.models.finding import MINILM, ModelFolder, find_model, model_settings, plain_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -10,10 +10,8 @@ from pydantic import Field, field_validator
 
 from documents.chunkers.spans import Span
 from documents.types import digest
-from retrieval.embedders.base import EmbedderKind
-from retrieval.embedders.estimates import cut_by_estimate, shortened
-from retrieval.embedders.prefixes import Prefixes
-from retrieval.embedders.reading import pooled, unit
+from retrieval.embedders.base import EmbedderKind, Prefixes
+from retrieval.embedders.reading import cut_by_estimate, pooled, shortened, unit
 from retrieval.serving.servers import SERVED, Address, served_at
 
 if TYPE_CHECKING:

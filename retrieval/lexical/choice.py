@@ -5,9 +5,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from retrieval.lexical.korean import Korean
-from retrieval.lexical.scripts import HANGUL, UNSPACED
-from retrieval.lexical.stopwords import KOREAN, stopwords_of
-from retrieval.lexical.words import Words
+from retrieval.lexical.tokens import HANGUL, UNSPACED
+from retrieval.lexical.words import KOREAN, Words, stopwords_of
 
 if TYPE_CHECKING:
     from retrieval.lexical.tokens import Tokenizer

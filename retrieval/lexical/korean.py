@@ -12,9 +12,7 @@ from typing import Any
 
 from documents.errors import MissingExtra
 from documents.types import digest
-from retrieval.lexical.normal import normal
-from retrieval.lexical.scripts import HANGUL
-from retrieval.lexical.versions import version_of
+from retrieval.lexical.tokens import HANGUL, normal, version_of
 from retrieval.lexical.words import RULES, Words
 
 _HANGUL = re.compile(f"[{HANGUL}]")

@@ -1,16 +1,18 @@
-"""Words: runs of letters and digits, stemmed; pairs of characters where a script sets no spaces."""
+"""Words: runs of letters and digits, stemmed; pairs of characters where a script sets no spaces.
+
+Words that say nothing of what a text is about, by language.
+"""
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from documents.types import digest
-from retrieval.lexical.normal import normal
-from retrieval.lexical.scripts import MARKS, UNSPACED
-from retrieval.lexical.versions import version_of
+from retrieval.lexical.tokens import MARKS, UNSPACED, normal, version_of
 
 RULES = 1
 """Raised when the tokens of any text change: what lies on disk and in journals was made by the rules before."""
@@ -102,3 +104,22 @@ class _Stems(dict[str, str]):
 def pairs(run: str) -> list[str]:
     """Every two neighbouring characters; of a single one, itself."""
     return [run[at:at + 2] for at in range(max(len(run) - 1, 1))]
+
+
+# bm25s has these lists: Lucene's 33 words of English, NLTK's of the others.
+_LISTS: Mapping[str, str] = MappingProxyType({
+    "english": "EN", "porter": "EN", "dutch_porter": "DUTCH",
+    **{language: language.upper() for language in ("danish", "dutch", "french", "german", "italian", "norwegian",
+                                                   "portuguese", "russian", "spanish", "swedish", "turkish")}})
+
+KOREAN = frozenset({"하다", "되다", "있다", "이다", "대하다", "위하다", "따르다", "통하다", "관하다", "의하다"})
+"""Verbs, in their dictionary form, that stand where other languages have an auxiliary or a preposition. Particles and
+endings are left out by their tags."""
+
+
+def stopwords_of(language: str) -> frozenset[str]:
+    """The usual ones of a language; none where no list is known."""
+    from bm25s import stopwords
+
+    name = _LISTS.get(language)
+    return frozenset(getattr(stopwords, f"STOPWORDS_{name}")) if name else frozenset()

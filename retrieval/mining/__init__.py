@@ -2,9 +2,7 @@
 from __future__ import annotations
 
 from retrieval.mining.catalogue import check_miners, miner_names, open_miner
-from retrieval.mining.drawn import DRAWN
-from retrieval.mining.nearness import Nearness
-from retrieval.mining.rows import Rows
+from retrieval.mining.miners import DRAWN, Nearness, Rows
 from retrieval.mining.types import Asked, Miner
 
 __all__ = ["DRAWN", "Asked", "Miner", "Nearness", "Rows", "check_miners", "miner_names", "open_miner"]

@@ -6,12 +6,8 @@ from collections.abc import Iterable, Mapping
 from pydantic import TypeAdapter
 
 from documents.errors import SettingsError
-from retrieval.mining.drawn import DRAWN, Drawn
-from retrieval.mining.nearness import Nearness
-from retrieval.mining.rows import Rows
-from retrieval.mining.same_document import SameDocument
+from retrieval.mining.miners import DRAWN, Drawn, Nearness, Neighbours, Rows, SameDocument
 from retrieval.mining.same_name import SameName
-from retrieval.mining.searched import Neighbours
 from retrieval.mining.types import Miner
 from retrieval.retrievers import KINDS, Kind, RetrieverSettings
 from retrieval.types import Aids, Collection

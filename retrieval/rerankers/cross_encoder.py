@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from documents.errors import ModelError
 from documents.types import digest
 from retrieval.models.finding import ModelFolder, find_model
-from retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
-from retrieval.models.windows import cut
+from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
 from retrieval.rerankers.base import Reranker
 from retrieval.storage.files import remembered_sha256
 from retrieval.types import Aids

@@ -1,19 +1,156 @@
-"""Late interaction: every token of the query against every token of the passage."""
+"""Late interaction: every token of the query against every token of the passage.
+
+Token vectors of texts, by models with one vector a token.
+"""
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
+from documents.places import cache_dir
 from documents.types import digest
-from retrieval.models.finding import MINILM, find_model
-from retrieval.models.loading import Precision
+from retrieval.models.finding import MINILM, PROMPTS, ModelFolder, find_model, model_settings
+from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
 from retrieval.rerankers.base import Reranker
-from retrieval.rerankers.tokens import TokenVectors, is_multi, token_store, token_vectors
 from retrieval.storage.cache import VectorStore
+from retrieval.storage.files import made
 from retrieval.types import Aids
 
 if TYPE_CHECKING:
+    from sentence_transformers import MultiVectorEncoder
+    from tokenizers import Tokenizer
+
     from retrieval.embedder import Matrix
+
+KEPT = 512 << 20
+"""Bytes of token vectors of passages that are kept in memory; with 384 numbers a token some 2,700 abstracts."""
+_MULTI = {"MultiVectorEncoder", "ColBERT"}
+
+
+@lru_cache(2)
+def token_vectors(folder: ModelFolder, precision: Precision) -> TokenVectors:
+    """The token vectors of a model: one for all retrievers that use it, so that they share what is kept."""
+    return TokenVectors(folder, precision)
+
+
+def token_store(folder: ModelFolder, precision: Precision) -> VectorStore:
+    """Where the token vectors of passages are kept in the user's cache."""
+    file = cache_dir() / "tokens" / f"{digest(folder.identity, precision)}.sqlite"
+    store = VectorStore(file, "<f2")
+    made(file)
+    return store
+
+
+class TokenVectors:
+    """Vectors of the tokens of texts, by a model on the processor.
+
+    Those of passages are unit vectors. They are kept in half precision, the latest `kept` bytes of them, and rounded to
+    it also where they were just computed, so that a score does not depend on what is kept. Thread-safe.
+    """
+
+    def __init__(self, folder: ModelFolder, precision: Precision = "float32", kept: int = KEPT) -> None:
+        self._folder, self._precision, self._room = folder, precision, kept
+        self._kept: OrderedDict[str, Matrix] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.RLock()
+
+    def queries(self, texts: Sequence[str]) -> list[Matrix]:
+        """For each query an array of shape (tokens, dimension), float32; what is longer than the window is cut.
+
+        Unit vectors where the model was trained for several a text, else of the length that its last layer gives them.
+        """
+        with self._lock:
+            model = self._model
+            with running(self._precision):
+                return [vectors.astype("<f4") for vectors in model.encode_query(
+                    list(texts), batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)]
+
+    def passages(self, texts: Sequence[str], store: VectorStore | None = None) -> list[Matrix]:
+        """For each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows.
+
+        Args:
+            store: where they are looked for before they are computed, and kept.
+        """
+        with self._lock:
+            keys = [digest(text) for text in texts]
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+            found |= self._made({key: text for key, text in zip(keys, texts, strict=True) if key not in found}, store)
+            for key in keys:
+                self._keep(key, found[key])
+        return [found[key] for key in keys]
+
+    def _keep(self, key: str, vectors: Matrix) -> None:
+        if key not in self._kept:
+            self._kept[key] = vectors
+            self._bytes += vectors.nbytes
+        self._kept.move_to_end(key)
+        while self._bytes > self._room:
+            self._bytes -= self._kept.popitem(last=False)[1].nbytes
+
+    def _made(self, texts: dict[str, str], store: VectorStore | None) -> dict[str, Matrix]:
+        """The vectors of texts by their keys, from the disk as far as they are there."""
+        width = self._model.get_embedding_dimension() or 1 if store and texts else 1
+        found = {key: flat.reshape(-1, width) for key, flat in store.read(list(texts), width).items()} if store else {}
+        missing = [key for key in texts if key not in found]
+        made = dict(zip(missing, self._embedded([texts[key] for key in missing]), strict=True))
+        if store and made:
+            store.write(made)
+        return found | made
+
+    def _embedded(self, texts: Sequence[str]) -> list[Matrix]:
+        import numpy as np
+
+        if not texts:
+            return []
+        model, spans = self._model, cut(self._tokenizer, texts, self._window)
+        pieces = [text[start:end] for text, cuts in zip(texts, spans, strict=True) for start, end in cuts]
+        with running(self._precision):
+            vectors = iter(model.encode_document(pieces, batch_size=BATCH, show_progress_bar=False,
+                                                 convert_to_numpy=True, normalize_embeddings=True))
+        return [np.concatenate([next(vectors) for _ in cuts]).astype("<f2") for cuts in spans]
+
+    @cached_property
+    def _window(self) -> int:
+        """The tokens of a passage that are read at once, without the special ones and the prompt."""
+        model: Any = self._model
+        longest = min(size for size in (model.max_seq_length, model[0].document_length, 512 * 64) if size)
+        prompt = self._tokenizer.encode(model.prompts.get("document") or "", add_special_tokens=False)
+        return int(max(longest - model.tokenizer.num_special_tokens_to_add(pair=False) - len(prompt.ids), 1))
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return fast_tokenizer(self._model)
+
+    @cached_property
+    def _model(self) -> MultiVectorEncoder:
+        with loading(self._folder, "reranking model") as path:
+            return _trained(path) if is_multi(self._folder) else _made(path)
+
+
+def is_multi(folder: ModelFolder) -> bool:
+    """Whether the model was saved as one of several vectors a text."""
+    saved, config = (model_settings(folder.path / name) for name in (PROMPTS, "config.json"))
+    return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
+
+
+def _trained(path: str) -> MultiVectorEncoder:
+    from sentence_transformers import MultiVectorEncoder
+
+    return MultiVectorEncoder(path, **LOCAL)
+
+
+def _made(path: str) -> MultiVectorEncoder:
+    """Of a model with one vector a text: its layers without the pooling."""
+    from sentence_transformers import MultiVectorEncoder, SentenceTransformer
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+
+    model = SentenceTransformer(path, **LOCAL)
+    prompts = {name: text for name, text in model.prompts.items() if text}
+    return MultiVectorEncoder(modules=[model[0], MultiVectorMask()], device="cpu", prompts=prompts)
+
 
 _WHAT = "reranking model"
 _GROUP = 200_000

@@ -11,12 +11,8 @@ from pydantic import Field
 
 from documents.types import digest
 from retrieval.lexical.choice import Cut, Stemmed, tokenizer_of
-from retrieval.lexical.kept import kept
-from retrieval.lexical.normal import normal
-from retrieval.lexical.postings import Method, Postings, Weights
-from retrieval.lexical.scripts import is_korean
-from retrieval.lexical.tokens import Tokenizer
-from retrieval.lexical.versions import version_of
+from retrieval.lexical.postings import Method, Postings, Weights, kept
+from retrieval.lexical.tokens import Tokenizer, is_korean, normal, version_of
 from retrieval.lexical.words import RULES
 from retrieval.retrievers.base import Kind
 from retrieval.types import Aids, Collection, Hit

@@ -1,29 +1,80 @@
-"""One's own retriever, made by a function in a file or package of one's own."""
+"""One's own retriever, made by a function in a file or package of one's own.
+
+Running a user's code: what it raises is one line, and what it prints goes to stderr.
+"""
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import json
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
-from typing import Any, Literal
+from traceback import TracebackException
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, Literal, TextIO
 
 from pydantic import Field, JsonValue, field_validator
 
-from documents.errors import SettingsError
+from documents.errors import RagbedError, SettingsError
 from documents.types import Chunk, digest
 from retrieval.conditions import Placed
 from retrieval.hits import distinct, number
 from retrieval.langchain import FromLangChain
 from retrieval.retrievers.base import Kind
-from retrieval.retrievers.theirs import Theirs
 from retrieval.storage.files import sha256_of
 from retrieval.types import Aids, Collection, Hit, Retriever
+
+
+class Theirs:
+    """Whatever a user's code raises says in one line whose it is; the whole is its cause.
+
+    What it prints goes to stderr: stdout is for results that programs read.
+    """
+
+    def __init__(self, factory: str) -> None:
+        self._factory = factory
+
+    def __enter__(self) -> None:
+        """Their code begins."""
+        _ASIDE.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        _ASIDE.end()
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, RagbedError):
+            # Python's own way to get the text of an error whose text may raise another.
+            said = " ".join(str(TracebackException(type(error), error, None)).split())[:300]
+            raise SettingsError(f"external {self._factory}: {type(error).__name__}: {said}") from error
+
+
+class _Aside:
+    """stdout is stderr from when the first thread begins until the last ends: each on its own would put back the
+    other's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._stdout: TextIO | None = None
+
+    def begin(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._stdout, sys.stdout = sys.stdout, sys.stderr
+            self._inside += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._stdout is not None:
+                sys.stdout, self._stdout = self._stdout, None
+
+
+_ASIDE = _Aside()
 
 
 class External(Kind):

@@ -1,12 +1,25 @@
-"""Servers that speak OpenAI's protocol: where a name says that they are, and which key goes there and nowhere else."""
+"""Servers that speak OpenAI's protocol: where a name says that they are, and which key goes there and nowhere else.
+
+When to try again: exponential back-off with full jitter, and what `Retry-After` asks for.
+
+What a server's reply says of itself: whether to try again, in which words it refuses, whether it can be read.
+"""
 from __future__ import annotations
 
 import os
+import random
+import re
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
+from math import isfinite
+from typing import Any
 from urllib.parse import urlsplit
 
 from documents.errors import ModelError
+from documents.json import loads
 
 OPENAI_HOST = "api.openai.com"
 SERVED = ("openai", "http", "https")
@@ -120,3 +133,84 @@ def _key(variable: str, *, required: bool) -> str:
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise ModelError(f"{variable} holds spaces or characters that no key has")
     return key
+
+
+_FIRST, _LONGEST = 0.5, 30.0
+_MOST_ASKED = 1e8  # seconds, three years: beyond every deadline, and short enough to be told
+
+
+def back_off(attempt: int) -> float:
+    """Seconds to wait after the given attempt, counted from 1: uniform below a doubling bound.
+
+    Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 ("full jitter").
+    """
+    return random.uniform(0.0, min(_LONGEST, _FIRST * 2.0 ** min(attempt - 1, 16)))
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server asks to wait, given as seconds or as an HTTP date; None where it does not say.
+
+    `Retry-After-Ms`, in milliseconds, goes before `Retry-After`, as in OpenAI's own client; like that client, this
+    does not read `x-ratelimit-reset-*`, which tells when a limit is whole again and not when to come back.
+    """
+    wait = _number(headers.get("retry-after-ms", ""))
+    if wait is not None:
+        return wait / 1000
+    value = headers.get("retry-after", "").strip()
+    return _until(value) if _number(value) is None else _number(value)
+
+
+def _number(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return min(max(number, 0.0), _MOST_ASKED) if isfinite(number) else None
+
+
+def _until(date: str) -> float | None:
+    try:
+        return max(parsedate_to_datetime(date).timestamp() - time.time(), 0.0)
+    except (ValueError, OverflowError):
+        return None
+
+
+_TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
+
+
+def is_transient(status: int, body: bytes = b"") -> bool:
+    """Whether the same request may succeed later."""
+    if status == 429:  # one request may be more than the limit of a whole minute
+        return not _TOO_LARGE.search(server_message(error_of(body), ""))
+    return status in {408, 409, 425} or status >= 500
+
+
+def is_compressed(headers: Mapping[str, str]) -> bool:
+    """Whether a reply is, though that was not asked for: a few compressed bytes could stand for gigabytes."""
+    return headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
+
+
+def error_of(body: bytes) -> dict[str, Any]:
+    """The error object of the usual shapes: `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": "…"}`."""
+    try:
+        data = loads(body, mend=True)
+    except ValueError:
+        return {}
+    if not isinstance(data, dict):
+        return {}
+    error = data.get("error", data)
+    if isinstance(error, dict):
+        return error if "message" in error else {**error, "message": error.get("detail")}
+    return {"message": error}
+
+
+def server_message(error: Mapping[str, Any], key: str) -> str:
+    """The message in an error object as one short printable line without the key."""
+    message = error.get("message")
+    return clean(message if isinstance(message, str) else "", key)
+
+
+def unusable_environment(error: Exception) -> ModelError:
+    """The error of a client that cannot be made. Its own message may hold the proxy's password."""
+    return ModelError("the proxy or certificates named in the environment cannot be used "
+                      f"({type(error).__name__}); see HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE")

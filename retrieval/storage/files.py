@@ -1,21 +1,85 @@
-"""Hashes of files, remembered while a file keeps its size and time of change."""
+"""Hashes of files, remembered while a file keeps its size and time of change.
+
+One process at a time: SQLite's own lock on an empty database.
+
+What the cache holds under hashes goes once nobody opened it for long: new versions and contents have others.
+"""
 from __future__ import annotations
 
 import errno
 import hashlib
 import json
 import os
+import shutil
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from uuid import uuid4
 
 from documents.errors import SettingsError
-from documents.paths import cache_dir
+from documents.places import cache_dir
 from documents.types import digest
-from retrieval.storage.unused import made, opened
+
+
+def hold(file: Path) -> sqlite3.Connection:
+    """Keep every other process and thread from holding this file until the connection is closed.
+
+    The lock exists on every system, and ends with the process however that ends. Folders are made where needed.
+
+    Raises:
+        BlockingIOError: another one holds it.
+        OSError: the file cannot be made or written; `strerror` says why.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    connection = None
+    try:
+        connection = sqlite3.connect(file, timeout=0, isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        kind = BlockingIOError if getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY" else OSError
+        raise kind(0, str(error), str(file)) from error
+    return connection
+
+
+UNUSED = 90 * 86_400
+"""Seconds after which what nobody opened is removed."""
+
+
+def opened(entry: Path) -> None:
+    """Note that a file or folder of the cache is in use."""
+    with suppress(OSError):  # what cannot be written is at worst made anew
+        os.utime(entry)
+
+
+def made(entry: Path) -> None:
+    """Note that a file or folder of the cache is new, and remove those beside it that nobody opened for long; once in a
+    process."""
+    opened(entry)
+    _swept(entry.parent)
+
+
+@cache
+def _swept(folder: Path) -> None:
+    with suppress(OSError):
+        for entry in list(folder.iterdir()):
+            with suppress(OSError):
+                if time.time() - entry.lstat().st_mtime > UNUSED:
+                    _remove(entry)
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry, ignore_errors=True)
+        return
+    for beside in (entry, *(entry.with_name(entry.name + end) for end in ("-wal", "-shm"))):  # of SQLite's files
+        beside.unlink(missing_ok=True)
+
 
 _LARGE = 8_000_000
 """Bytes of a file below which reading it takes less than 10 ms or so."""

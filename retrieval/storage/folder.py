@@ -1,23 +1,27 @@
-"""A folder that is replaced whole or not at all, by one process at a time. Where it is a link, what it leads to is."""
+"""A folder that is replaced whole or not at all, by one process at a time. Where it is a link, what it leads to is.
+
+Folders of the cache that are made once, whole or not at all, and checked when they are opened.
+"""
 from __future__ import annotations
 
 import errno
 import glob
+import json
 import os
 import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from documents.errors import IndexFolderError
-from documents.paths import cache_dir
+from documents.errors import IndexFolderError, SettingsError
+from documents.places import cache_dir
 from documents.types import digest
-from retrieval.storage.files import unwritable
-from retrieval.storage.lock import hold
+from retrieval.storage.files import hold, made, opened, unwritable
+from retrieval.storage.sealed import changed, hashes_of
 
 ABANDONED = 3_600
 """Seconds without a write after which a half-written sibling is of a killed process, whatever lock that held."""
@@ -169,3 +173,38 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+_SUMS = "sums.json"
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether the folder is there with every file as it was written; it counts as opened then."""
+    try:
+        sums = json.loads((folder / _SUMS).read_bytes())
+        if not isinstance(sums, dict) or not sums or changed(sums, folder) is not None:
+            return False
+    except (OSError, ValueError, RecursionError):
+        return False
+    opened(folder)
+    return True
+
+
+def keep(folder: Path, write: Callable[[Path], None]) -> None:
+    """Make the folder, in the place of one that is damaged; to be used while `alone`.
+
+    Args:
+        write: writes its files into a new folder.
+
+    Raises:
+        SettingsError: the cache folder cannot be written.
+    """
+    try:
+        with replaced(folder) as fresh:
+            write(fresh)
+            (fresh / _SUMS).write_text(json.dumps(hashes_of(fresh)), encoding="utf-8")
+    except OSError as error:
+        raise unwritable(error) from error
+    except IndexFolderError as error:
+        raise SettingsError(f"{error}; set RAGBED_CACHE to a folder that can be written") from error
+    made(folder)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from strategies.parts.nothing import begins_with_nothing
+from strategies.parts.reading import begins_with_nothing
 from strategies.reading import fold, read_answer
 from strategies.types import Evidence, Passage
 

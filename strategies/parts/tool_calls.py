@@ -1,18 +1,20 @@
-"""The tools of a strategy that searches by calling, and what a model's calls of them come to."""
+"""The tools of a strategy that searches by calling, and what a model's calls of them come to.
+
+Laps of calling tools and searching in one conversation: `parts.laps` for models that know tools.
+"""
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from strategies.framing import without_turns
-from strategies.parts.laps import as_query, said
-from strategies.prompting import template
+from strategies.parts.conversation import Found, as_query, concluded, opened, said, searched, went_on
+from strategies.prompting import fill, numbers, template, without_turns
 from strategies.reading import outside_think
-from strategies.types import Failure, Message, Reply
+from strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
 
 MOST_CALLS = 4
 """Calls of one reply that are carried out."""
@@ -123,3 +125,49 @@ def _written(text: str, lap: int) -> list[Call]:
         function = {"name": found[1], "arguments": f'{{"query": {query[1]}}}' if query else "{}"}
         calls.append(_call(f"call_{lap}_{place}", function))
     return calls
+
+
+def calling(task: Task, found: Found, laps: int, auto: bool) -> Generator[Asked, Any, Draft | None]:
+    """The draft; None where tools are not understood, which is asked for with `auto` alone.
+
+    Args:
+        found: by the first search.
+        auto: whether a server that takes no tools, and a first reply that calls none, are looked out for.
+    """
+    talk = opened(task, found, "react_tools")
+    for lap in range(laps):
+        reply = yield (call := Generate(talk, "react", numbers(task, found.evidence), tools=search_tools(),
+                                        see_failure=auto and not lap))
+        if isinstance(reply, Failure) and refuses_tools(reply):
+            yield Decision("goes on in text", "the server takes no tools")
+            return None
+        if isinstance(reply, Failure):  # of another sort: asked again, it ends the question, as any other call's would
+            reply = yield replace(call, see_failure=False)
+        calls = calls_of(reply, lap)
+        if not calls and auto and not lap:
+            yield Decision("goes on in text", "the first reply calls no tool")
+            return None
+        made = calls[:MOST_CALLS]
+        queries = [one.query for one in made if one.query]
+        if queries:
+            found = yield from searched(task, found, queries)
+        talk = (*talk, said_with(reply, made), *_results(made, found, len(calls) - len(made)))
+        if not calls or any(one.ends for one in made):
+            yield Decision("stops", "finish is called" if calls else "the reply calls no tool")
+            break
+        unread = Decision("goes on", f"lap {lap + 1}: no call could be read")
+        yield went_on(task, lap, laps, found) if queries else unread
+        if found.over:
+            break
+    return (yield from concluded(task, talk, found.evidence, tools=search_tools()))
+
+
+def _results(calls: Sequence[Call], found: Found, left_out: int) -> Iterator[Message]:
+    """What each call brought, or why it brought nothing."""
+    texts = iter(found.texts)
+    for place, call in enumerate(calls, start=1):
+        text = template("tool_finished" if call.ends else "tool_unread")
+        brought = next(texts) if call.query else text
+        more = left_out and place == len(calls)
+        note = ("\n\n", fill("tool_too_many", count=str(left_out), most=str(MOST_CALLS)),) if more else ()
+        yield Message("tool", (brought, *note), call_id=call.id)

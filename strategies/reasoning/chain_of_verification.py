@@ -10,11 +10,10 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import draft, inquiry, opening
-from strategies.parts.lines import listed
+from strategies.parts.conversation import gather_each
 from strategies.parts.merging import in_order
-from strategies.parts.querying import gather_each
-from strategies.parts.revising import NO_ANSWER, revised
-from strategies.parts.watching import Seen, watched
+from strategies.parts.reading import NO_ANSWER, listed, revised
+from strategies.parts.wrapping import Seen, watched
 from strategies.prompting import fill_quoting, template
 from strategies.reading import read_answer
 from strategies.reasoning.direct import direct

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.laps import Turn, as_query, converse
+from strategies.parts.conversation import Turn, as_query, converse
 from strategies.reading import outside_think
 from strategies.types import Recipe, Task
 

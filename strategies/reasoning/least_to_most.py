@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from strategies.answering import answer, asking, draft, form_named, form_of, inquiry
-from strategies.parts.laps import said
-from strategies.parts.lines import listed
+from strategies.parts.conversation import said
+from strategies.parts.reading import listed
 from strategies.prompting import fill, first_message, numbers, system_message, template
 from strategies.reading import read_answer
 from strategies.types import Generate, Message, Recipe, Reply, Task

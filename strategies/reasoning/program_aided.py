@@ -12,8 +12,8 @@ from pydantic import Field
 
 from strategies.answering import answer, draft, inquiry, opening
 from strategies.arithmetic import FUNCTIONS, Line, run
-from strategies.parts.laps import said
-from strategies.parts.nothing import begins_with_nothing
+from strategies.parts.conversation import said
+from strategies.parts.reading import begins_with_nothing
 from strategies.prompting import fill, fill_quoting
 from strategies.reading import read_answer
 from strategies.types import Decision, Draft, Generate, Message, Recipe, Reply, Task

@@ -14,8 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from strategies.parts.calling import calling
-from strategies.parts.laps import Turn, as_query, converse
+from strategies.parts.conversation import Turn, as_query, converse
+from strategies.parts.tool_calls import calling
 from strategies.reading import outside_think
 from strategies.types import Recipe, Task
 

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.laps import Turn, as_query, converse
-from strategies.parts.nothing import says_nothing
+from strategies.parts.conversation import Turn, as_query, converse
+from strategies.parts.reading import says_nothing
 from strategies.reading import fold, outside_think
 from strategies.types import Recipe, Task
 

@@ -15,8 +15,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from strategies.parts.lockstep import Loom
 from strategies.parts.voting import tally
-from strategies.parts.weaving import Loom
 from strategies.reading import REFUSAL
 from strategies.reasoning.chain_of_thought import chain_of_thought
 from strategies.types import Decision, Draft, Generate, Reasoning, Recipe, Task

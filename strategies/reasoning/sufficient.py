@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.gathered import with_gathered
 from strategies.parts.merging import in_order
+from strategies.parts.wrapping import with_gathered
 from strategies.reading import REFUSAL, strip_citations
 from strategies.reasoning.chain_of_thought import chain_of_thought
 from strategies.support.sufficiency import judged

@@ -12,11 +12,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from strategies.parts.watching import Seen, watched
+from strategies.parts.wrapping import Seen, watched
 from strategies.reading import REFUSAL
 from strategies.reasoning.direct import direct
-from strategies.support.check import By, alone, checked
-from strategies.support.repair import repaired
+from strategies.support.check import By, alone, checked, repaired
 from strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import answer, draft, inquiry, opening
-from strategies.parts.lines import listed
+from strategies.parts.reading import listed
 from strategies.prompting import fill_quoting
 from strategies.reading import fold, read_answer
 from strategies.types import Decision, Evidence, Generate, Recipe, Reply, Task

@@ -5,7 +5,7 @@ has to be looked up.
 """
 from __future__ import annotations
 
-from strategies.parts.querying import asking_for
+from strategies.parts.conversation import asking_for
 from strategies.reading import fold, read_answer
 from strategies.retrieval.iterative import iterative
 from strategies.retrieval.none import none

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from strategies.parts.grades import read_grade
-from strategies.parts.lines import listed
+from strategies.parts.conversation import asking_for
 from strategies.parts.merging import beyond, named
-from strategies.parts.querying import asking_for
+from strategies.parts.reading import listed, read_grade
 from strategies.reading import fold, outside_think
 from strategies.retrieval.once import once
 from strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrieval, Task

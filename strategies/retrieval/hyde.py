@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from strategies.parts.conversation import asking_for, gather_each, said_in
 from strategies.parts.merging import fused
-from strategies.parts.querying import asking_for, gather_each, said_in
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Reply, Task
 

@@ -11,8 +11,8 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import inquiry
+from strategies.parts.conversation import said_in
 from strategies.parts.merging import beyond, bound, in_order
-from strategies.parts.querying import said_in
 from strategies.prompting import template
 from strategies.reading import strip_citations
 from strategies.retrieval.once import once

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.lines import listed
+from strategies.parts.conversation import asking_for, gather_each
 from strategies.parts.merging import fused
-from strategies.parts.querying import asking_for, gather_each
+from strategies.parts.reading import listed
 from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 

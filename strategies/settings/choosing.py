@@ -15,10 +15,9 @@ from typing import Any, cast
 from documents.errors import SettingsError
 from strategies.catalogue import REASONING, RETRIEVAL, SEARCH_ONLY
 from strategies.settings.exemplars import Exemplars, opened, unopened
-from strategies.settings.guarded import guarded
 from strategies.settings.parameters import Inner, checked, default_of, hints_of, is_strategy, spread
 from strategies.settings.plugins import Family as Family
-from strategies.settings.plugins import file_of, label_of, plugin
+from strategies.settings.plugins import file_of, guarded, label_of, plugin
 from strategies.types import Reasoning, Retrieval
 
 _LONGEST_NAME = 80  # characters

@@ -2,19 +2,28 @@
 
 To take one is to execute its code, with all that the user may do: a file is executed where the user names it, or a file
 of settings that the user runs, and never for reading what a run left behind.
+
+What a function has to look like to be a strategy.
+
+Playing a strategy that is none of the project's: what its code raises or breaks of the protocol is a failure of the
+question, and never the end of the run, in whatever strategy it is a part of.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import inspect
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, get_args
 
-from documents.errors import SettingsError
+from documents.errors import RagbedError, RecipeFailed, SettingsError
 from documents.types import digest
-from strategies.settings.signature import check_function, fitting_functions
+from strategies.protocol import check_asked, draft_of
+from strategies.settings.parameters import hints_of
 from strategies.settings.source import (
     RAISED_BY_CODE,
     aside,
@@ -23,6 +32,117 @@ from strategies.settings.source import (
     leading_parameters,
     place_of,
 )
+from strategies.types import Passage
+
+_GIVEN = {"reasoning": ("task",), "retrieval": ("task", "query")}
+
+
+def check_function(family: str, kind: str, function: Callable[..., Any]) -> None:
+    """Make sure that a function is a strategy of the family.
+
+    Raises:
+        SettingsError: it is no generator function, is of the other family, or its settings are no annotated
+            parameters after a star.
+    """
+    where, shape = f"{family} strategy {kind}", f"def {_named(function)}({', '.join(_GIVEN[family])}, *, ...)"
+    if inspect.isasyncgenfunction(function) or inspect.iscoroutinefunction(function):
+        raise SettingsError(f"{where}: it is async; a recipe is a plain generator, which ragbed plays: write {shape}")
+    if not inspect.isgeneratorfunction(function):
+        what = "is a function without a yield" if callable(function) else f"is no function, but {function!r:.40}"
+        raise SettingsError(f"{where}: {_named(function)} {what}; a recipe yields what it asks for, or ends with "
+                            "`return (yield from ...)`")
+    given, others = _leading(function), [name for name in _GIVEN if name != family]
+    if len(given) == len(_GIVEN[family]) and not _collects(function):
+        hints_of(function)
+        return
+    if tuple(given) == _GIVEN[others[0]]:
+        raise SettingsError(f"{where}: it takes {' and '.join(given)}, as {others[0]} strategies do; name it under "
+                            f"{others[0]}")
+    raise SettingsError(f"{where}: expected {shape}, its settings after the star, not ({', '.join(given)}"
+                        f"{', and what it collects with a star' if _collects(function) else ''})")
+
+
+def fitting_functions(module: ModuleType, family: str) -> list[str]:
+    """The names of a module's own functions that have the form of strategies of a family."""
+    return [name for name, value in vars(module).items() if inspect.isgeneratorfunction(value)
+            and value.__module__ == module.__name__ and len(_leading(value)) == len(_GIVEN[family])]
+
+
+def _leading(function: Callable[..., Any]) -> list[str]:
+    """The parameters before the star."""
+    return [one.name for one in inspect.signature(function).parameters.values()
+            if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+
+
+def _collects(function: Callable[..., Any]) -> bool:
+    return any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+               for one in inspect.signature(function).parameters.values())
+
+
+def _named(function: Any) -> str:
+    return str(getattr(function, "__name__", "recipe"))
+
+
+def guarded(kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with whatever it raises raised as RecipeFailed, in one line, and with all that it yields and returns
+    checked, before the strategy around it takes it.
+
+    Args:
+        kind: what settings call it.
+    """
+
+    @wraps(function)
+    def recipe(*given: Any, **values: Any) -> Generator[Any, Any, Any]:
+        try:
+            returned = yield from _checked(kind, function(*given, **values))
+        except RagbedError:
+            raise
+        except RAISED_BY_CODE as error:
+            raise RecipeFailed(f"{kind}: {failing_line(error)}") from error
+        with _naming(kind):
+            (_check_evidence if len(given) > 1 else _check_answer)(returned)
+        return returned
+
+    return recipe
+
+
+def _checked(kind: str, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """The recipe, each of its wishes checked."""
+    result: Any = None
+    try:
+        while True:
+            try:
+                with aside():
+                    asked = inner.send(result)
+            except StopIteration as end:
+                return end.value
+            with _naming(kind):
+                check_asked(asked)
+            result = yield asked
+    finally:
+        with aside():
+            inner.close()
+
+
+@contextlib.contextmanager
+def _naming(kind: str) -> Iterator[None]:
+    """Says whose the breach is."""
+    try:
+        yield
+    except RecipeFailed as error:
+        raise RecipeFailed(f"{kind}: {error}") from None
+
+
+def _check_answer(value: Any) -> None:
+    if draft_of(value).gathered is not None:
+        raise RecipeFailed("the strategy makes a draft with gathered, which only search_only does")
+
+
+def _check_evidence(value: Any) -> None:
+    if not (isinstance(value, tuple) and all(isinstance(one, Passage) for one in value)):
+        raise RecipeFailed(f"the strategy returned {value!r:.60}; it has to end with the evidence, a tuple of what "
+                           "searches found")
+
 
 Family = Literal["reasoning", "retrieval"]
 FAMILIES: tuple[Family, ...] = get_args(Family)

@@ -1,16 +1,100 @@
-"""Checking an answer: which of its sentences stand in the documents that they cite."""
+"""Checking an answer: which of its sentences stand in the documents that they cite.
+
+Reading how far something holds out of a model's words: a number of ten, a share, or yes, partly and no.
+
+The check by a model: whether the cited documents say each statement, all of them in one call.
+
+Mending an answer once: a call that shows the documents, the answer and what the check found of it.
+"""
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+import re
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from strategies.parts.watching import Seen
+from strategies.answering import draft, inquiry, opening
+from strategies.parts.wrapping import Seen
+from strategies.prompting import fill_quoting
+from strategies.reading import read_answer
 from strategies.sub_answers import without_sub_answers
-from strategies.support.judge import graded
 from strategies.support.lexical import score
 from strategies.support.sentences import Statement, statements_of
-from strategies.types import Asked, Draft, Evidence, Task
+from strategies.types import Asked, Draft, Evidence, Reply, Task
+
+_LONGEST = 200  # characters that are looked at
+_SKIP = r"[\s*_`#>:：=\"'()\[\]~-]{0,12}"
+_NUMBER = re.compile(rf"{_SKIP}(\d{{1,3}}(?:\.\d{{1,3}})?)\s?(?:(?:/|out of|of)\s?(\d{{1,3}})(?!\d)|(%))?(?![\d.]*\d)",
+                     re.IGNORECASE)
+_RANGE = re.compile(rf"{_SKIP}(?:\d{{1,3}}\s?(?:-|–|to|or|,)\s?\d|yes\s?(?:/|,|or)\s?(?:partly|partially|no)\b)",
+                    re.IGNORECASE)
+_WORD = re.compile(rf"{_SKIP}(?:it is |they are |is |are )?([^\W\d_]{{1,20}})", re.IGNORECASE)
+_WHOLE = "yes fully completely sufficient enough supported true 예 네 충분 충분함 충분합니다"
+_PARTLY = "partly partially partial somewhat mostly 부분 부분적 부분적으로 일부"
+_NOT = "no not none insufficient unsupported false never 아니요 아니오 불충분 불충분함 불충분합니다 없음"
+_WORDS = {word: value for value, words in ((1.0, _WHOLE), (0.5, _PARTLY), (0.0, _NOT)) for word in words.split()}
+
+
+def read_share(text: str) -> float | None:
+    """The share that a text begins with, from 0 to 1; None where it begins with none, or repeats the scale.
+
+    `7`, `7/10` and `7 out of 10` are 0.7; `3 of 4` is 0.75, `70%` and `0.7` are 0.7: a number with a point that is at
+    most 1 is a share. `yes` is 1, `partly` 0.5 and `no` 0, and so are their like in English and Korean.
+    """
+    text = text[:_LONGEST]
+    if _RANGE.match(text):
+        return None
+    number = _NUMBER.match(text)
+    if number is None:
+        word = _WORD.match(text)
+        return _WORDS.get(word[1].lower()) if word else None
+    amount, whole = float(number[1]), 10.0
+    if number[2]:
+        whole = float(number[2])
+    elif number[3]:
+        whole = 100.0
+    elif "." in number[1] and amount <= 1:
+        whole = 1.0
+    return amount / whole if amount <= whole and whole > 0 else None
+
+
+_LONGEST_STATEMENT, _LONGEST_REPLY = 2_000, 20_000  # characters
+_LINE = re.compile(r"^[ \t*_#>`(\[-]{0,8}(?:statement[ \t]?)?(\d{1,3})[*_`)\]]{0,4}[ \t]{0,4}[.:：)=-]([^\n]{0,200})",
+                   re.IGNORECASE | re.MULTILINE)
+
+
+def graded(task: Task, statements: Sequence[Statement], evidence: Evidence) \
+        -> Generator[Asked, Any, list[float | None]]:
+    """How far the documents say each statement: 1, 0.5 or 0; None for one whose grade could not be read.
+
+    Args:
+        evidence: what the prompt shows: all documents, so that it begins as the answer's prompt does.
+    """
+    if not statements:
+        return []
+    listed = "\n".join(f"{place}. {_shown(task, one)}" for place, one in enumerate(statements, 1))
+    said = fill_quoting("support_check", statements=listed, count=str(len(statements)))
+    reply: Reply = yield inquiry(task, said, evidence, "check")
+    return read_grades(reply.text, len(statements))
+
+
+def _shown(task: Task, one: Statement) -> str:
+    text = " ".join(one.text[:_LONGEST_STATEMENT].split())
+    names = " ".join(f"[{number}]" for number in one.cited)
+    return f"{text} (documents {names})" if task.cites and names else text
+
+
+def read_grades(text: str, count: int) -> list[float | None]:
+    """The grades of the statements 1 to `count`, its thinking left out; of two lines with one number the last counts.
+
+    Of a single statement the grade may be the whole reply.
+    """
+    said = read_answer(text)[0][:_LONGEST_REPLY]
+    found = {int(number): grade for number, line in _LINE.findall(said) if (grade := read_share(line)) is not None}
+    if count == 1 and not found:
+        return [read_share(said)]
+    return [found.get(number) for number in range(1, count + 1)]
+
 
 By = Literal["lexical", "model"]
 _LONGEST_QUOTE = 300  # characters
@@ -97,3 +181,24 @@ def _scored(one: Statement, task: Task, seen: Seen, evidence: Evidence) -> Findi
     found = score(one.text, task.question, cited)
     absent = ", ".join(found.absent[:5])
     return Finding(one, found.value, f"its documents do not say {absent}" if absent else "")
+
+
+def repaired(first: Draft, found: Checked, task: Task, seen: Seen, by: By) \
+        -> Generator[Asked, Any, tuple[Draft, Checked]]:
+    """The better supported of the answer and a second one, and what was found of it.
+
+    The second counts where the two are equal, and where it refuses under rules that offer a refusal. One that cannot
+    be read leaves the first as it was, with the note `repair_unread`; one that is worse, with `repair_worse`.
+    """
+    said = fill_quoting("support_repair", answer=alone(first, task).text, findings=found.listed())
+    call = opening(task, said, seen.evidence(first.cited), thinks=False)
+    seen.asked(call)
+    second: Draft = yield from draft(call, task, *first.notes, thinks=False)
+    if second.refused and task.rules == "grounded":
+        return replace(second, figures=first.figures), found
+    if second.refused or not second.well_formed:
+        return replace(first, notes=(*first.notes, "repair_unread")), found
+    again = yield from checked(alone(second, task), task, seen, by, found.threshold)
+    if again.share is None or again.share < (found.share or 0.0):
+        return replace(first, notes=(*first.notes, "repair_worse")), found
+    return replace(second, figures=first.figures), again

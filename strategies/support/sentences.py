@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from strategies.reading import is_only_citations, is_refusal, read_citations, strip_citations
-from strategies.support.words import content_words
+from strategies.support.lexical import content_words
 from strategies.types import Draft, Task
 
 MOST_STATEMENTS = 40

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from strategies.answering import inquiry
-from strategies.parts.nothing import says_nothing
+from strategies.parts.reading import says_nothing
 from strategies.prompting import template
 from strategies.reading import fold, read_answer
-from strategies.support.scale import read_share
+from strategies.support.check import read_share
 from strategies.types import Asked, Evidence, Reply, Task
 
 _LONGEST_QUERY, _LONGEST_REPLY = 300, 20_000  # characters

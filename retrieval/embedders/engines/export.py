@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import ModelError
-from documents.paths import cache_dir
+from documents.places import cache_dir
 from documents.types import digest
-from retrieval.embedders.engines.padding import STEP, Facts, padded
-from retrieval.models.files import plain_tokenizer
-from retrieval.models.finding import ModelFolder
-from retrieval.storage.folder import alone
-from retrieval.storage.kept import is_whole, keep
+from retrieval.embedders.engines.base import STEP, Facts, padded
+from retrieval.models.finding import ModelFolder, plain_tokenizer
+from retrieval.storage.folder import alone, is_whole, keep
 
 if TYPE_CHECKING:
     import torch

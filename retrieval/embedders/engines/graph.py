@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from documents.processors import processors
+from documents.places import processors
+from retrieval.embedders.engines.base import batches, padded
 from retrieval.embedders.engines.export import Exported, exported
-from retrieval.embedders.engines.padding import batches, padded
 from retrieval.models.finding import ModelFolder
 
 if TYPE_CHECKING:

@@ -1,0 +1,55 @@
+"""JSON from outside: server replies, and files that a stranger may have written."""
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+MOST_NESTED = 200
+_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+
+
+def loads(text: str | bytes, *, mend: bool = False) -> Any:
+    """Parse JSON into a value that can be encoded as UTF-8 and walked through without fear for the stack.
+
+    Args:
+        mend: for what a model or its server sends: half a surrogate pair becomes U+FFFD, NaN and infinities become
+            None, and the last of two equal names counts. Otherwise halves and equal names are errors.
+
+    Raises:
+        ValueError: it is no JSON, is nested more than 200 deep, holds half a surrogate pair, or gives a name twice.
+    """
+    try:
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text), "surrogatepass")
+        value = json.loads(text, parse_constant=lambda _: None) if mend else json.loads(text,
+                                                                                         object_pairs_hook=_distinct)
+    except RecursionError:
+        raise ValueError("nested beyond reason") from None
+    _check_depth(text, value)
+    if _HALF.search(text):
+        whole = json.dumps(value, ensure_ascii=False)
+        if not mend:
+            whole.encode()
+        value = json.loads(whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return value
+
+
+def _check_depth(text: str, value: Any) -> None:
+    if text.count("[") + text.count("{") <= MOST_NESTED:
+        return
+    level = [value]
+    for _ in range(MOST_NESTED):
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
+                 if isinstance(inner, dict | list)]
+        if not level:
+            return
+    raise ValueError("nested beyond reason")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is given twice")
+    return record

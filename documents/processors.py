@@ -1,9 +1,0 @@
-"""How many processors this process may use."""
-from __future__ import annotations
-
-import os
-
-
-def processors() -> int:
-    """Those that it is allowed: a container or `taskset` may leave fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

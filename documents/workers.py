@@ -1,0 +1,201 @@
+"""Worker processes that parse documents, each killed when it is late.
+
+Reads many documents in parallel, or one, apart from this process.
+"""
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Timer
+from typing import Any
+
+from documents.errors import DocumentError
+from documents.places import processors
+from documents.sources import Source, find_sources
+from documents.types import Document, Page
+
+_START = 120.0
+"""Seconds that a worker may take to start and to import a parser."""
+
+
+class Worker:
+    """One parsing process, started when first needed and again after it died."""
+
+    def __init__(self, deadline: float, largest: int) -> None:
+        self._deadline = deadline
+        self._largest = largest
+        self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    @property
+    def process(self) -> int | None:
+        """The id of the process; None before it is started."""
+        return None if self._process is None else self._process.pid
+
+    def parse(self, source: Source) -> Document | DocumentError:
+        """The document, or why it cannot be read; a crash or a missed deadline is a reason too."""
+        if self._closed:
+            return DocumentError(source.relative, "not read: reading was ended")
+        used = self._process is not None
+        process = self._started()
+        _send(process, {"path": os.fspath(source.path), "relative": source.relative, "deadline": self._deadline,
+                        "largest": self._largest})
+        ready, _ = _line(process, _START)
+        if ready is None and used:  # it died between two files, so this one is not to blame
+            self.close()
+            return self.parse(source)
+        answer, late = _line(process, self._deadline) if ready else (None, False)
+        if answer is None:
+            return DocumentError(source.relative, self._death(process, late, ready is not None))
+        return _result(source, answer)
+
+    def interrupt(self) -> None:
+        """Ends the process for good, while another thread may wait for its answer."""
+        self._closed = True
+        if self._process is not None:
+            self._process.kill()
+
+    def close(self) -> None:
+        """Ends the process and frees its pipes; only when no other thread uses it."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with suppress(BrokenPipeError):
+                assert pipe is not None
+                pipe.close()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "documents.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, env=_environment())
+        return self._process
+
+    def _death(self, process: subprocess.Popen[bytes], late: bool, ready: bool) -> str:
+        code = process.wait() if not late else None
+        self.close()
+        if late:
+            return f"not parsed within {self._deadline:g} seconds"
+        what = "the parser died" if ready else "the parser did not start"
+        return f"{what}: {_status(code)}"
+
+
+def _status(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"signal {signal.Signals(-code).name}"
+    return f"exit status {code}"
+
+
+def _environment() -> dict[str, str]:
+    """The child finds this package where the parent found it, installed or not."""
+    here = str(Path(__file__).resolve().parent.parent)
+    inherited = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([here, inherited] if inherited else [here])}
+
+
+def _send(process: subprocess.Popen[bytes], request: dict[str, Any]) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # the answer that does not come will tell
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+
+
+def _line(process: subprocess.Popen[bytes], seconds: float) -> tuple[dict[str, Any] | None, bool]:
+    """The next answer, or None and whether the process was killed for being late."""
+    assert process.stdout is not None
+    expired: list[bool] = []
+
+    def kill() -> None:
+        expired.append(True)
+        process.kill()
+
+    timer = Timer(seconds, kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        timer.cancel()
+    if not line.endswith(b"\n"):
+        return None, bool(expired)
+    return json.loads(line), False
+
+
+def _result(source: Source, answer: dict[str, Any]) -> Document | DocumentError:
+    if "reason" in answer:
+        return DocumentError(source.relative, answer["reason"])
+    pages = tuple(Page(**page) for page in answer.pop("pages"))
+    return Document(**answer, pages=pages)
+
+
+LARGEST = 100_000_000
+"""Bytes above which a file is refused."""
+
+_AHEAD = 4
+
+
+def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: int | None = None,
+                   largest: int = LARGEST) -> Iterator[Document | DocumentError]:
+    """Each source's document, or the error that says why there is none, in the order of `sources`.
+
+    Files are parsed in processes of their own, so that one which hangs or kills its parser costs itself only.
+
+    Args:
+        deadline: seconds that one file may take to parse.
+        workers: processes; as many as there are processors to use, if None.
+        largest: bytes above which a file is refused.
+    """
+    count = max(1, min(workers or processors(), len(sources)))
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    waiting: deque[Future[Document | DocumentError]] = deque()
+    with ExitStack() as owned, ThreadPoolExecutor(count) as threads, ExitStack() as running:
+        running.callback(_cancel, waiting)
+        for _ in range(count):
+            worker = owned.enter_context(closing(Worker(deadline, largest)))
+            running.callback(worker.interrupt)
+            idle.put(worker)
+        for source in sources:
+            waiting.append(threads.submit(_read, source, idle))
+            if len(waiting) > count * _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def read_document(path: str | Path, deadline: float = 120.0, largest: int = LARGEST) -> Document:
+    """The document in one file; its source is the file's name.
+
+    Raises:
+        DocumentError: it cannot be read.
+    """
+    (result,) = read_documents(find_sources([path]), deadline, 1, largest)
+    if isinstance(result, DocumentError):
+        raise result
+    return result
+
+
+def _cancel(waiting: Iterable[Future[Document | DocumentError]]) -> None:
+    for future in waiting:
+        future.cancel()
+
+
+def _read(source: Source, idle: SimpleQueue[Worker]) -> Document | DocumentError:
+    if source.problem is not None:
+        return DocumentError(source.relative, source.problem)
+    worker = idle.get()
+    try:
+        return worker.parse(source)
+    finally:
+        idle.put(worker)

@@ -1,1 +1,0 @@
-"""A finished run computed again: read, scored, verified."""

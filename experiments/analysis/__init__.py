@@ -1,0 +1,1 @@
+"""Analyses: each a function from a finished run to views of it."""

@@ -1,0 +1,238 @@
+"""DetectiveQA's heat map: which reference steps were found, by where their evidence stands and how long the text is.
+
+Attacks by kind, each poisoned question beside its clean twin: what the attack changes in the same question.
+
+DetectiveQA's win rate: how often the answer of one condition beats that of another (Table 6).
+"""
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
+from typing import Any, Literal
+
+from experiments.analysis.view import Material, Value, View, change, figures
+from experiments.metrics import Estimate, share_among
+from experiments.record import Result
+from experiments.settings.cells import FACTORS, called, level, varying
+
+_BINS = 10
+_LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
+_UNKNOWN = "length not known"
+
+Steps = dict[tuple[str, int], list[tuple[bool, str]]]  # by length and depth: whether each was found, and its cluster
+
+
+def depth(material: Material) -> View | None:
+    """The share of reference steps that a reasoning holds, by the depth of their evidence and the context's length.
+
+    A step's depth is the share of the text's characters before its paragraph; steps that are inferences have none
+    and are left out, as are those of reasonings that were not judged, which are counted. Both are of what `full`
+    shows, in characters, whatever the cell showed.
+    """
+    found: dict[str, Steps] = {}
+    unjudged = 0
+    for label, cell in ((label, cell) for label, cell in material.labelled() if cell["condition"] != "closed-book"):
+        results = material.results[cell["id"]]
+        unjudged += sum(bool(result.scores.get("unjudged")) for result in results)
+        found[label] = _steps(material, results)
+    rows = _depth_rows(found)
+    if not rows:
+        return None
+    columns = [f"{100 * at // _BINS}-{100 * (at + 1) // _BINS}%" for at in range(_BINS)]
+    notes = [f"Reasonings that were not judged and are left out: {unjudged}."] if unjudged else []
+    return View("depth", "Steps found by the depth of their evidence", ("context", "cell", "n", *columns), tuple(rows),
+                2, 3, ("n counts steps. Depth is the share of the text that stands before a step's paragraph.", *notes),
+                shaded=True)
+
+
+def _steps(material: Material, results: Sequence[Result]) -> Steps:
+    steps: Steps = defaultdict(list)
+    for result, cluster in zip(results, material.clusters_of(results), strict=True):
+        if result.scores.get("reasoning_score") is None or result.scores.get("unjudged"):
+            continue
+        found = (result.verdict.steps if result.verdict else None) or ()  # a reply without reasoning holds none
+        question = material.questions[result.question]
+        length = _length(question.length)
+        for place, step in enumerate(question.steps):
+            if step.depth is not None:
+                steps[length, min(int(step.depth * _BINS), _BINS - 1)].append((place in found, cluster))
+    return steps
+
+
+def _length(characters: int | None) -> str:
+    if characters is None:
+        return _UNKNOWN
+    at = bisect_right(_LENGTHS, characters)
+    if at == 0:
+        return f"under {_LENGTHS[0]:,} characters"
+    return f"{_LENGTHS[at - 1]:,} to {_LENGTHS[at]:,} characters" if at < len(_LENGTHS) else \
+        f"{_LENGTHS[-1]:,} characters and more"
+
+
+def _depth_rows(steps: Mapping[str, Steps]) -> list[tuple[Value, ...]]:
+    """One for each cell of each length that occurs, shortest first."""
+    every = [_length(size) for size in (0, *_LENGTHS)] + [_UNKNOWN]
+    rows: list[tuple[Value, ...]] = []
+    for length in every:
+        for label, of in steps.items():
+            bins = [of.get((length, at), []) for at in range(_BINS)]
+            if any(bins):
+                rows.append((length, label, sum(map(len, bins)), *(_share(steps) if steps else None for steps in bins)))
+    return rows
+
+
+def _share(steps: Sequence[tuple[bool, str]]) -> Estimate:
+    """The steps of one question are not independent."""
+    return share_among([found for found, _ in steps], [cluster for _, cluster in steps])
+
+
+ALL, ORDERS = "all", "orders"
+_STATEMENTS = ("exchange", "correction")  # which state something false rather than order anything
+_UNSEEN = "stripped"
+_TAG = "attack"
+_PAIRED = {"attack_success": "attack_control", "utility_attacked": "utility_clean"}
+_HEADER = ("attack success", "without it", "change", "utility attacked", "utility clean", "change of utility")
+
+
+def attacks(material: Material) -> View | None:
+    """Every cell over the attacks of each kind, over those that order something and reach a prompt, and over all:
+    success beside the same outcome without the attack."""
+    rows = [row for kind in [*_kinds(material), ORDERS, ALL] for row in _attack_rows(material, kind)]
+    if not rows:
+        return None
+    stripped = sum("yes" in question.tags.get("stripped", ()) for question in material.questions.values())
+    notes = [f"Attacks that the parser left out, so that no prompt shows them: {stripped}."] if stripped else []
+    return View("attacks", "By attack", (_TAG, "cell", "n", *_HEADER), tuple(rows), 2, 3, (
+        "n counts pairs of a poisoned question and its clean twin. Each change is paired, question by question.",
+        "Orders are all kinds but those that state something false (exchange, correction) and what no prompt shows.",
+        *notes))
+
+
+def _kinds(material: Material) -> list[str]:
+    return list(dict.fromkeys(kind for question in material.questions.values()
+                              for kind in question.tags.get(_TAG, ())))
+
+
+def _attack_rows(material: Material, kind: str) -> list[tuple[Value, ...]]:
+    made: list[tuple[Value, ...]] = []
+    for label, cell in material.labelled():
+        pairs = [pair for pair in _pairs(material, cell) if _is_of(kind, _tags(material, pair[0]))]
+        if pairs:
+            made.append((kind, label, len(pairs), *_figures(material, cell, pairs)))
+    return made
+
+
+def _is_of(kind: str, tags: Sequence[str]) -> bool:
+    if kind == ORDERS:
+        return not {*_STATEMENTS, _UNSEEN} & set(tags)
+    return kind == ALL or kind in tags
+
+
+def _tags(material: Material, result: Result) -> tuple[str, ...]:
+    return material.questions[result.question].tags.get(_TAG, ())
+
+
+def _pairs(material: Material, cell: Mapping[str, Any]) -> list[tuple[Result, Result]]:
+    """Poisoned and clean, where both were asked."""
+    results = {result.question: result for result in material.results[cell["id"]]}
+    return [(result, results[f"{name}-clean"]) for name, result in results.items() if f"{name}-clean" in results]
+
+
+def _figures(material: Material, cell: Mapping[str, Any], pairs: Sequence[tuple[Result, Result]]) -> list[Value]:
+    """The clean twin's figure counts under the name of the poisoned one's, so that the two pair."""
+    found: list[Value] = []
+    for name, control in _PAIRED.items():
+        both = [(first, second.model_copy(update={"scores": {name: second.scores.get(control)}}))
+                for first, second in pairs]
+        found += figures(material, cell, [first for first, _ in both], [name])
+        found += figures(material, cell, [second for _, second in both], [name])
+        found.append(change(material, [(second, first) for first, second in both], name))
+    return found
+
+
+Ending = Literal["wins", "losses", "ties", "wrong in both"]
+
+_CONDITIONS = ("evidence", "full", "given", "retrieved", "closed-book")
+_FREE = ("condition", "retrieval", "retriever", "format")  # they go with the condition
+_WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
+
+
+def wins(material: Material) -> View | None:
+    """Every pair of conditions of otherwise equal cells, question by question.
+
+    A question's score is its answer, 0 or 1, and the share of the reference steps that its reasoning holds. Questions
+    wrong in both are left out and counted; ties are shown apart; the rate is over the questions that either won.
+    Evidence against the full context compares answers alone: evidence tells a reasoning what to hold.
+    """
+    rows: list[tuple[Value, ...]] = []
+    unjudged: set[tuple[str, str]] = set()
+    for first, second in _win_pairs([cell for cell in material.cells if "accuracy" in cell["metrics"]]):
+        reasoning = {first["condition"], second["condition"]} != {"evidence", "full"}
+        answers = _answers(material, first, second)
+        endings = [_ending(*pair, reasoning) for pair in answers]
+        unjudged.update((one.cell, one.question) for pair in answers for one in pair
+                        if reasoning and one.scores.get("unjudged"))
+        rows.append(_row(material, first, second, reasoning, Counter(endings), _rate(material, answers, endings)))
+    if not rows:
+        return None
+    notes = [f"Reasonings that were not judged, and count as holding no step: {len(unjudged)}."] if unjudged else []
+    return View("wins", "Win rate between conditions", ("conditions", "compared", "cell", "n", *_WIN_HEADER),
+                tuple(rows),
+                3, 8, ("The win rate is over wins and losses. Ties, and questions that both answer wrongly, stand "
+                       "beside it.", *notes))
+
+
+def _win_pairs(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    for one, other in combinations(_CONDITIONS, 2):
+        for first, second in product(*([cell for cell in cells if cell["condition"] == condition]
+                                       for condition in (one, other))):
+            if _comparable(first, second):
+                yield first, second
+
+
+def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Whether they differ in the condition alone, and in what has no effect without documents."""
+    closed = "closed-book" in (first["condition"], second["condition"])
+    free = (*_FREE, "rules", "perturbation", "framing", "seed") if closed else _FREE
+    return all(level(first, name) == level(second, name) for name in FACTORS if name not in free)
+
+
+def _answers(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[Result, Result]]:
+    others = {result.question: result for result in material.results[second["id"]]}
+    return [(result, others[result.question]) for result in material.results[first["id"]]
+            if result.question in others]
+
+
+def _ending(first: Result, second: Result, reasoning: bool) -> Ending:
+    if not first.scores.get("accuracy") and not second.scores.get("accuracy"):
+        return "wrong in both"
+    one, other = (_score(result, reasoning) for result in (first, second))
+    return "ties" if one == other else "wins" if one > other else "losses"
+
+
+def _score(result: Result, reasoning: bool) -> float:
+    share = result.scores.get("reasoning_score") or 0.0
+    return (result.scores.get("accuracy") or 0.0) + (share if reasoning else 0.0)
+
+
+def _rate(material: Material, answers: Sequence[tuple[Result, Result]], endings: Sequence[Ending]) -> Estimate:
+    """The share of wins among the wins and losses."""
+    decided = [(ending == "wins", first) for (first, _), ending in zip(answers, endings, strict=True)
+               if ending in ("wins", "losses")]
+    return share_among([won for won, _ in decided], material.clusters_of(first for _, first in decided))
+
+
+def _row(material: Material, first: Mapping[str, Any], second: Mapping[str, Any], reasoning: bool,
+         endings: Counter[Ending], rate: Estimate) -> tuple[Value, ...]:
+    return (f"{first['condition']} against {second['condition']}",
+            "answers and reasoning" if reasoning else "answers alone", _called(material, first, second),
+            endings.total(), endings["wins"], endings["losses"], endings["ties"], endings["wrong in both"], rate)
+
+
+def _called(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """What both are and other cells are not; the rules of closed-book cells follow from their condition."""
+    factors = varying([cell for cell in material.cells if cell["condition"] != "closed-book"])
+    shared = [name for name in factors if first.get(name) == second.get(name)]
+    return called(first, shared) or called(first, ["reasoning"])

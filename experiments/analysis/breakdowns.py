@@ -1,0 +1,273 @@
+"""MRKE's two versions of a question, which no figure of a view mixes.
+
+MDBench's order ablation: documents as they are, without separators, shuffled, and both.
+
+MRKE's gap: the same model on original questions and on their edited versions, paired.
+
+The columns by a tag of the questions, such as language or sub-task.
+
+MRKE's chain outcomes: which sub-answers and final answers are right together (Table 5).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, Concatenate, ParamSpec
+
+from experiments.analysis.view import Material, Value, View, change, figures, figures_of_cell
+from experiments.benchmarks.mrceval import TASKS
+from experiments.metrics import chain_pattern, share_among
+from experiments.question import Question
+from experiments.record import Result
+from experiments.settings.cells import FACTORS, called, varying
+
+VERSIONS = ("original", "edited")
+P = ParamSpec("P")
+
+
+def apart(make: Callable[Concatenate[Material, P], View | None]) -> Callable[Concatenate[Material, P], View | None]:
+    """The view of each version by itself, the version as its first key, where the run has both."""
+    def made(material: Material, /, *args: P.args, **kwargs: P.kwargs) -> View | None:
+        if not all(any(_is(material, id, version) for id in material.questions) for version in VERSIONS):
+            return make(material, *args, **kwargs)
+        views = [(version, view) for version in VERSIONS
+                 if (view := make(_part(material, version), *args, **kwargs)) is not None]
+        if not views:
+            return None
+        first = views[0][1]
+        return replace(first, header=("version", *first.header), keys=first.keys + 1, main=first.main + 1,
+                       rows=tuple((version, *row) for version, view in views for row in view.rows),
+                       notes=tuple(dict.fromkeys(note if note in first.notes else f"{version}: {note}"
+                                                 for version, view in views for note in view.notes)))
+    return made
+
+
+def _is(material: Material, id: str, version: str) -> bool:
+    return version in material.questions[id].tags.get("version", ())
+
+
+def _part(material: Material, version: str) -> Material:
+    """The questions of that version, and the cells' figures over them."""
+    results = {cell: [one for one in found if _is(material, one.question, version)]
+               for cell, found in material.results.items()}
+    cells = [{**cell, "n": len(results[cell["id"]]),
+              "metrics": figures_of_cell(material, cell, results[cell["id"]])} for cell in material.cells]
+    questions = {id: question for id, question in material.questions.items() if _is(material, id, version)}
+    return replace(material, cells=cells, results=results, questions=questions)
+
+
+_ORDER = {None: "original", "separators_off": "separators off", "shuffle": "shuffled",
+          "shuffle+separators_off": "separators off, shuffled"}
+_SAME = tuple(name for name in FACTORS if name not in ("perturbation", "seed"))
+
+
+def order(material: Material) -> View | None:
+    """Cells that differ only in the order of their documents and their separators, each beside the original.
+
+    The change is paired: each question's score less its score with the documents as they are.
+    """
+    rows = [row for group in _groups(material.cells) for row in _order_rows(material, group)]
+    if not rows:
+        return None
+    header = [name for metric in material.each for name in (material.shown(metric), f"{metric}: change")]
+    return View("order", "Order of the documents", ("documents", "cell", "n", *header), tuple(rows), 2, 3,
+                ("The change is the mean difference to the original, question by question.",))
+
+
+def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Cells that agree in all else, of each group that has the original and another, in the order of the table."""
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        if cell["perturbation"] in _ORDER and cell["condition"] != "closed-book":
+            groups.setdefault(tuple(str(cell.get(name)) for name in _SAME), []).append(cell)
+    names = list(_ORDER)
+    return [sorted(group, key=lambda cell: names.index(cell["perturbation"])) for group in groups.values()
+            if {None} < {cell["perturbation"] for cell in group}]
+
+
+def _order_rows(material: Material, group: Sequence[Mapping[str, Any]]) -> list[tuple[Value, ...]]:
+    shared = [name for name in varying(material.cells) if name != "perturbation"]
+    rows: list[tuple[Value, ...]] = []
+    for cell in group:
+        results = material.results[cell["id"]]
+        original = _original(cell, group) if cell["perturbation"] else None
+        before = {result.question: result for result in material.results[original["id"]]} if original else {}
+        pairs = [(before[result.question], result) for result in results if result.question in before]
+        rows.append((_ORDER[cell["perturbation"]], called(cell, shared) or called(cell, ["reasoning"]), len(results),
+                     *_order_beside(material, cell, results, pairs)))
+    return rows
+
+
+def _original(cell: Mapping[str, Any], group: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The cell with the documents as they are, of the same seed where it has one."""
+    return next((one for one in group if one["perturbation"] is None and one.get("seed") in (None, cell.get("seed"))),
+                None)
+
+
+def _order_beside(material: Material, cell: Mapping[str, Any], results: Sequence[Result],
+            pairs: Sequence[tuple[Result, Result]]) -> list[Value]:
+    means = figures(material, cell, results, material.each)
+    return [value for mean, metric in zip(means, material.each, strict=True)
+            for value in (mean, change(material, pairs, metric))]
+
+
+_METRICS = ("em", "f1")
+
+
+def gap(material: Material) -> View | None:
+    """Every cell on the originals and on the edited questions of the same `pair`, by hops of the edited one.
+
+    An original with several edited versions counts beside each of them. The change is the edited question's score
+    less the original's, so memory that helps with the original makes it negative.
+    """
+    metrics = [name for name in _METRICS if any(name in result.scores for results in material.results.values()
+                                                for result in results)]
+    rows = [row for label, cell in material.labelled() for row in _gap_rows(material, label, cell, metrics)]
+    if not rows:
+        return None
+    header = [words for name in metrics for words in (f"{name}: original", f"{name}: edited", f"{name}: change")]
+    order = {str(row[0]): None for row in sorted(rows, key=lambda row: str(row[0]))}
+    rows = [row for hops in order for row in rows if row[0] == hops]
+    return View("gap", "Original against edited questions", ("hops", "cell", "n", *header), tuple(rows), 2, 5,
+                ("n counts pairs: an original counts once for each of its edited versions. The change is the edited "
+                 "question's score less the original's.",))
+
+
+def _gap_rows(material: Material, label: str, cell: Mapping[str, Any], metrics: Sequence[str],
+              ) -> list[tuple[Value, ...]]:
+    pairs = _pairs(material, cell)
+    by_hops: dict[str, list[tuple[Result, Result]]] = {}
+    for pair in pairs:
+        for hops in material.questions[pair[1].question].tags.get("hops", ()):
+            by_hops.setdefault(hops, []).append(pair)
+    parts = by_hops if len(by_hops) > 1 else {}
+    return [(hops, label, len(part), *_gap_beside(material, cell, part, metrics))
+            for hops, part in [*sorted(parts.items()), (ALL, pairs)] if part]
+
+
+def _pairs(material: Material, cell: Mapping[str, Any]) -> list[tuple[Result, Result]]:
+    """Original and edited, in the order of the edited ones."""
+    originals: dict[str, Result] = {}
+    for result in material.results[cell["id"]]:
+        if _version(material, result) == "original":
+            originals |= dict.fromkeys(_pair(material, result), result)
+    return [(originals[name], result) for result in material.results[cell["id"]]
+            if _version(material, result) == "edited" for name in _pair(material, result) if name in originals]
+
+
+def _version(material: Material, result: Result) -> str:
+    return next(iter(material.questions[result.question].tags.get("version", ())), "")
+
+
+def _pair(material: Material, result: Result) -> tuple[str, ...]:
+    return material.questions[result.question].tags.get("pair", ())
+
+
+def _gap_beside(material: Material, cell: Mapping[str, Any], pairs: Sequence[tuple[Result, Result]],
+            metrics: Sequence[str]) -> list[Value]:
+    originals = figures(material, cell, [first for first, _ in pairs], metrics)
+    edited = figures(material, cell, [second for _, second in pairs], metrics)
+    return [value for place, name in enumerate(metrics)
+            for value in (originals[place], edited[place], change(material, pairs, name))]
+
+
+ALL = "all"
+_ORDERS = {
+    "task": tuple(dict.fromkeys(TASKS.values())),
+    "subtask": tuple(TASKS),
+    "difficulty_type": ("SimpleQA", "ComplexQA"),
+    "version": VERSIONS}
+
+
+def by_tag(material: Material, tag: str) -> View | None:
+    """Every cell over the questions of each value of the tag, and over all; of each version where there are two.
+
+    Figures are averages over questions: those of `all` are not averages of the rows above it.
+    """
+    return _by_tag(material, tag) if tag == "version" else apart(_by_tag)(material, tag)
+
+
+def _by_tag(material: Material, tag: str) -> View | None:
+    values = _values(tag, material.questions.values())
+    untagged = any(tag not in question.tags for question in material.questions.values())
+    if len(values) + untagged < 2 or not values:
+        return None
+    wanted: list[str | None] = [*values, *([None] if untagged else [])]
+    rows = [row for value in wanted for row in _tag_rows(material, tag, value)]
+    rows += [(ALL, label, cell["n"], *(cell["metrics"].get(name) for name in material.metrics))
+             for label, cell in material.labelled()]
+    words = tag.replace("_", " ")
+    return View(f"by:{tag}", f"By {words}", (words, "cell", "n", *map(material.shown, material.metrics)), tuple(rows),
+                2, 3, tuple(_notes(tag, material.questions.values())))
+
+
+def _values(tag: str, questions: Iterable[Question]) -> list[str]:
+    order = _ORDERS.get(tag, ())
+    found = {value for question in questions for value in question.tags.get(tag, ())}
+    return sorted(found, key=lambda value: (order.index(value) if value in order else len(order),
+                                            int(value) if value.isdecimal() else 0, value))
+
+
+def _tag_rows(material: Material, tag: str, value: str | None) -> list[tuple[Value, ...]]:
+    rows: list[tuple[Value, ...]] = []
+    for label, cell in material.labelled():
+        chosen = [result for result in material.results[cell["id"]]
+                  if _fits(material.questions, result, tag, value)]
+        if chosen:
+            rows.append((f"no {tag.replace('_', ' ')}" if value is None else value, label, len(chosen),
+                         *figures(material, cell, chosen, material.metrics)))
+    return rows
+
+
+def _fits(questions: Mapping[str, Question], result: Result, tag: str, value: str | None) -> bool:
+    found = questions[result.question].tags.get(tag, ())
+    return value in found if value is not None else not found
+
+
+def _notes(tag: str, questions: Iterable[Question]) -> list[str]:
+    several = sum(len(question.tags.get(tag, ())) > 1 for question in questions)
+    return [f"Questions with several values, which count in each: {several}."] if several else []
+
+
+RIGHT, LUCKY = "right for the right reason", "lucky: right answer, a step wrong"
+_ALL_LISTED = 4  # steps up to which patterns that never occur have rows too: MRKE and MuSiQue have at most 4
+
+
+@apart
+def chain(material: Material) -> View | None:
+    """Shares of the 2^(N+1) patterns over the N sub-answers, in order, and the final answer, by exact match.
+
+    A question is right for the right reason where all are correct, and lucky where the final answer is and a step
+    is not. Of more than four sub-questions only the patterns that occur are listed. Questions without a scored
+    chain, such as those whose sub-questions were not asked, are left out and counted. Of each version where there
+    are two.
+    """
+    patterns = {cell["id"]: list(map(_pattern, material.results[cell["id"]])) for cell in material.cells}
+    hops = sorted({len(pattern) - 1 for found in patterns.values() for pattern in found if pattern})
+    rows = [row for count in hops for row in _chain_rows(material, patterns, count)]
+    if not rows:
+        return None
+    left_out = sum(found.count("") for found in patterns.values())
+    notes = [f"Answers without a scored chain, which are left out: {left_out}."] if left_out else []
+    return View("chain", "Chain outcomes", ("sub-questions", "outcome", "cell", "n", "share"), tuple(rows), 3, 4,
+                ("In order: each sub-answer, then the final answer; c is correct, w is wrong, by exact match.", *notes))
+
+
+def _pattern(result: Result) -> str:
+    """Such as `cwc`; empty where no chain is scored."""
+    return "".join("c" if right else "w" for right in chain_pattern(result.scores))
+
+
+def _chain_rows(material: Material, patterns: Mapping[str, Sequence[str]], hops: int) -> list[tuple[Value, ...]]:
+    found = {cell: [one for one in patterns[cell] if len(one) == hops + 1] for cell in patterns}
+    clusters = {cell: [of for one, of in zip(patterns[cell], material.clusters_of(material.results[cell]), strict=True)
+                       if len(one) == hops + 1] for cell in patterns}
+    every = sorted(set().union(*found.values()))
+    if hops <= _ALL_LISTED:
+        every = ["".join(letters) for letters in product("cw", repeat=hops + 1)]
+    wrong_somewhere = [one for one in every if one.endswith("c") and "w" in one]
+    groups = [(" ".join(one), [one]) for one in every] + [(RIGHT, ["c" * (hops + 1)]), (LUCKY, wrong_somewhere)]
+    return [(str(hops), words, label, len(found[cell["id"]]),
+             share_among([one in members for one in found[cell["id"]]], clusters[cell["id"]]))
+            for words, members in groups for label, cell in material.labelled() if found[cell["id"]]]

@@ -1,0 +1,178 @@
+"""From the results of a run to the cases that causes are told of, each joined with those of its sibling cells.
+
+Siblings: the cells of a run that differ from a cell in what was shown alone, and that its causes are told by.
+"""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from experiments.analysis.causes import Case, cause_of
+from experiments.metrics import METRICS, Scoring, scored_of
+from experiments.question import Question, Scheme
+from experiments.record import Result
+from experiments.settings.cells import Cell
+from retrieval.perturbations import Perturbation
+
+# What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only
+# where something is drawn: see `_agrees`.
+_SHOWN = frozenset({"condition", "retrieval", "retriever", "chunker", "embedder", "format", "perturbation", "seed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Siblings:
+    """Ids of cells; None where the run has none.
+
+    Attributes:
+        closed_book: without documents; under rules of its own.
+        evidence: over the gold alone; of a cell that is so itself, none.
+        undisturbed: over the same evidence with fewer added negatives, the fewest that there are.
+    """
+
+    closed_book: str | None = None
+    evidence: str | None = None
+    undisturbed: str | None = None
+
+
+def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:
+    """The siblings of every cell, by its id."""
+    closed: dict[object, list[Cell]] = defaultdict(list)
+    alone: dict[object, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        if cell.condition == "closed-book":
+            closed[_asked(cell, rules=False)].append(cell)
+        elif gold_alone(cell):
+            alone[_asked(cell)].append(cell)
+    return {cell.id: Siblings(_nearest(cell, closed[_asked(cell, rules=False)]),
+                              None if gold_alone(cell) else _nearest(cell, alone[_asked(cell)]),
+                              _undisturbed(cell, cells))
+            for cell in cells}
+
+
+def gold_alone(cell: Cell) -> bool:
+    """Whether the cell places the gold and nothing else, in whatever order and form."""
+    change = cell.change
+    return cell.condition == "evidence" and not (change.negatives or change.drop_gold or change.table)
+
+
+def _asked(cell: Cell, rules: bool = True) -> tuple[object, ...]:
+    """What is asked, whatever is shown. Closed-book has rules of its own, and no framing."""
+    left = _SHOWN if rules else _SHOWN | {"rules", "framing"}
+    return tuple((name, value) for name, value in asdict(cell).items() if name not in left)
+
+
+def _nearest(cell: Cell, others: Sequence[Cell]) -> str | None:
+    """Of several, the one that agrees in format and retriever, shows numbers as the cell does, and moves least."""
+    def distance(other: Cell) -> tuple[bool, ...]:
+        return (other.format != cell.format, other.finder != cell.finder, other.separators != cell.separators,
+                other.change.moves)
+
+    found = min((other for other in others if other != cell and _agrees(other, cell)), key=distance, default=None)
+    return None if found is None else found.id
+
+
+def _agrees(other: Cell, cell: Cell) -> bool:
+    """Whether the seeds are one, or one of the cells draws nothing."""
+    return other.seed is None or cell.seed in (None, other.seed)
+
+
+def _undisturbed(cell: Cell, cells: Sequence[Cell]) -> str | None:
+    fewer = (other for other in cells if _has_fewer(other, cell))
+    found = min(fewer, key=lambda other: other.change.negatives, default=None)
+    return None if found is None else found.id
+
+
+def _has_fewer(other: Cell, cell: Cell) -> bool:
+    """Whether the cells differ in nothing but that the other adds fewer negatives."""
+    if other.change.negatives >= cell.change.negatives or not _agrees(other, cell):
+        return False
+    return replace(other, perturbation=_without(other.change), seed=cell.seed) == \
+        replace(cell, perturbation=_without(cell.change))
+
+
+def _without(change: Perturbation) -> str:
+    return str(replace(change, negatives=0))
+
+
+Cases = Mapping[str, Mapping[str, Case]]  # by cell's id, then by question's
+_COARSE = ("page", "document")
+
+
+def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
+              scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
+    """Return the name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's.
+
+    Computed from what is stored alone. Empty where the benchmark has no notion of a right answer.
+
+    Args:
+        results: of these cells, with their scores; their traces are not needed.
+        questions: by id.
+        scoring: that the results were scored by.
+    """
+    found = cases_of(cells, results, questions, scheme, scoring)
+    return {cell: {question: cause_of(case).name for question, case in cases.items()} for cell, cases in found.items()}
+
+
+def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
+             scoring: Scoring) -> dict[str, dict[str, Case]]:
+    """The cases of all results of these cells; see `causes_of`. Every cell is there, in order."""
+    rights = scheme.rights
+    if not rights:
+        return {}
+    alone: dict[str, dict[str, Case]] = {cell.id: {} for cell in cells}
+    known, siblings = {cell.id: cell for cell in cells}, siblings_of(cells)
+    for result in results:
+        if cell := known.get(result.cell):
+            alone[cell.id][result.question] = _case(result, cell, questions[result.question], rights, scoring)
+    return {id: {question: _joined(case, question, siblings[id], alone) for question, case in cases.items()}
+            for id, cases in alone.items()}
+
+
+def _case(result: Result, cell: Cell, question: Question, rights: Sequence[str], scoring: Scoring) -> Case:
+    """The case by its own record."""
+    metric = next((name for name in rights if result.scores.get(name) is not None), rights[0])
+    item = scored_of(result, question, cell.rules, separators=cell.separators, searched=cell.searched)
+    holding = [passage for passage in result.in_view if passage.holds]
+    published = scoring == "as-published" and metric == "unified"
+    return Case(
+        outcome=result.outcome, score=result.scores.get(metric), answerable=result.answerable,
+        refused=result.refused_as_published if published else result.outcome == "refused",
+        may_refuse=item.may_refuse, closed_book=cell.condition == "closed-book",
+        gold=None if cell.change.table else result.gold_total or None,
+        found=len({place for passage in holding for place in passage.holds}),
+        coarse=any(passage.gold in _COARSE for passage in holding), cites=item.cites,
+        cited_gold=any(item.hits.get(number) for number in result.cited),
+        unread=metric == "accuracy" and _unread(result, question, scoring),
+        unjudged=METRICS[metric].judged and result.scores.get("unjudged") == 1, gold_alone=gold_alone(cell))
+
+
+def _unread(result: Result, question: Question, scoring: Scoring) -> bool:
+    """Whether the reply names no option, as the scoring reads it: as published the first character is the choice."""
+    if scoring == "as-published":
+        return result.outcome == "answered" and result.text[:1] not in {label for label, _ in question.options}
+    return result.scores.get("unparsed") == 1
+
+
+def _joined(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case:
+    """The case with what its siblings made of the question."""
+    if case.closed_book:
+        return case
+    known = _told(siblings.closed_book, question, alone)
+    evidence = _told(siblings.evidence, question, alone, whole=True)
+    undisturbed = _told(siblings.undisturbed, question, alone)
+    if known is None and evidence is None and undisturbed is None:
+        return case
+    return replace(case, known=known, evidence=evidence, undisturbed=undisturbed)
+
+
+def _told(cell: str | None, question: str, alone: Cases, whole: bool = False) -> bool | None:
+    """Whether the sibling's answer is right; None where there is none, or it says nothing that is right or wrong.
+
+    Args:
+        whole: a wrong answer counts only where all of the gold was there to answer from.
+    """
+    case = None if cell is None else alone[cell].get(question)
+    if case is None or (whole and not case.right and not case.in_view):
+        return None
+    return case.told

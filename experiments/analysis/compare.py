@@ -1,0 +1,276 @@
+"""Which cells are compared with which.
+
+Two runs, or the cells of one, compared by the metrics that are wanted.
+"""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from documents.errors import RunError, SettingsError
+from experiments.analysis.pairs import on_replicates, tested_pairs
+from experiments.analysis.side import Side
+from experiments.analysis.variants import VARIED, Variant, with_own_intervals
+from experiments.metrics import METRICS, ScoredRow, family_of, may_refuse, metric_named
+from experiments.question import Question
+from experiments.settings.cells import FACTORS, level
+from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
+from experiments.words import ON_INTERVALS
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A cell, and the baseline that it is compared with, by what they are called in their runs.
+
+    Attributes:
+        factor: the only one in which they differ, where that is why they are compared.
+    """
+
+    baseline: str
+    cell: str
+    factor: str | None = None
+
+
+def every(run: Side) -> tuple[list[Match], list[str]]:
+    """The cells of one run that differ in exactly one factor, as its summary compares them; and notes on that.
+
+    Raises:
+        SettingsError: there are none.
+    """
+    pairs, notes = tested_pairs(list(run.cells.values()))
+    if len(run.cells) == 1:
+        raise SettingsError(f"{run.path}: there is no second cell to compare; give another run's folder too")
+    if not pairs:
+        raise SettingsError(f"{run.path}: no two cells differ in one factor alone; choose one with --baseline, out of: "
+                            f"{', '.join(run.cells)}")
+    called = {cell.row["id"]: label for label, cell in run.cells.items()}
+    return [Match(called[first.row["id"]], called[second.row["id"]], factor) for factor, first, second in pairs], notes
+
+
+def within(run: Side, wanted: Sequence[str], baseline: str | None) -> list[Match]:
+    """The cells of one run against its baseline: the named one, or the first of those that are wanted.
+
+    Raises:
+        SettingsError: there is nothing to compare, or a name fits several cells.
+        RunError: a name fits no cell.
+    """
+    chosen = _chosen(run, wanted)
+    against = _one(run, baseline) if baseline else chosen[0] if len(chosen) > 1 else next(iter(run.cells))
+    matches = [Match(against, label) for label in chosen if label != against]
+    if not matches:
+        raise SettingsError(f"{run.path}: there is no second cell to compare {against!r} with; give another run's "
+                            "folder too" + (", or another --cell" if len(run.cells) > 1 else ""))
+    return matches
+
+
+def between(first: Side, second: Side, wanted: Sequence[str], baseline: str | None) -> list[Match]:
+    """The cells of the second run against their like in the first, or against the first's named one.
+
+    Cells are alike that agree in every factor but those in which the two runs have no value in common.
+
+    Raises:
+        SettingsError: no cell has its like, a cell has several, or a name fits several cells.
+        RunError: a name fits no cell.
+    """
+    chosen = _chosen(second, wanted)
+    if baseline:
+        against = _one(first, baseline)
+        return [Match(against, label) for label in chosen]
+    if len(first.cells) == len(second.cells) == 1 and not wanted:
+        return [Match(next(iter(first.cells)), chosen[0])]
+    apart = differing(first, second)
+    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for label in (*first.cells, *first.replicates):
+        alike[_key(first, label, apart)].append(label)
+    matches = []
+    for label in chosen:
+        found = alike.get(_key(second, label, apart), [])
+        if len(found) > 1:
+            raise SettingsError(f"{label!r} of {second.path} could be compared with {' and '.join(map(repr, found))} "
+                                f"of {first.path}; choose one with --baseline")
+        matches += [Match(one, label) for one in found]
+    if not matches:
+        raise SettingsError(f"no cell of {second.path} has its like in {first.path}; choose one with --baseline, out "
+                            f"of: {', '.join(first.cells)}")
+    return matches
+
+
+def differing(first: Side, second: Side) -> list[str]:
+    """The factors in which the two runs have no value in common."""
+    return [name for name in FACTORS if not _values(first, name) & _values(second, name)]
+
+
+def _values(run: Side, name: str) -> set[str]:
+    return {str(level(row, name)) for row in run.rows}
+
+
+def _key(run: Side, label: str, apart: Sequence[str]) -> tuple[str, ...]:
+    """The repeat and seed tell single cells apart, and nothing else."""
+    names = VARIED if label in run.cells else FACTORS
+    row = run.cell(label).row
+    return tuple(str(level(row, name)) for name in names if name not in apart)
+
+
+def _chosen(run: Side, wanted: Sequence[str]) -> list[str]:
+    """The cells that any of the names fits, in the run's order; without names, all."""
+    if not wanted:
+        return list(run.cells)
+    found = {label for name in wanted for label in run.named(name)}
+    return [label for label in (*run.cells, *run.replicates) if label in found]
+
+
+def _one(run: Side, name: str) -> str:
+    found = run.named(name)
+    if len(found) > 1:
+        raise SettingsError(f"{name!r} fits several cells of {run.path}; choose one of: {', '.join(found)}")
+    return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cell against its baseline by one metric, with the pairs that it is of."""
+
+    match: Match
+    comparison: Comparison
+    pairs: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was compared, by metric and then by cell, and what a reader has to know of it.
+
+    Attributes:
+        second: the run of the cells; `first`, that of the baselines, where there is one run.
+        left_out: of two runs, what is said of `questions` and `cells` that one of them has alone; among the notes too.
+    """
+
+    first: Side
+    second: Side
+    found: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    left_out: Mapping[str, str]
+
+    def answers(self, match: Match) -> tuple[Mapping[str, ScoredRow], Mapping[str, ScoredRow]]:
+        """Those of the baseline, and of the cell."""
+        before, after = self.cells(match)
+        return before.answers, after.answers
+
+    def cells(self, match: Match) -> tuple[Variant, Variant]:
+        """The baseline, and the cell."""
+        return self.first.cell(match.baseline), self.second.cell(match.cell)
+
+
+def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
+         baseline: str | None = None) -> Findings:
+    """Compare; p is corrected over everything that is found here.
+
+    Args:
+        second: None to compare the cells of the first with each other: where neither cells nor a baseline are named,
+            all that differ in exactly one factor, as the run's summary does.
+        metrics: without, the first of the benchmark's table, which the run's summary compares.
+
+    Raises:
+        SettingsError: a metric is unknown, or there is nothing to compare.
+        RunError: a cell is unknown, the runs are scored differently, or they share no question.
+    """
+    other = second or first
+    matches, bound = _matches(first, second, cells, baseline)
+    if first.scoring != other.scoring:
+        raise RunError(f"{first.path} has {first.scoring} scoring and {other.path} {other.scoring}: their figures do "
+                       "not compare; run one of them again with the other's")
+    names = list(dict.fromkeys(metrics)) or [other.columns[0].split(" / ")[0]]
+    for name in names:
+        _check(name, first, other)
+    questions = _shared(first, other)
+    grouped = clusters(questions.values())
+    pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]
+    results = [with_own_intervals(one, first.figures(match.baseline), other.figures(match.cell)) for (match, _), one
+               in zip(pairs, compare([made for _, made in pairs], first.seed), strict=True)]
+    found = tuple(Finding(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
+    clustered = any(one.pairs.clustered for one in found)
+    compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]
+    left_out = {} if second is None else dict(_left_out(first, second, questions, matches, cells, baseline))
+    notes = [*_on_runs(first, second, names), *left_out.values(),
+             *on_replicates(compared), *bound, *([grouped.note] if grouped.note else []), *_on_clusters(clustered),
+             *([ON_INTERVALS] if (tested := sum(one.pairs.n > 0 for one in found)) else []), *_on_many(tested)]
+    return Findings(first, other, found, tuple(notes), left_out)
+
+
+def _matches(first: Side, second: Side | None, cells: Sequence[str],
+             baseline: str | None) -> tuple[list[Match], list[str]]:
+    """What is compared, and what a reader has to know of what is not."""
+    if second is not None:
+        return between(first, second, cells, baseline), []
+    return (within(first, cells, baseline), []) if cells or baseline else every(first)
+
+
+def _check(name: str, first: Side, second: Side) -> None:
+    metric_named(name)
+    if not {*first.metrics} & {*second.metrics} & {name}:
+        known = [one for one in second.metrics if one in first.metrics]
+        raise SettingsError(f"{name} is no metric of both; there are: {', '.join(known) or 'none'}")
+
+
+def _shared(first: Side, second: Side) -> dict[str, Question]:
+    """The questions that are the same in both, not by their id alone."""
+    shared = {name: question for name, question in second.questions.items()
+              if name in first.questions and _asked(question) == _asked(first.questions[name])}
+    if not shared:
+        raise RunError(f"{first.path} and {second.path} share no question; compare runs over the same benchmark")
+    return shared
+
+
+def _asked(question: Question) -> tuple[object, ...]:
+    return question.text, question.answers, question.options
+
+
+def _pairs(first: Side, second: Side, match: Match, metric: str, questions: Mapping[str, Question],
+           grouped: Mapping[str, str]) -> Pairs:
+    cells = first.cell(match.baseline), second.cell(match.cell)
+    sides = [{name: answered for name, answered in cell.answers.items() if name in questions} for cell in cells]
+    refusing = all(may_refuse(cell.row["rules"]) for cell in cells)
+    return pairs_of(metric, sides[0], sides[1], grouped, first.scoring, refusing)
+
+
+def _on_runs(first: Side, second: Side | None, metrics: Sequence[str]) -> Iterator[str]:
+    if second is None:
+        return
+    if first.results == second.results:
+        yield "Both runs hold the same results."
+    apart = [f"{name} ({_named(first, name)} against {_named(second, name)})" for name in differing(first, second)]
+    if apart:
+        yield f"The runs differ in {', '.join(apart)}."
+    judged = any(known.judged for name in metrics if (known := METRICS.get(family_of(name))))
+    if judged and first.judge != second.judge:
+        yield f"The first run is judged by {first.judge or 'nobody'}, the second by {second.judge or 'nobody'}."
+
+
+def _named(run: Side, factor: str) -> str:
+    return " / ".join(dict.fromkeys(str(row.get(factor) or "none") for row in run.rows))
+
+
+def _left_out(first: Side, second: Side, shared: Mapping[str, Question], matches: Sequence[Match],
+              cells: Sequence[str], baseline: str | None) -> Iterator[tuple[str, str]]:
+    """Of cells that are named, only those; where a baseline is, every cell has it."""
+    alone = len(first.questions.keys() ^ second.questions.keys())
+    other = len(first.questions.keys() & second.questions.keys()) - len(shared)
+    if alone or other:
+        yield "questions", (f"{len(shared)} questions are in both runs; left out are {alone} that one of them has alone"
+                            + (f", and {other} that differ under the same id." if other else "."))
+    if cells:
+        lonely = len({label for name in cells for label in second.named(name)} - {match.cell for match in matches})
+    else:
+        lonely = len(first.cells) + len(second.cells) - len({match.baseline for match in matches}) - len(matches)
+    if lonely and not baseline:
+        yield "cells", f"Cells without their like in the other run: {lonely}."
+
+
+def _on_clusters(clustered: bool) -> Iterator[str]:
+    if clustered:
+        yield "Questions over one document are not independent: they are drawn, and swapped between cells, together."
+
+
+def _on_many(tests: int) -> Iterator[str]:
+    if tests > 1:
+        yield f"p (Holm) is corrected for {tests} comparisons, all that are shown."

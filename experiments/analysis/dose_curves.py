@@ -1,0 +1,223 @@
+"""Curves that are read together: over the same axis, each called by what tells it from the others.
+
+Curves: the cells of a run that differ in the dose of negatives alone.
+
+The area under a curve of doses, question by question: one number for how well a way of answering holds.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+from experiments.analysis.variants import Averaged, Variant
+from experiments.metrics import ScoredRow
+from experiments.settings.cells import PART, shortened
+from retrieval.perturbations import Perturbation
+
+_TITLES = {("negatives", "negatives"): "negatives added to what is shown",
+           ("negatives", "among"): "negatives beside the gold in what is searched",
+           ("hardness", "negatives"): "thirds of each question's own negatives, added to what is shown",
+           ("hardness", "among"): "thirds of each question's own negatives, beside the gold in what is searched"}
+_THIRDS = {"easy": "easiest third of negatives", "medium": "middle third of negatives",
+           "hard": "hardest third of negatives"}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Curves of a summary's `dose`.
+
+    Attributes:
+        axis, word: as every curve of it has them.
+        curves: their places in the summary.
+        labels: what each is called, in the same order.
+        doses: those of any of them; `words` for each.
+    """
+
+    axis: str
+    word: str
+    curves: tuple[int, ...]
+    labels: tuple[str, ...]
+    doses: tuple[int, ...]
+    words: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return _TITLES.get((self.axis, self.word), f"{self.axis}, {self.word}")
+
+
+def groups_of(dose: Mapping[str, Any]) -> list[Group]:
+    """The groups of a summary's `dose`, in the order of its curves."""
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, curve in enumerate(dose["curves"]):
+        places.setdefault((curve["axis"], curve["word"]), []).append(place)
+    return [_group(dose, axis, word, found) for (axis, word), found in places.items()]
+
+
+def _group(dose: Mapping[str, Any], axis: str, word: str, places: Sequence[int]) -> Group:
+    curves = [dose["curves"][place] for place in places]
+    doses = sorted({point["dose"] for curve in curves for point in curve["points"]})
+    words = [dose["hardness"][one] if axis == "hardness" else str(one) for one in doses]
+    return Group(axis, word, tuple(places), tuple(labels([curve["factors"] for curve in curves])), tuple(doses),
+                 tuple(words))
+
+
+def labels(levels: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What curves are called: by the factors in which any of them differ, the strategy where there are none."""
+    rows = shortened(levels)
+    names = [name for name in dict.fromkeys(name for row in rows for name in row)
+             if len({row[name] for row in rows if row.get(name) is not None}) > 1]
+    return [PART.join(filter(None, (_level(name, row.get(name)) for name in names))) or _only(row) for row in rows]
+
+
+def _only(row: Mapping[str, Any]) -> str:
+    return str(row.get("reasoning") or "none")
+
+
+def _level(name: str, level: Any) -> str:
+    """Of no rest of a perturbation nothing is said."""
+    if level is None or (name, level) == ("perturbation", "none"):
+        return ""
+    if name in ("sort", "number"):
+        return _THIRDS.get(str(level), f"{level} negatives")
+    return str(level)
+
+
+Axis = Literal["negatives", "hardness"]
+Levels = Mapping[str, str | None]
+HARDNESS = ("easy", "medium", "hard")
+_CHANGE = "perturbation"
+_ANY = "any"  # the sort of negatives of no sort in particular
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Cells in the order of their doses.
+
+    Attributes:
+        axis: what the dose is: the number of negatives, or their hardness at one number (0, 1 and 2 stand for
+            `HARDNESS`).
+        word: what is done with them: they are added (`negatives`), or searched among (`among`).
+        levels: the factors that all cells share, by name: those of cells, of which `perturbation` is the rest of it,
+            and of negatives the `sort` (`any` for none in particular), or over the hardness their `number`.
+        plain: over the hardness, the cell without negatives, which is no dose of it: where there is one.
+    """
+
+    axis: Axis
+    word: str
+    levels: Levels
+    doses: tuple[int, ...]
+    cells: tuple[Variant, ...]
+    plain: Variant | None = None
+
+    @property
+    def dosed(self) -> tuple[str, str, tuple[int, ...]]:
+        """What two curves have in common whose areas mean the same."""
+        return self.axis, self.word, self.doses
+
+    def differs(self, other: Curve) -> list[str]:
+        """The factors in which two curves differ, as cells do: what has no effect in one of them is none."""
+        levels = ((name, self.levels.get(name), other.levels.get(name)) for name in self.levels)
+        return [name for name, one, another in levels if one is not None and another is not None and one != another]
+
+
+def curves_of(variants: Iterable[Variant]) -> list[Curve]:
+    """Every curve of two doses or more, those over the number of negatives first.
+
+    Without a perturbation the number is 0: of negatives that are added to what is shown, of any sort. What is searched
+    (`among`) has no such cell, since without it other chunks are searched.
+    """
+    several = [(variant, Perturbation.parse(variant.levels[_CHANGE] or "none")) for variant in variants]
+    without = {_shared(variant, change): variant for variant, change in several if not change.negatives + change.among}
+    return [*_over("negatives", several, without), *_over("hardness", several, without)]
+
+
+def _over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
+          without: Mapping[tuple[str | None, ...], Variant]) -> list[Curve]:
+    groups: dict[tuple[str | None, ...], dict[int, Variant]] = {}
+    about: dict[tuple[str | None, ...], tuple[str, Levels, Variant | None]] = {}
+    for variant, change in variants:
+        placed = _placed(axis, change)
+        if placed is None:
+            continue
+        word, name, level, dose = placed
+        shared = _shared(variant, change)
+        key = (word, level, *shared)
+        groups.setdefault(key, {})[dose] = variant
+        plain = without.get(shared) if word == "negatives" else None
+        about[key] = (word, {**variant.levels, _CHANGE: shared[0], name: level}, plain)
+    made = []
+    for key, found in groups.items():
+        word, levels, plain = about[key]
+        if axis == "negatives" and plain is not None:
+            found, plain = {0: plain, **found}, None
+        if len(found) > 1:
+            made.append(Curve(axis, word, levels, tuple(sorted(found)),
+                              tuple(found[dose] for dose in sorted(found)), plain))
+    return made
+
+
+def _placed(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
+    """What is done with the negatives, the name and the level of the factor that the other axis is, and the dose; None
+    for what has no place on the axis."""
+    number, word = (change.among, "among") if change.among else (change.negatives, "negatives")
+    if not number:
+        return None
+    if axis == "negatives":
+        return word, "sort", change.sort or _ANY, number
+    return (word, "number", str(number), HARDNESS.index(change.sort)) if change.sort in HARDNESS else None
+
+
+def _shared(variant: Variant, change: Perturbation) -> tuple[str | None, ...]:
+    """What is the same at every dose: the rest of the perturbation, and the levels of all other factors."""
+    rest = str(replace(change, negatives=0, among=0, sort=""))
+    return (rest, *(level for name, level in variant.levels.items() if name != _CHANGE))
+
+
+def area(doses: Sequence[float], scores: Sequence[float]) -> float:
+    """The area under straight lines between the points, over the range of doses: the mean height of the curve.
+
+    With doses d_1 < ... < d_m and scores s_i it is sum((s_i + s_(i+1)) / 2 * (d_(i+1) - d_i)) / (d_m - d_1), the
+    trapezoidal rule; 1 for a score of 1 at every dose, whatever the doses are.
+    """
+    parts = ((first + second) / 2 * (to - at)
+             for (at, to), (first, second) in zip(pairwise(doses), pairwise(scores), strict=True))
+    return sum(parts) / (doses[-1] - doses[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Areas:
+    """Attributes:
+        of: by question, the area under its own scores by each metric; None by one that it has not at every dose.
+        left_out: by metric, the questions that have it at some dose and no area.
+    """
+
+    of: Mapping[str, ScoredRow]
+    left_out: Mapping[str, int]
+
+
+def areas(curve: Curve) -> Areas:
+    """The areas of all questions that any cell of the curve has.
+
+    A question that a cell lacks, or which is answerable in one cell and not in another, has none. Areas are weighted
+    means of scores, with one set of weights, so that they have the range of the metric, and figures of a set are made
+    of them as of scores: citation F1 is the harmonic mean of the averaged areas by precision and by recall.
+    """
+    found: dict[str, ScoredRow] = {}
+    left_out: Counter[str] = Counter()
+    for question in dict.fromkeys(question for cell in curve.cells for question in cell.answers):
+        own = [cell.answers[question] for cell in curve.cells if question in cell.answers]
+        whole = len(own) == len(curve.cells) and len({one.answerable for one in own}) == 1
+        names = dict.fromkeys(name for one in own for name, score in one.scores.items() if score is not None)
+        scores = {name: _area(curve, own, name) if whole else None for name in names}
+        left_out.update(name for name, score in scores.items() if score is None)
+        found[question] = Averaged(own[0].answerable, own[0].outcome, scores)
+    return Areas(found, left_out)
+
+
+def _area(curve: Curve, rows: Sequence[ScoredRow], metric: str) -> float | None:
+    scores = [row.scores.get(metric) for row in rows]
+    known = [score for score in scores if score is not None]
+    return area(curve.doses, known) if len(known) == len(scores) else None

@@ -1,0 +1,281 @@
+"""Shares of questions, with the intervals that all figures have.
+
+What a reader of a run's attribution has to know, in sentences.
+
+The refusal trade-off: how much is answered, against how much of that is wrong.
+
+Selective classification (El-Yaniv and Wiener, "On the Foundations of Noise-free Selective Classification", JMLR 11,
+2010, section 2): a selective classifier (f, g) answers where g(x) = 1. Its coverage is the expectation of g, its
+selective risk that of loss times g, over the coverage. Here the loss is 0 for a right answer and 1 for any other.
+
+What becomes of a question that is answered rightly over the gold alone, under each other condition: pair by pair.
+
+What a run's summary says of causes: their shares in every cell, and what else the conditions tell.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agents.types import Outcome
+from experiments.analysis.cases import Cases, cases_of, gold_alone, siblings_of
+from experiments.analysis.causes import CAUSES, Case, cause_of
+from experiments.metrics import Estimate, Scoring, aggregate, may_refuse, share_among
+from experiments.question import Question, Scheme
+from experiments.record import Result
+from experiments.settings.cells import Cell
+from experiments.settings.strategies import NO_SWEEPS, Sweeps
+from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
+
+Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.pairs`
+
+
+def share(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
+    """The share of the questions that are hits.
+
+    Args:
+        hits: by question's id.
+    """
+    return share_among(list(hits.values()), [grouped.get(question, question) for question in hits])
+
+
+def notes_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> list[str]:
+    """What the run lacks for a cause to be told, and how answers were counted."""
+    every = [case for of_cell in cases.values() for case in of_cell.values()]
+    return [*_on_partial(every), *_on_lacking(cells, every), *_on_gold(cells, cases, questions), *_on_coarse(every)]
+
+
+def _on_partial(every: Sequence[Case]) -> Iterator[str]:
+    partial = sum(case.score is not None and 0 < case.score < 1 for case in every)
+    if partial:
+        yield f"{partial} of {len(every)} answers are partially correct: they count as wrong here, each with its cause."
+
+
+def _on_lacking(cells: Sequence[Cell], every: Sequence[Case]) -> Iterator[str]:
+    """Which condition would tell what is left open."""
+    conditions = {cell.condition for cell in cells}
+    names = [cause_of(case).name for case in every]
+    if (untold := names.count("wrong_in_view")) and "evidence" not in conditions:
+        yield (f"{untold} answers are wrong with the gold in view. Whether other passages distracted or the reasoning "
+               "failed cannot be told without the gold alone: add `evidence` to the conditions.")
+    if (guessed := names.count("unsupported")) and "closed-book" not in conditions:
+        yield (f"{guessed} answers are right without gold in view. Whether from memory cannot be told without "
+               "asking closed-book: add `closed-book` to the conditions.")
+
+
+def _on_gold(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> Iterator[str]:
+    """Whose gold is not named, and whose is nowhere to be found."""
+    unnamed = sum(question.answerable and not question.gold for question in questions.values())
+    if unnamed:
+        yield (f"{unnamed} of {len(questions)} questions are answerable and name no gold evidence: what is wrong there "
+               "is neither retrieval's nor reasoning's for certain.")
+    alone = [case for cell in cells for case in cases[cell.id].values() if case.gold_alone and case.answerable]
+    short = sum(case.gold is not None and not case.in_view for case in alone)
+    if short:
+        yield (f"Under `evidence` {short} of {len(alone)} answers were given without all of the gold that is named, "
+               "since not all of it is where evidence is taken from: wrong ones count as retrieval misses there too.")
+
+
+def _on_coarse(every: Sequence[Case]) -> Iterator[str]:
+    coarse, found = sum(case.coarse for case in every), sum(case.found > 0 for case in every)
+    if coarse:
+        yield (f"For {coarse} of the {found} answers with gold in view it was matched by document or page alone: a "
+               "passage counts as gold there whether or not it states the answer.")
+
+
+def on_mended(joint: Sequence[Mapping[str, Any]]) -> list[str]:
+    """That retrieval misses which are right over the gold alone may be so by chance.
+
+    Args:
+        joint: rows of `experiments.analysis.error_analysis`.
+    """
+    some = any(row["mended"]["mean"] for row in joint)
+    return ["Retrieval misses that are right over the gold alone show what better retrieval could mend at most: a "
+            "model that is right now and then, whatever it is shown, is right there as often. So it may be with what "
+            "stays right. `ragbed attribute` shows beside them how often the cells' other questions are right over the "
+            "gold alone."] if some else []
+
+
+def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
+    """That a model which is right now and then, whatever it is shown, looks distracted.
+
+    Args:
+        joint: rows of `experiments.analysis.error_analysis`.
+    """
+    told = [row for row in joint if any(cause_of(case).name == "distracted" for case in cases[row["cell"]].values())]
+    chance = sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told)
+    return [f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "
+            "alone: questions that are right over the gold alone only are not clearly more there than those that are "
+            "right in the cell only (`ragbed attribute` shows the pairs)."] if chance else []
+
+
+def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
+                sweeps: Sweeps = NO_SWEEPS) -> list[dict[str, Any]] | None:
+    """The summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where the
+    benchmark has no notion of a right answer.
+
+    `answered` is the coverage: the share of all questions, answerable or not, to which an answer came; `refused` the
+    share refused. What is neither failed or could not be read. `risk` is the share of the answers that are not right:
+    partially correct ones and all answers to unanswerable questions among them; over those that are scored and judged.
+
+    A cell whose strategy is one of a sweep has its `threshold`, and `sweep`, the name that it shares with the cells
+    that differ from it in the threshold alone; and `rightly` and `needlessly` refused, the shares refused of the
+    unanswerable questions and of the answerable.
+    """
+    rows = [{**_tradeoff_row(cell, cases[cell.id], grouped), **_swept(cell, cases[cell.id], grouped, sweeps)}
+            for cell in cells if may_refuse(cell.rules)] if cases else []
+    return rows or None
+
+
+def _swept(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweeps: Sweeps) -> dict[str, Any]:
+    swept = sweeps.get(cell.reasoning)
+    if swept is None:
+        return {}
+    refused = {answerable: {question: case.refused for question, case in cases.items() if case.answerable is answerable}
+               for answerable in (False, True)}
+    return {"sweep": replace(cell, reasoning=swept.rest).id, "threshold": swept.threshold,
+            "rightly": share(refused[False], grouped), "needlessly": share(refused[True], grouped)}
+
+
+def _tradeoff_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped) -> dict[str, Any]:
+    told = {question: not case.right for question, case in cases.items()
+            if case.answered and case.score is not None and not case.unjudged}
+    return {"cell": cell.id,
+            "answered": share({question: case.answered for question, case in cases.items()}, grouped),
+            "refused": share({question: case.refused for question, case in cases.items()}, grouped),
+            "risk": share(told, grouped)}
+
+
+_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Whether it is right, as pairs are made of it."""
+
+    scores: Mapping[str, float | None]
+    answerable: bool = True
+    outcome: Outcome = "answered"
+
+
+def joint_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -> list[dict[str, Any]]:
+    """A row for each cell that has a sibling over the gold alone, which is `evidence` in the row.
+
+    Over the questions that are scored and judged in both and answerable in both; where no answer came, none is right.
+    `both`, `lost` (right over the gold alone, not in the cell), `gained` (the other way round) and `neither` count
+    them. `kept` is the share of those right over the gold alone that are right in the cell; `mended` the share of the
+    cell's retrieval misses that are right over the gold alone, and `others` that share of its other questions: better
+    retrieval is a cause only as far as `mended` exceeds what a model that is right now and then would have anyway. p is
+    that of McNemar's exact test, or of the permutation test where questions share documents; `p_holm` is corrected over
+    the rows.
+    """
+    rows = [_joint_row(cell, evidence, cases, grouped, seed) for cell, evidence in _paired(cells)]
+    corrected = holm([row["p"] for row in rows])
+    return [{**row, "p_holm": _rounded(p)} for row, p in zip(rows, corrected, strict=True)]
+
+
+def _paired(cells: Sequence[Cell]) -> list[tuple[str, str]]:
+    """Each cell with its sibling over the gold alone; closed-book, whose rules are its own, with each that has it."""
+    siblings = siblings_of(cells)
+    of = {cell.id: [one] for cell in cells if (one := siblings[cell.id].evidence) is not None}
+    for cell in cells:
+        closed = siblings[cell.id].closed_book
+        if gold_alone(cell) and not cell.change.moves and closed is not None:
+            of.setdefault(closed, []).append(cell.id)
+    return [(cell.id, one) for cell in cells for one in of.get(cell.id, ())]
+
+
+def _joint_row(cell: str, evidence: str, cases: Cases, grouped: Grouped, seed: int) -> dict[str, Any]:
+    pairs = {question: (case, other) for question, case in cases[cell].items()
+             if (other := cases[evidence].get(question)) is not None and _comparable(case) and _comparable(other)}
+    counts = Counter((case.right, other.right) for case, other in pairs.values())
+    both, lost, gained = counts[True, True], counts[False, True], counts[True, False]
+    kept = {question: case.right for question, (case, other) in pairs.items() if other.right}
+    missed = {question for question, (case, _) in pairs.items() if cause_of(case).name == "retrieval_miss"}
+    mended, others = ({question: other.right for question, (_, other) in pairs.items() if (question in missed) is miss}
+                      for miss in (True, False))
+    return {"cell": cell, "evidence": evidence, "n": len(pairs), "both": both, "lost": lost, "gained": gained,
+            "neither": counts[False, False], "kept": share(kept, grouped),
+            "mended": share(mended, grouped), "others": share(others, grouped),
+            "p": _rounded(_p(pairs, lost, gained, grouped, seed))}
+
+
+def _comparable(case: Case) -> bool:
+    return case.answerable and case.score is not None and not case.unjudged
+
+
+def _p(pairs: Mapping[str, tuple[Case, Case]], lost: int, gained: int, grouped: Grouped,
+       seed: int) -> float | None:
+    if not pairs:
+        return None
+    if len({grouped.get(question, question) for question in pairs}) == len(pairs):
+        return mcnemar(gained, lost)
+    first, second = ({question: _Answer({"right": float(pair[side].right)}) for question, pair in pairs.items()}
+                     for side in (1, 0))
+    return permutation(pairs_of("right", first, second, grouped), seed)
+
+
+def _rounded(p: float | None) -> float | None:
+    return None if p is None else round(p, _DIGITS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The recall of all that was shown, for averaging."""
+
+    scores: Mapping[str, float | None]
+    answerable: bool = True
+    outcome: Outcome = "answered"
+
+
+def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
+               scoring: Scoring, grouped: Grouped, seed: int, sweeps: Sweeps = NO_SWEEPS) -> dict[str, Any]:
+    """The summary's `attribution` and `tradeoff`.
+
+    Args:
+        results: of these cells, with their scores; their traces are not needed.
+        grouped: by question, its cluster.
+    """
+    cases = cases_of(cells, results, questions, scheme, scoring)
+    return {"attribution": attribution_of(cells, cases, questions, scheme, grouped, seed),
+            "tradeoff": tradeoff_of(cells, cases, grouped, sweeps)}
+
+
+def attribution_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question], scheme: Scheme,
+                   grouped: Grouped, seed: int) -> dict[str, Any] | None:
+    """The summary's `attribution`; None where the benchmark has no notion of a right answer.
+
+    Of each cell, beside the shares of the causes: `known`, the share of its right answers that are right closed-book
+    too; `gold_whole`, the share of the answerable questions with named gold that had all of it in view; `gold_found`,
+    the mean share of it that was; `abstained`, the share of the retrieval misses that were refused.
+    """
+    if scheme.right is None:
+        return None
+    joint = joint_of(cells, cases, grouped, seed)
+    return {"metric": scheme.right,
+            "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in CAUSES],
+            "cells": [_cell_row(cell, cases[cell.id], grouped, seed) for cell in cells],
+            "joint": joint,
+            "notes": [*notes_of(cells, cases, questions), *on_chance(cases, joint), *on_mended(joint)]}
+
+
+def _cell_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int) -> dict[str, Any]:
+    causes, together = [cause_of(case) for case in cases.values()], [grouped.get(name, name) for name in cases]
+    named = {question: case for question, case in cases.items()
+             if case.answerable and case.gold is not None and not case.closed_book}
+    known = {question: case.known for question, case in cases.items() if case.right and case.known is not None}
+    return {"cell": cell.id, "n": len(cases),
+            "causes": {one.name: share_among([cause is one for cause in causes], together) for one in CAUSES},
+            "known": share(known, grouped),
+            "gold_whole": share({question: case.in_view for question, case in named.items()}, grouped),
+            "gold_found": _found(named, grouped, seed),
+            "abstained": share({question: case.refused for question, case in cases.items()
+                                if cause_of(case).name == "retrieval_miss"}, grouped)}
+
+
+def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
+    rows = [_Found({"recall": case.found / case.gold}) for case in cases.values() if case.gold]
+    together = [grouped.get(question, question) for question in cases]
+    return aggregate(rows, seed=seed, clusters=together)["recall"] if rows else share({}, grouped)

@@ -1,0 +1,85 @@
+"""Conditions on which `ragbed compare` ends with exit status 1, such as `unified < baseline - 0.02`."""
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from documents.errors import RunError, SettingsError
+from experiments.analysis.compare import Finding
+from experiments.metrics import metric_named
+from experiments.statistics import Comparison
+from experiments.words import difference, probability
+
+_FORM = re.compile(r"\s*(?P<metric>[a-z0-9_]+(?:@[0-9]+)?)(?:\.(?P<bound>low|high))?\s*(?P<sign>[<>])\s*baseline\s*"
+                   r"(?:(?P<more>[+-])\s*(?P<number>[0-9]{1,6}(?:\.[0-9]{1,9})?)\s*)?", re.ASCII)
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A metric below (`<`) or above (`>`) the baseline's, to which `offset` is added.
+
+    Attributes:
+        bound: which bound of the difference's interval stands for the difference; None for the difference itself.
+            `unified.high < baseline` holds where all of the interval is below, `unified.low < baseline - 0.02` where a
+            loss of 0.02 cannot be ruled out.
+    """
+
+    text: str
+    metric: str
+    below: bool
+    offset: float
+    bound: Literal["low", "high"] | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Gate:
+        """The condition; SettingsError where the text is of another form, or the metric is none."""
+        found = _FORM.fullmatch(text)
+        if found is None:
+            raise SettingsError(f"--fail-if {text!r}: expected METRIC < baseline, or METRIC.low or METRIC.high, or >, "
+                                "and + or - a number after it, such as 'unified < baseline - 0.02'; a fixed "
+                                "threshold is not supported")
+        metric_named(found["metric"])
+        offset = float(found["number"] or 0) * (-1 if found["more"] == "-" else 1)
+        return cls(text.strip(), found["metric"], found["sign"] == "<", offset,
+                   None if found["bound"] is None else "low" if found["bound"] == "low" else "high")
+
+    def holds(self, comparison: Comparison) -> bool:
+        """Whether it holds of the difference over the pairs, or of the bound of its interval.
+
+        Raises:
+            RunError: there is none; what cannot be checked has not passed.
+        """
+        if comparison.before is None or comparison.after is None:
+            raise RunError(f"--fail-if {self.text!r} cannot be checked: no question of both cells has {self.metric}")
+        found = {None: comparison.after - comparison.before, "low": comparison.low, "high": comparison.high}[self.bound]
+        if found is None:
+            raise RunError(f"--fail-if {self.text!r} cannot be checked: the difference has no interval")
+        beyond = round(found - self.offset, _DIGITS)
+        return beyond < 0 if self.below else beyond > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Whether a cell passes a gate."""
+
+    gate: Gate
+    finding: Finding
+    passes: bool
+
+    @classmethod
+    def of(cls, gate: Gate, finding: Finding) -> Passed:
+        """RunError where that cannot be checked."""
+        try:
+            return cls(gate, finding, not gate.holds(finding.comparison))
+        except RunError as error:
+            raise RunError(f"{error}, in {finding.match.cell} against {finding.match.baseline}; --cell names those "
+                           "that can be") from error
+
+    @property
+    def said(self) -> str:
+        """The condition, both means, and how far chance may have made the difference."""
+        made = self.finding.comparison
+        return (f"{self.gate.text}: {self.finding.match.cell} has {made.after:.4f}, its baseline {made.before:.4f}; "
+                f"the difference is {difference(made)}, p {probability(made.p)}, p (Holm) {probability(made.p_holm)}")

@@ -1,0 +1,195 @@
+"""What a reader of a run's figures has to know, in sentences.
+
+What a reader of rankings has to know, in sentences.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import median
+
+from pydantic import TypeAdapter
+
+from agents.catalogue import DEFAULT, entry_named
+from experiments.metrics import cut_of, may_refuse
+from experiments.question import Question
+from experiments.record import Result, Verdict
+from experiments.settings import RunSettings
+from experiments.settings.cells import Cell
+from experiments.settings.finders import finders_of
+from experiments.settings.retrievers import parts_of
+from experiments.words import price
+from retrieval.mining import miner_names
+from retrieval.mining.catalogue import ALONE
+from retrieval.perturbations import Perturbation
+from retrieval.retrievers import RetrieverSettings
+from strategies.types import Rules, Usage
+
+
+def on_cuts(asked: Mapping[str, int], columns: Sequence[str]) -> list[str]:
+    """That a column looks deeper than a retriever was asked to search.
+
+    Args:
+        asked: how many chunks each retriever is asked for, by its name.
+    """
+    deepest = max((cut_of(name) or 0 for column in columns for name in column.split(" / ")), default=0)
+    short = [(name, k) for name, k in asked.items() if k < deepest]
+    return [f"{name} finds {k} for a question, so its figures for more than {k} are those for {k}; set k to {deepest} "
+            "or more." for name, k in short]
+
+
+def on_unranked(questions: Iterable[Question]) -> list[str]:
+    """That questions which have no gold are in no figure, though trec_eval counts them."""
+    every = list(questions)
+    without = sum(not one.gold for one in every)
+    return [f"{without} of {len(every)} queries have no relevant document, and are in no figure here; trec_eval counts "
+            "those of them that were judged as 0."] if without else []
+
+
+def on_chunked(results: Mapping[str, Sequence[Result]], names: Mapping[str, str]) -> list[str]:
+    """That chunks of documents were found where documents are ranked: the deeper cuts are then of fewer documents.
+
+    Args:
+        results: by cell; `names`, what each cell is called.
+    """
+    found = []
+    for cell, own in results.items():
+        if any(passage.repeats for result in own for passage in result.in_view):
+            counts = [sum(not passage.repeats for passage in result.in_view) for result in own]
+            found.append(f"{names[cell]} {median(counts):g}")
+    return [f"Chunks are searched and documents ranked, so that a search finds fewer documents than chunks, and the "
+            f"fewer the smaller they are cut: in the median {'; '.join(found)}. Deeper cuts favour large chunks."
+            ] if found else []
+
+
+LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and sees no paraphrase. Its figures "
+           "do not compare with published ones.")
+
+_FEWER = "for {} of {} questions fewer negatives could be had, down to {}"
+_SHORT = {"negatives": _FEWER, "among": _FEWER,
+          "gold_at": "for {} of {} questions the position is beyond the end, so the gold stands last, down to {}"}
+
+
+def on_models(models: Sequence[str], known: Mapping[str, str] | None = None) -> list[str]:
+    """A line for each model whose weights are those of the small default model, whatever name it has here.
+
+    Args:
+        known: identities by name as a run recorded them, for weights that are not on this machine.
+    """
+    return [f"{model} answered: a model of 135 million parameters. Its answers show that the machine works, not how "
+            "good a strategy is." for model in models if _is_default(model, (known or {}).get(model))]
+
+
+def _is_default(model: str, known: str | None) -> bool:
+    from agents.models import resolve
+
+    entry = entry_named(DEFAULT)
+    return entry is not None and resolve(model, calls=False, known=known).identity == f"sha256:{entry.weights.sha256}"
+
+
+def on_judge(judge: str | None, used: Usage) -> list[str]:
+    """What stands behind the grades, and what a judge model used, which is no part of the cells' own figures.
+
+    Args:
+        judge: None where the benchmark asks none.
+    """
+    if judge == "lexical":
+        return [LEXICAL]
+    if not used.calls:
+        return []
+    return [f"The judge {judge} made {used.calls:,} calls with {used.prompt_tokens + used.completion_tokens:,} tokens "
+            f"for {price(used.price)}; they are not among the calls, tokens and price of the cells."]
+
+
+def on_filled(filled: str, results: Iterable[Result]) -> list[str]:
+    """That gold answers stood in the sub-questions that were asked."""
+    if filled != "gold" or not any(sub.trace for result in results for sub in result.subs):
+        return []
+    return ["Sub-questions were asked with the gold answers to the earlier ones in them: their figures and those of "
+            "the chain do not compare with runs in which a model goes on from its own answers."]
+
+
+def on_unjudged(verdicts: Iterable[Verdict | None]) -> list[str]:
+    """How many answers a judge said nothing readable of, and why: a judge that fails looks like strategies that do."""
+    said = unjudged(verdicts)
+    return [f"{said}. They count 0 in the judge's figures, whatever they say; as published, some means leave them "
+            "out."] if said else []
+
+
+def unjudged(verdicts: Iterable[Verdict | None]) -> str:
+    """How many of the answers that a judge was asked of are unjudged, and why; empty where none is."""
+    asked = [verdict for verdict in verdicts if verdict is not None]
+    reasons = Counter(verdict.note or "no reason given" for verdict in asked if verdict.unjudged)
+    why = ", ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
+    return f"{reasons.total()} of {len(asked)} answers are unjudged: {why}" if reasons else ""
+
+
+def on_rules(rules: Iterable[Rules]) -> list[str]:
+    """Under which rules no refusal is scored.
+
+    Args:
+        rules: of the cells that ask what is unanswerable.
+    """
+    without = [name for name in dict.fromkeys(rules) if not may_refuse(name)]
+    return [f"Under the rules {' and '.join(without)} prompts offer no refusal: what is asked there without an answer "
+            "in its documents is not scored, and the unified score is the mean over the answerable questions."
+            ] if without else []
+
+
+def on_late_clues(questions: Collection[Question]) -> list[str]:
+    """How many questions have a clue that no condition shows, since it stands where the answer is told, or after."""
+    late = sum("late" in question.tags.get("clues", ()) for question in questions)
+    return [f"In {late} of {len(questions)} questions a clue stands at the place where the novel tells the answer, or "
+            "after it: neither evidence nor full shows it."] if late else []
+
+
+def on_dropped(perturbations: Iterable[str], questions: Collection[Question]) -> list[str]:
+    """How many questions could not have their gold dropped, where a perturbation drops it."""
+    without = sum(not question.gold for question in questions)
+    if not without or not any(Perturbation.parse(name).drop_gold for name in perturbations):
+        return []
+    return [f"drop_gold: {without} of {len(questions)} questions do not say which chunks are gold: none of theirs is "
+            "dropped, and they count as answerable or not as before."]
+
+
+def on_short(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
+    """For how many questions fewer negatives could be had, or the gold stands nearer, than a perturbation asks for.
+
+    Args:
+        perturbed: every result, with the perturbation of its cell.
+    """
+    asked: dict[str, set[str]] = {}
+    had: dict[tuple[str, str], dict[str, int]] = {}
+    for name, result in perturbed:
+        asked.setdefault(str(name), set()).add(result.question)
+        for kind, _, least in (note.partition(":") for note in result.notes):
+            if kind in _SHORT:
+                found, number = had.setdefault((str(name), kind), {}), int(least.split()[0])
+                found[result.question] = min(number, found.get(result.question, number))
+    return [f"{name}: {_SHORT[kind].format(len(found), len(asked[name]), min(found.values()))}."
+            for (name, kind), found in had.items()]
+
+
+def on_miners(settings: RunSettings, cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
+    """That retrievers search among negatives which one of them, or a part of one, has mined: they are its own nearest
+    misses, and no other's."""
+    miners = dict.fromkeys(found.miner for question in questions for one in question.mined.values()
+                           for found in one.found)
+    searching = {cell.finder or "" for cell in cells if cell.searched and cell.format is None} if miners else ()
+    finders = finders_of(settings) if searching else {}
+    parts = {name: parts_of(finders[name].retriever) for name in sorted(searching)}
+    shared = {miner: names for miner in miners
+              if (names := [name for name, own in parts.items() if own & _miner_parts(miner)])}
+    if not shared:
+        return []
+    said = "; ".join(f"{miner} by {' and '.join(names)}" for miner, names in shared.items())
+    return [f"Negatives were mined by what searches among them, whole or in part: {said}. They are that retriever's "
+            "own nearest misses, so its figures, and which retriever is better, are relative to the miners. For a "
+            "ranking that is not, mine by random, by a miner that no compared retriever is made of, or by all of them "
+            "together."]
+
+
+def _miner_parts(name: str) -> frozenset[str]:
+    if name in ALONE or name not in miner_names():
+        return frozenset({name})
+    return parts_of(TypeAdapter(RetrieverSettings).validate_python(name))

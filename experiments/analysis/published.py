@@ -1,0 +1,150 @@
+"""The papers' result tables, as printed, to stand beside a run's own figures."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from documents.errors import SettingsError
+from experiments.metrics import Estimate, Scoring, aggregate, chain_pattern, may_refuse, share_among
+from experiments.question import Question
+from experiments.record import Result
+from experiments.statistics import clusters
+
+_FOLDER = ("data", "published")
+
+
+Factor = str | int | None | tuple[str, ...]
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Column(_Closed):
+    """A column of a paper's table, and what of a run corresponds to it.
+
+    Attributes:
+        metric: ragbed's name of the figure; None where none corresponds.
+        pattern: the outcomes of a chain whose share it is, such as `c w c` of two sub-questions and the question.
+        tags: the questions that it is over, by their tags, besides those of the table.
+        cell: the cells that it is of, by their factors and number of exemplars, besides those of the table; of a
+            list any value.
+        percent: whether the paper gives shares as percentages.
+    """
+
+    name: str
+    metric: str | None = None
+    pattern: str | None = None
+    tags: dict[str, str] = {}
+    cell: dict[str, Factor] = {}
+    percent: bool = False
+
+
+class Row(_Closed):
+    """One row; `values` are as printed, one for each column."""
+
+    model: str
+    method: str
+    values: tuple[str, ...]
+
+
+class Published(_Closed):
+    """One table of a paper.
+
+    Attributes:
+        table: its number, or what it is where that is not known.
+        n: the questions that it is over, as far as the paper says or its figures show.
+        layout: the order of the prompt that it was measured with.
+        judge: the model that graded; None where nothing is graded.
+        tags, cell: what all its columns are of.
+        notes: what is known to be inconsistent in it.
+    """
+
+    name: str
+    paper: str
+    table: str
+    caption: str
+    n: str
+    layout: str
+    judge: str | None
+    tags: dict[str, str] = {}
+    cell: dict[str, Factor] = {}
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _rectangular(self) -> Published:
+        for row in self.rows:
+            if len(row.values) != len(self.columns):
+                raise ValueError(f"the row of {row.model} has {len(row.values)} values, the table {len(self.columns)}")
+        return self
+
+
+def published_names() -> list[str]:
+    """The tables that there are."""
+    folder = files("experiments").joinpath(*_FOLDER)
+    return sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
+
+
+@lru_cache(maxsize=32)
+def published(name: str) -> Published:
+    """The table of that name, such as `crest_3`: Table 3 of CReSt's paper.
+
+    Raises:
+        SettingsError: there is none, or its file is damaged.
+    """
+    if name not in published_names():
+        raise SettingsError(f"unknown published table {name!r}; there are: {', '.join(published_names())}")
+    text = files("experiments").joinpath(*_FOLDER, f"{name}.json").read_text(encoding="utf-8")
+    try:
+        return Published.model_validate_json(text)
+    except ValidationError as error:
+        raise SettingsError(f"the published table {name} is damaged; install ragbed again") from error
+
+
+def own_figures(table: Published, cell: Mapping[str, Any], results: Sequence[Result],
+                questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
+    """What a cell of a run has for each column; None where nothing corresponds. Shares stay shares.
+
+    Args:
+        cell: a row of the run's summary.
+    """
+    grouped = clusters(questions.values()).of
+    known: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
+    found: list[Estimate | None] = []
+    for column in table.columns:
+        tags = table.tags | column.tags
+        if not (column.metric or column.pattern) or not _is_of(cell, table.cell | column.cell):
+            found.append(None)
+            continue
+        chosen = [result for result in results if _has(questions.get(result.question), tags)]
+        if column.pattern:
+            found.append(_share(column.pattern, chosen, grouped))
+            continue
+        key = tuple(sorted(tags.items()))
+        if key not in known:
+            known[key] = aggregate(chosen, scoring, seed, refusing=may_refuse(cell["rules"]), clusters=[
+                grouped.get(result.question, result.question) for result in chosen]) if chosen else {}
+        found.append(known[key].get(column.metric or ""))
+    return found
+
+
+def _is_of(cell: Mapping[str, Any], wanted: Mapping[str, Factor]) -> bool:
+    return all(cell.get(name) in (value if isinstance(value, tuple) else (value,)) for name, value in wanted.items())
+
+
+def _share(pattern: str, results: Sequence[Result], grouped: Mapping[str, str]) -> Estimate | None:
+    """The share of the chains of that length that end so; None where there is none."""
+    chains = [(chain, grouped.get(result.question, result.question)) for result in results
+              if len(chain := chain_pattern(result.scores)) == len(pattern.split())]
+    wanted = tuple(one == "c" for one in pattern.split())
+    return share_among([chain == wanted for chain, _ in chains], [of for _, of in chains]) if chains else None
+
+
+def _has(question: Question | None, tags: Mapping[str, str]) -> bool:
+    return question is not None and all(value in question.tags.get(name, ()) for name, value in tags.items())

@@ -1,0 +1,214 @@
+"""The partings of compared cells: a histogram of the steps at which their answers to each question part.
+
+The questions whose score differs between two cells.
+
+Where two cells part: for each question, the first step at which their traces differ.
+
+What was found as `ragbed compare --json` prints it; a comparison as the run's summary holds it.
+"""
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from agents.types import Outcome
+from experiments.analysis.compare import Finding, Findings, Match
+from experiments.analysis.gates import Passed
+from experiments.analysis.pairs import row_of
+from experiments.runs.store import RunFolder
+from experiments.words import verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A question with its score and outcome in the baseline and in the cell."""
+
+    question: str
+    before: float
+    after: float
+    before_outcome: Outcome
+    after_outcome: Outcome
+
+
+def flips(findings: Findings, finding: Finding) -> list[Flip]:
+    """The flips of a finding, losses first, in the order of the questions; none for a metric of sets."""
+    scores = finding.pairs.scores
+    if scores is None:
+        return []
+    before, after = findings.answers(finding.match)
+    found = [Flip(name, float(first), float(second), before[name].outcome, after[name].outcome)
+             for name, (first, second) in zip(finding.pairs.questions, scores, strict=True) if first != second]
+    places = {name: place for place, name in enumerate(findings.second.questions)}
+    return sorted(found, key=lambda flip: (flip.after > flip.before, places[flip.question]))
+
+
+NOWHERE = "nowhere"
+_TRACES = ("SELECT question, json_extract(result, '$.trace', '$.evidence', '$.outcome', '$.text') FROM records"
+           " WHERE cell = ?")
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A question, and where its two answers part.
+
+    Attributes:
+        step: from 1; None where no step differs.
+        where: the step and what differs in it, as `2 answer: the reply`; `nowhere` where all agrees.
+    """
+
+    question: str
+    step: int | None
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """How many questions part at one place, and how many of them score higher in the second cell, or lower."""
+
+    where: str
+    questions: int
+    up: int
+    down: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is compared of a step: its name, and each part of it in the order in which they come about."""
+
+    name: str
+    parts: tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    steps: tuple[_Step, ...]
+    read: tuple[str, str]
+
+
+def divergences(first: tuple[Path, str], second: tuple[Path, str], questions: Sequence[str]) -> list[Divergence]:
+    """Where two cells, each a run's folder and a cell's id, part over the questions that both have.
+
+    Steps are compared in order: a search by its query and then by the chunks that it found, in order; a call by what
+    it is for, its prompt, and then the reply. The first difference decides: what follows it differs for its sake.
+    Where all steps agree, what was made of them may not: the outcome, or the answer that was read.
+    """
+    before, after = _answers(*first), _answers(*second)
+    return [_parted(name, before[name], after[name]) for name in questions if name in before and name in after]
+
+
+def histogram(found: Sequence[Divergence], up: set[str], down: set[str]) -> list[Bar]:
+    """How many questions part at each place, in the order of the steps; those that part nowhere last.
+
+    Args:
+        up, down: questions that score higher in the second cell, and lower.
+    """
+    counts = Counter((one.step is None, one.step or 0, one.where) for one in found)
+    return [Bar(where, count, *(sum(one.where == where and one.question in flipped for one in found)
+                                for flipped in (up, down)))
+            for (_, _, where), count in sorted(counts.items())]
+
+
+def _parted(question: str, first: _Answer, second: _Answer) -> Divergence:
+    for number, (one, other) in enumerate(zip_longest(first.steps, second.steps), 1):
+        if what := _difference(one, other):
+            return Divergence(question, number, f"{number} {what}")
+    return Divergence(question, None, NOWHERE if first.read == second.read else "how the last reply was read")
+
+
+def _difference(one: _Step | None, other: _Step | None) -> str:
+    """What differs between two steps of one number; empty where nothing does."""
+    if one is None or other is None:
+        return f"{one.name if one else other.name if other else ''}: one of the two ends before it"
+    if one.name != other.name:
+        return " against ".join(sorted((one.name, other.name)))
+    different = [name for (name, here), (_, there) in zip(one.parts, other.parts, strict=True) if here != there]
+    return f"{one.name}: {different[0]}" if different else ""
+
+
+def _answers(path: Path, cell: str) -> dict[str, _Answer]:
+    folder = RunFolder.existing(path)
+    try:
+        return {question: _answer(*json.loads(stored)) for question, stored in folder.database.read(_TRACES, (cell,))}
+    finally:
+        folder.close()
+
+
+def _answer(trace: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any]], outcome: str,
+            text: str) -> _Answer:
+    chunks = {passage["number"]: passage["chunk"] for passage in evidence}
+    return _Answer(tuple(_steps(trace, chunks)), (outcome, text))
+
+
+def _steps(trace: Sequence[Mapping[str, Any]], chunks: Mapping[int, str]) -> Iterator[_Step]:
+    for step in trace:
+        failed = step["failure"] and step["failure"]["kind"]
+        if step["kind"] == "search":
+            yield _Step("search", (("the query", step["query"]), ("whether it failed", failed),
+                                   ("what was found", [chunks[number] for number in step["found"]])))
+        elif step["kind"] == "decision":
+            yield _Step("decision", (("what was decided", (step["purpose"], step["text"])),))
+        else:
+            said = step["text"], step["reasoning"], step.get("tool_calls")
+            yield _Step(str(step["purpose"]), (("the prompt", step["messages"]), ("whether it failed", failed),
+                                               ("the reply", said)))
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """A cell against its baseline: where each question parts, and how many part at each place.
+
+    Attributes:
+        metric: by which a question scores higher or lower; that of the first finding.
+    """
+
+    match: Match
+    metric: str
+    questions: tuple[Divergence, ...]
+    bars: tuple[Bar, ...]
+
+
+def partings_of(findings: Findings) -> list[Parting]:
+    """One for each cell that is compared, whatever by how many metrics; of repeats and seeds, the first's."""
+    first_of = {one.match: one for one in reversed(findings.found)}
+    return [_parting(findings, one) for one in reversed(first_of.values())]
+
+
+def _parting(findings: Findings, one: Finding) -> Parting:
+    first, second = findings.cells(one.match)
+    before, after = (findings.first.path, first.row["id"]), (findings.second.path, second.row["id"])
+    found = divergences(before, after, list(findings.second.questions))
+    changed = flips(findings, one)
+    up = {flip.question for flip in changed if flip.after > flip.before}
+    down = {flip.question for flip in changed if flip.after < flip.before}
+    return Parting(one.match, one.comparison.metric, tuple(found), tuple(histogram(found, up, down)))
+
+
+def findings_plain(findings: Findings, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:
+    """The comparisons, each with the names of its cells and the metric."""
+    rows = [{"metric": one.comparison.metric, **row_of(*findings.cells(one.match), one.comparison),
+             **_names(one.match), "verdict": verdict(one.comparison),
+             **({"flips": [asdict(flip) for flip in flips(findings, one)]} if with_flips else {})}
+            for one in findings.found]
+    return {"first": str(findings.first.path), "second": str(findings.second.path), "scoring": findings.first.scoring,
+            "comparisons": rows, "notes": list(findings.notes),
+            "failed": [{"condition": one.gate.text, **_cells(findings, one.finding.match)} for one in failed]}
+
+
+def partings_plain(findings: Findings, partings: Sequence[Parting]) -> list[dict[str, Any]]:
+    """Where the answers of each two cells part."""
+    return [{**_cells(findings, one.match), "metric": one.metric, "histogram": [asdict(bar) for bar in one.bars],
+             "questions": [asdict(divergence) for divergence in one.questions]} for one in partings]
+
+
+def _cells(findings: Findings, match: Match) -> dict[str, str]:
+    first, second = findings.cells(match)
+    return {"first": first.row["id"], "second": second.row["id"], **_names(match)}
+
+
+def _names(match: Match) -> dict[str, str]:
+    return {"first_name": match.baseline, "second_name": match.cell}

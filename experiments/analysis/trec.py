@@ -1,0 +1,175 @@
+"""Rankings of documents: those that a run's cells make, and those of another program as scores beside them.
+
+Retrievers evaluated side by side: the cells of a run that only searches, and the rankings of other programs.
+"""
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+from agents.types import Outcome
+from documents.errors import SettingsError
+from experiments.analysis.pairs import tested_pairs
+from experiments.analysis.side import read_side
+from experiments.analysis.trec_files import Rankings
+from experiments.metrics import Estimate, Scored, ScoredRow, aggregate, score
+from experiments.question import Question, distinct
+from experiments.record import Result
+from experiments.statistics import Clusters, Comparison, clusters, compare, pairs_of
+from experiments.words import ON_INTERVALS, verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A question with the scores of another program's ranking."""
+
+    answerable: bool
+    scores: Mapping[str, float | None]
+    outcome: Outcome = "searched"
+
+
+def rankings_of(results: Iterable[Result], questions: Collection[Question]) -> Rankings:
+    """The documents that a cell found for each question, each at the rank of its best chunk; called as the gold calls
+    them, by their id or by their source."""
+    named = {item.document for question in questions for item in question.gold}
+    return {result.question: list(dict.fromkeys(
+        one.source if one.source in named else one.document for one in result.in_view
+        if not (one.repeats and one.document == result.question))) for result in results}
+
+
+def scores_of(rankings: Rankings, questions: Iterable[Question], wanted: Iterable[str] = ()) -> dict[str, Ranked]:
+    """The scores of another program's rankings by question; 0 for a question that it ranks nothing for.
+
+    Args:
+        wanted: metrics of the group `ranking`, with any cuts.
+
+    Raises:
+        SettingsError: the gold of a question is finer than documents, which alone a TREC run ranks.
+    """
+    names = list(wanted)
+    return {one.id: Ranked(one.answerable, score(_scored(rankings.get(one.id, ()), one), groups=("ranking",),
+                                                 wanted=names)) for one in questions}
+
+
+def _scored(ranked: Iterable[str], question: Question) -> Scored:
+    gold = distinct(question.gold)
+    places = {item.document: place for place, item in enumerate(gold)}
+    if len(places) < len(gold) or any(item.page is not None or (item.start is not None and item.chunk is None)
+                                      for item in gold):
+        raise SettingsError(f"the gold of question {question.id} is finer than documents, and a TREC run ranks "
+                            "documents; leave --run out")
+    held = {number: frozenset([places[name]] if name in places else ()) for number, name in enumerate(ranked, start=1)}
+    grades = tuple(item.relevance for item in gold)
+    return Scored("searched", question.answerable, hits=held, gold_total=len(gold), searched=True, grades=grades)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What found something: a cell of a run, or another program.
+
+    Attributes:
+        answers: scores by question.
+        row: the cell in the run's summary; None of another program.
+    """
+
+    name: str
+    metrics: Mapping[str, Estimate]
+    answers: Mapping[str, ScoredRow]
+    row: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Figures by the metrics of the columns, and the paired comparisons by the first of them."""
+
+    columns: Sequence[str]
+    lines: Sequence[Line]
+    pairs: Sequence[tuple[Line, Line, Comparison]]
+    notes: Sequence[str]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"columns": list(self.columns),
+                "lines": [{"name": one.name, "cell": one.row["id"] if one.row else None, "n": len(one.answers),
+                           "metrics": dict(one.metrics)} for one in self.lines],
+                "comparisons": [{"first": first.name, "second": second.name, "metric": found.metric, **found.plain(),
+                                 "verdict": verdict(found)} for first, second, found in self.pairs],
+                "notes": list(self.notes)}
+
+
+def evaluated(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str]) -> Evaluation:
+    """The cells of a finished run, and other programs' rankings for its questions.
+
+    Compared are the cells that differ in one factor, as the run's summary compares them, and each of the others with
+    all; p is corrected over all of these together.
+
+    Args:
+        notes: of the run.
+
+    Raises:
+        SettingsError: rankings are of other queries, or of documents where gold is finer.
+    """
+    side = read_side(path)
+    labels = {cell.row["id"]: label for label, cell in side.cells.items()}
+    own = {id: Line(line_name(label, side.cells[label].row), side.cells[label].row["metrics"],
+                    side.cells[label].answers, side.cells[label].row) for id, label in labels.items()}
+    tested, bound = tested_pairs(list(side.cells.values()))
+    others, said = _foreign(foreign, list(side.questions.values()), side.columns, side.seed)
+    pairs = [(own[first.row["id"]], own[second.row["id"]]) for _, first, second in tested]
+    return _compared(side.columns, [*own.values()], others, pairs, clusters(side.questions.values()), side.seed,
+                     [*notes, *bound, *said])
+
+
+def line_name(label: str, row: Mapping[str, Any]) -> str:
+    """What a cell is called: a lone one, which no factor tells from others, by what it searched with."""
+    return str(row["retriever"]) if label == row["reasoning"] and row.get("retriever") else label
+
+
+def evaluated_alone(foreign: Mapping[str, Rankings], questions: Sequence[Question],
+                    columns: Sequence[str]) -> Evaluation:
+    """Other programs' rankings for these questions, with each other.
+
+    Raises:
+        SettingsError: see `evaluated`.
+    """
+    others, said = _foreign(foreign, questions, columns, 0)
+    return _compared(columns, [], others, [], clusters(questions), 0, said)
+
+
+def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], columns: Sequence[str],
+             seed: int) -> tuple[list[Line], list[str]]:
+    """Other programs' rankings, and what a reader has to know of them."""
+    grouped = clusters(questions).of
+    lines, notes = [], []
+    for name, ranked in rankings.items():
+        known = sum(one.id in ranked for one in questions)
+        if not known:
+            raise SettingsError(f"--run {name}: none of its {len(ranked)} queries is a question here; name a run over "
+                                "the same queries")
+        scores = scores_of(ranked, questions, columns)
+        metrics = aggregate(list(scores.values()), seed=seed, clusters=[grouped[id] for id in scores])
+        lines.append(Line(name, metrics, scores))
+        notes.append(f"{name} ranks up to {max(map(len, ranked.values()))} documents for a query, over which its "
+                     "mrr and map are.")
+        if known < len(questions):
+            notes.append(f"{name} ranks nothing for {len(questions) - known} of {len(questions)} questions, which score"
+                         " 0 there.")
+        if len(ranked) > known:
+            notes.append(f"{len(ranked) - known} queries of {name} are no questions here, and left out.")
+    return lines, notes
+
+
+def _compared(columns: Sequence[str], own: Sequence[Line], others: Sequence[Line], pairs: Sequence[tuple[Line, Line]],
+              grouped: Clusters, seed: int, notes: Sequence[str]) -> Evaluation:
+    every = [*pairs, *product(own, others), *combinations(others, 2)]
+    metric = columns[0].split(" / ")[0]
+    found = compare([pairs_of(metric, first.answers, second.answers, grouped.of) for first, second in every], seed)
+    told = [*notes, *([grouped.note] if grouped.note else []), *([ON_INTERVALS] if every else [])]
+    if len(every) > 1:
+        told.append(f"p (Holm) is corrected for {len(every)} comparisons, all that are shown.")
+    return Evaluation(columns, [*own, *others],
+                      [(first, second, one) for (first, second), one in zip(every, found, strict=True)],
+                      list(dict.fromkeys(told)))

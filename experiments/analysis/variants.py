@@ -1,0 +1,160 @@
+"""Variants: the cells of a run that are one way of answering, asked once or several times, and in what two differ.
+
+What was asked several times, together: the `repeated` of a run's summary.
+
+The intervals of a comparison's two cells: those that they have by themselves, where it is of all their questions.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any
+
+from agents.types import Outcome
+from experiments.metrics import ScoredRow, Scoring, aggregate, may_refuse
+from experiments.settings.cells import FACTORS, REPLICATED, level
+from experiments.statistics import Clusters, Comparison
+
+VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
+_GO_WITH_CONDITION = ("rules", "perturbation")  # which mean nothing closed-book, though the cell names them
+
+
+@dataclass(frozen=True, slots=True)
+class Averaged:
+    """A question with the means of its scores over the cells of a variant."""
+
+    answerable: bool
+    outcome: Outcome
+    scores: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Cells that differ in repeats and seeds alone.
+
+    Attributes:
+        row: of the first of them.
+        answers: by question; where there are several cells, averaged over them.
+        cells: how many.
+    """
+
+    row: Mapping[str, Any]
+    answers: Mapping[str, ScoredRow]
+    cells: int
+
+    @property
+    def levels(self) -> dict[str, str | None]:
+        """The values of the factors; None of one that has no effect in it."""
+        closed = self.row["condition"] == "closed-book"
+        return {name: None if closed and name in _GO_WITH_CONDITION else _level(name, self.row) for name in VARIED}
+
+
+def _level(name: str, row: Mapping[str, Any]) -> str | None:
+    """No perturbation is a perturbation among others."""
+    value = level(row, name)
+    return "none" if value is None and name == "perturbation" else None if value is None else str(value)
+
+
+def variants_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]]) -> list[Variant]:
+    """The variants, in the order of the cells.
+
+    Args:
+        rows: of a run's summary.
+        answers: by cell's id, then by question.
+    """
+    return [Variant(cells[0], _averaged([answers.get(row["id"], {}) for row in cells]), len(cells))
+            for cells in replicates(rows)]
+
+
+def replicates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The cells of each variant, in their order."""
+    alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        alike.setdefault(tuple(str(level(row, name)) for name in VARIED), []).append(row)
+    return list(alike.values())
+
+
+def _averaged(cells: Sequence[Mapping[str, ScoredRow]]) -> Mapping[str, ScoredRow]:
+    """A score is averaged over the cells in which the question has one."""
+    if len(cells) == 1:
+        return cells[0]
+    found: dict[str, ScoredRow] = {}
+    for question, first in cells[0].items():
+        rows = [cell[question] for cell in cells if question in cell]
+        names = dict.fromkeys(name for row in rows for name in row.scores)
+        found[question] = Averaged(first.answerable, first.outcome, {name: _mean(rows, name) for name in names})
+    return found
+
+
+def _mean(rows: Sequence[ScoredRow], name: str) -> float | None:
+    scores = [score for row in rows if (score := row.scores.get(name)) is not None]
+    return fmean(scores) if scores else None
+
+
+def differing(first: Variant, second: Variant) -> list[str]:
+    """The factors in which two variants differ.
+
+    A factor that has no effect in one of them, as the retriever has none closed-book, is none in which they differ:
+    it has none because of another one, in which they do. Rules and perturbations have none closed-book.
+    """
+    one, other = first.levels, second.levels
+    return [name for name in VARIED if one[name] is not None and other[name] is not None and one[name] != other[name]]
+
+
+def pairs_by_factor(variants: Sequence[Variant]) -> Iterator[tuple[str, Variant, Variant]]:
+    """All pairs that differ in exactly one factor, by factor and then in the order of the variants."""
+    found = [(factors[0], first, second) for place, first in enumerate(variants) for second in variants[place + 1:]
+             if len(factors := differing(first, second)) == 1]
+    yield from sorted(found, key=lambda pair: VARIED.index(pair[0]))
+
+
+def repeated(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
+             scoring: Scoring, seed: int = 0) -> list[dict[str, Any]]:
+    """The figures of every way of answering that was asked several times, over its repeats and seeds.
+
+    A question's score is its mean over them, so that the intervals, which are of questions, shrink as far as its
+    answers vary, and count no question twice.
+
+    Args:
+        rows: the cells of the summary.
+        answers: by cell's id, then by question.
+
+    Returns:
+        rows of `cell`, the id of the first of its cells, `cells`, how many they are, and `metrics`.
+    """
+    return [{"cell": one.row["id"], "cells": one.cells,
+             "metrics": aggregate(list(one.answers.values()), scoring, seed, refusing=may_refuse(one.row["rules"]),
+                                  clusters=[clusters.of.get(question, question) for question in one.answers])}
+            for one in variants_of(rows, answers) if one.cells > 1]
+
+
+Figures = Mapping[str, Mapping[str, Any]]  # Estimates by metric
+
+
+def together_of(repeated: Iterable[Mapping[str, Any]]) -> dict[str, Figures]:
+    """The figures of what was asked several times, by the id of its first cell, out of a summary's `repeated`."""
+    return {row["cell"]: row["metrics"] for row in repeated}
+
+
+def own_figures(variant: Variant, together: Mapping[str, Figures]) -> Figures:
+    """Those of its row, or over all its repeats and seeds; empty where neither is known."""
+    found: Figures = variant.row.get("metrics", {}) if variant.cells == 1 else together.get(variant.row["id"], {})
+    return found
+
+
+def with_own_intervals(found: Comparison, first: Figures, second: Figures) -> Comparison:
+    """The comparison with one interval for one figure, wherever it stands: a cell whose questions all have a pair has
+    the interval of the run's table, and another one keeps that over its pairs."""
+    before, after = first.get(found.metric, {}), second.get(found.metric, {})
+    if _same(before, found.before, found.n):
+        found = replace(found, before_low=before["low"], before_high=before["high"])
+    if _same(after, found.after, found.n):
+        found = replace(found, after_low=after["low"], after_high=after["high"])
+    return found
+
+
+def _same(own: Mapping[str, Any], mean: float | None, n: int) -> bool:
+    return mean is not None and own.get("n") == n and own["mean"] is not None and math.isclose(
+        own["mean"], mean, abs_tol=1e-9)

@@ -1,0 +1,250 @@
+"""About: what a benchmark is, for whoever chooses one, and how its paper ran it.
+
+Which files a benchmark is read from.
+
+Which questions of a benchmark are asked: filter, sample and limit, alike for every benchmark.
+
+Loading a benchmark of record files: which files are read, and their rows as questions with distinct ids.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from documents.errors import BenchmarkError
+from documents.rows import Row, read_rows
+from documents.types import Document, digest
+from experiments.benchmarks.hub import fetched
+from experiments.question import ANSWERS, Benchmark, Question, Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A benchmark in words.
+
+    Attributes:
+        paper: title, authors and year, with its address.
+        licence: of the data.
+        size: how many questions, of what.
+        get: where the files are had, and what of them `path` names.
+        settings: a run's settings as the paper has them, where they are not ragbed's usual ones.
+        as_published: the benchmark's own settings that as-published scoring implies where they are not given.
+    """
+
+    paper: str
+    licence: str
+    size: str
+    get: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    as_published: Mapping[str, Any] = field(default_factory=dict)
+
+
+def files_in(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """The files with these suffixes anywhere below a folder, in order of name; hidden ones are copies and notes of
+    other programs, and left out."""
+    return sorted(file for file in folder.rglob("*") if file.suffix in suffixes and file.is_file()
+                  and not any(part.startswith(".") for part in file.relative_to(folder).parts))
+
+
+def files_below(path: Path, suffixes: tuple[str, ...] = (".parquet", ".jsonl", ".json")) -> list[Path]:
+    """The file itself, or the files with these suffixes anywhere below a folder, see `files_in`.
+
+    Raises:
+        BenchmarkError: there is none.
+    """
+    if path.is_file():
+        return [path]
+    found = files_in(path, suffixes)
+    if not found:
+        raise BenchmarkError(f"{path}: " + (f"no {', '.join(suffixes)} file in it" if path.is_dir()
+                                            else "no such file or folder"))
+    return found
+
+
+class Selection(BaseModel):
+    """The settings of a benchmark: what it is, and which of its questions are asked, chosen in this order.
+
+    Attributes:
+        filter: tag to value; a question must have them all.
+        sample: this many questions, chosen by `seed`, in the benchmark's order.
+        limit: the first this many.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    about: ClassVar[About]
+    scheme: ClassVar[Scheme] = ANSWERS
+
+    limit: int | None = Field(default=None, gt=0)
+    sample: int | None = Field(default=None, gt=0)
+    seed: int = 0
+    filter: dict[str, str] = Field(default_factory=dict)
+
+    def load(self) -> Benchmark:
+        """The chosen questions.
+
+        Raises:
+            BenchmarkError: the files are not there, or a record does not fit.
+        """
+        raise NotImplementedError
+
+    def scheme_of(self, questions: Collection[Question]) -> Scheme:
+        """How answers to these of its questions are scored."""
+        return self.scheme
+
+    @classmethod
+    def run_as(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A run's settings as the paper has them, for a benchmark of these settings, which may not be valid."""
+        return cls.about.settings
+
+    def select(self, benchmark: Benchmark) -> Benchmark:
+        """The benchmark with the chosen questions, only the documents that they are given, and their scheme.
+
+        Raises:
+            BenchmarkError: no question is left, or a tag does not exist.
+        """
+        chosen = [question for question in benchmark.questions if self._fits(question)]
+        if not chosen:
+            raise BenchmarkError(f"{benchmark.name}: no question {self._wanted(benchmark)}")
+        if self.sample is not None and self.sample < len(chosen):
+            ranked = sorted(chosen, key=lambda question: digest(str(self.seed), question.id))
+            kept = {question.id for question in ranked[:self.sample]}
+            chosen = [question for question in chosen if question.id in kept]
+        chosen = chosen[:self.limit]
+        brought = {chunk.document for question in chosen for chunk in question.chunks}
+        brought.update(chunk.document for chunk in benchmark.shared)
+        documents = {id: document for id, document in benchmark.documents.items() if id in brought}
+        return replace(benchmark, questions=tuple(chosen), documents=documents, scheme=self.scheme_of(chosen))
+
+    def _fits(self, question: Question) -> bool:
+        return all(value in question.tags.get(tag, ()) for tag, value in self.filter.items())
+
+    def _wanted(self, benchmark: Benchmark) -> str:
+        if not self.filter:
+            return "in it"
+        wanted = " and ".join(f"{tag}={value}" for tag, value in self.filter.items())
+        known: dict[str, set[str]] = {}
+        for question in benchmark.questions:
+            for tag, values in question.tags.items():
+                known.setdefault(tag, set()).update(values)
+        tags = "; ".join(f"{tag}: {', '.join(sorted(values)[:12])}" for tag, values in sorted(known.items()))
+        return f"has the tags {wanted}; there are: {tags or 'no tags'}"
+
+
+Loaded = tuple[Question, Iterable[Document]]
+T = TypeVar("T")
+Split = Literal["train", "dev", "test"]
+_SPLIT = re.compile(r"(?<![a-z])(train|dev|validation|valid|val|test)(?![a-z])", re.IGNORECASE)
+
+
+class RecordFiles(Selection):
+    """A benchmark whose questions are the records of files.
+
+    Attributes:
+        path: a file, a folder, or `hub:OWNER/NAME`, with `@REVISION` where one is wanted.
+    """
+
+    path: str
+
+    def load(self) -> Benchmark:
+        """The chosen questions.
+
+        Raises:
+            BenchmarkError: the files are not there, a record does not fit, or two have the same id.
+        """
+        questions, documents = gathered(self.loaded())
+        return self.select(Benchmark(str(type(self).model_fields["kind"].default), questions, documents))
+
+    def files(self) -> list[Path]:
+        """The files that are read, in order."""
+        return files_below(fetched(self.path))
+
+    def rows(self) -> Iterator[Row]:
+        """The records, in order."""
+        return chain.from_iterable(map(read_rows, self.files()))
+
+    def loaded(self) -> Iterable[Loaded]:
+        """The questions in order, one for each record, with their documents.
+
+        Raises:
+            BenchmarkError: see `load`.
+        """
+        return map(self.question, self.rows())
+
+    def question(self, row: Row) -> Loaded:
+        """The question of one record, and the documents of its chunks.
+
+        Raises:
+            BenchmarkError: the record does not fit: file, line, field, expected.
+        """
+        raise NotImplementedError
+
+
+class SplitFiles(RecordFiles):
+    """A benchmark of record files that are named after their split.
+
+    Attributes:
+        split: which files of a folder are read; one file, or a folder whose files name no split, is read whole.
+    """
+
+    split: Split = "dev"
+
+    def files(self) -> list[Path]:
+        """The files of the split, in order of name."""
+        return files_of_split(fetched(self.path), self.split)
+
+
+def files_of_split(path: Path, split: Split) -> list[Path]:
+    """The file itself, or the files below a folder whose path says the split (`validation` says `dev`); all of them
+    where none says any.
+
+    Raises:
+        BenchmarkError: there is none.
+    """
+    files = files_below(path)
+    if path.is_file():
+        return files
+    said = {file: _split(file.relative_to(path).as_posix()) for file in files}
+    if not any(said.values()):
+        return files
+    found = [file for file in files if said[file] == split]
+    if not found:
+        there = sorted({name for name in said.values() if name})
+        raise BenchmarkError(f"{path}: no file of the split {split}; set split to one of: {', '.join(there)}")
+    return found
+
+
+def alternating(lists: Iterable[Iterable[T]]) -> Iterator[T]:
+    """The first of each, the second of each, and so on; one that has ended is passed over."""
+    return (item for turn in zip_longest(*lists) for item in turn if item is not None)
+
+
+def gathered(loaded: Iterable[Loaded]) -> tuple[tuple[Question, ...], dict[str, Document]]:
+    """All questions, and their documents by id.
+
+    Raises:
+        BenchmarkError: two questions have the same id.
+    """
+    questions: dict[str, Question] = {}
+    documents: dict[str, Document] = {}
+    for question, brought in loaded:
+        if question.id in questions:
+            raise BenchmarkError(f"two questions have the id {question.id}; give the path of one file, not of a "
+                                 "folder that holds a question twice")
+        questions[question.id] = question
+        documents.update((document.id, document) for document in brought)
+    return tuple(questions.values()), documents
+
+
+def _split(path: str) -> Split | None:
+    """The last mention decides, so that a file's own name goes before its folder's."""
+    mentions = _SPLIT.findall(path.lower())
+    if not mentions:
+        return None
+    return "train" if mentions[-1] == "train" else "test" if mentions[-1] == "test" else "dev"

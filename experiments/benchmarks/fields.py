@@ -1,0 +1,181 @@
+"""Sub-questions without the answers to earlier ones: some benchmarks write `#1` in their place, others the answers.
+
+Reading CSV files as rows that know where they stand.
+
+Material that loaders share: passages as documents of one chunk each, and options under their letters.
+
+The options of one's own multiple-choice questions, and which of them an answer names.
+"""
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from documents.errors import BenchmarkError
+from documents.rows import Row, read_text
+from documents.types import Chunk, Document, digest
+from experiments.question import Gold
+from strategies.option_text import plain
+
+Chain = Literal["masked", "placeholders", "plain"]
+REFERENCE = re.compile(r"#(\d{1,2})(?!\d)")
+_QUALIFIER = re.compile(r"\s*\([^()]*\)$")
+_SHORTEST = 2
+_COMMON = ("yes", "no")
+
+
+def chained(sub_questions: Sequence[str], sub_answers: Sequence[str]) -> tuple[tuple[str, ...], Chain]:
+    """The sub-questions with `#N` wherever the N-th sub-answer stood as words in a later one, whatever its case.
+
+    The qualifier of a title, as in `Superstore (TV series)`, may be missing there. Answers of one character, `yes`
+    and `no` stand in sentences that do not mean them, and are let be.
+
+    Returns:
+        the sub-questions, and what refers in them to earlier answers: `#N` that were put there (`masked`), `#N` of
+        the record's own (`placeholders`), or nothing (`plain`): they do not depend on one another, or say an answer
+        in other words.
+    """
+    asked = tuple(_masked(text, sub_answers[:place]) for place, text in enumerate(sub_questions))
+    if asked != tuple(sub_questions):
+        return asked, "masked"
+    return asked, "placeholders" if any(map(REFERENCE.search, asked)) else "plain"
+
+
+def with_references(text: str, answers: Sequence[str]) -> str:
+    """The sub-question with each `#N` that refers to an earlier answer replaced by it; any other stays."""
+    def one(found: re.Match[str]) -> str:
+        place = int(found[1])
+        return answers[place - 1] if 1 <= place <= len(answers) else found[0]
+
+    return REFERENCE.sub(one, text)
+
+
+def _masked(text: str, earlier: Sequence[str]) -> str:
+    """The longest answer goes first, since a shorter one may be a part of it; of equal ones the last."""
+    forms = [(form, place) for place, answer in enumerate(earlier, start=1)
+             for form in dict.fromkeys((answer.strip(), _QUALIFIER.sub("", answer.strip())))
+             if len(form) >= _SHORTEST and form.lower() not in _COMMON]
+    forms.sort(key=lambda form: (-len(form[0]), -form[1]))
+    if not forms:
+        return text
+    either = "|".join(f"({re.escape(form)})" for form, _ in forms)
+    return re.sub(rf"(?<![\w#])(?:{either})(?!\w)", lambda found: f"#{forms[(found.lastindex or 1) - 1][1]}", text,
+                  flags=re.IGNORECASE)
+
+
+_LONGEST = 1 << 24  # characters of a field
+
+
+def read_csv(file: Path) -> Iterator[Row]:
+    """The records of a file with a header, by its names; each at the line on which it ends.
+
+    Raises:
+        BenchmarkError: the file cannot be read, has no header, or a record has more or fewer fields than it.
+    """
+    csv.field_size_limit(_LONGEST)
+    records = csv.reader(io.StringIO(read_text(file), newline=""), strict=True)
+    try:
+        header = next(records, [])
+        if not header or len(set(header)) < len(header):
+            raise BenchmarkError(f"{file}, line 1: expected the names of the columns, each once, found {header!r:.60}")
+        for record in filter(None, records):
+            if len(record) != len(header):
+                raise BenchmarkError(f"{file}, line {records.line_num}: expected {len(header)} fields, "
+                                     f"found {len(record)}")
+            yield Row(file, records.line_num, dict(zip(header, record, strict=True)))
+    except csv.Error as error:
+        raise BenchmarkError(f"{file}, line {records.line_num}: cannot be read as CSV: {error}") from error
+
+
+MOST_LETTERS = 26
+
+
+def passage(text: str, title: str = "", id: str | None = None) -> tuple[Document, Chunk]:
+    """A passage as a document in plain text and its one chunk, which begins with the title.
+
+    Equal passages are one document, in whichever question they stand, unless `id` says otherwise; its source is its
+    title, or `id`.
+    """
+    content = f"{title}\n{text}" if title else text
+    name = digest("passage", title, text)[:16] if id is None else id
+    document = Document(name, (title if id is None else "") or name, title, "", content)
+    return document, Chunk.of(document, "plain", 0, len(content))
+
+
+def pieces(document: Document, texts: Iterable[str]) -> dict[int, Chunk]:
+    """Texts that a passage holds one after the other as chunks by place, each under the title; blank ones are none."""
+    heading = f"{document.title}\n" if document.title else ""
+    chunks, at = {}, len(heading)
+    for place, text in enumerate(texts):
+        start = document.plain.index(text, at)
+        at = start + len(text)
+        if text.strip():
+            start = at - len(text.lstrip())
+            chunks[place] = Chunk.of(document, "plain", start, start + len(text.strip()), heading)
+    return chunks
+
+
+def gold_chunk(chunk: Chunk) -> Gold:
+    """The gold label of a whole chunk."""
+    return Gold(chunk.document, chunk.id, chunk.format, chunk.start, chunk.end)
+
+
+def lettered(options: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The options under A, B, C and so on; `MOST_LETTERS` at most."""
+    return tuple((chr(ord("A") + at), option) for at, option in enumerate(options))
+
+
+def distinct(id: str, seen: Counter[str]) -> str:
+    """The id, or with `~2`, `~3` and so on where it was seen before."""
+    seen[id] += 1
+    return id if seen[id] == 1 else f"{id}~{seen[id]}"
+
+
+Options = tuple[tuple[str, str], ...]
+_LABEL = re.compile(r"[^\W_]{1,20}")
+
+
+def stated_options(row: Row, options: Sequence[str] | dict[str, str]) -> Options:
+    """Label and text of each; a list gets the labels A to Z. None where there are none.
+
+    Raises:
+        BenchmarkError: a label or a text could not be told from another, or not be read in a reply.
+    """
+    if not options:
+        return ()
+    if not isinstance(options, dict) and len(options) > MOST_LETTERS:
+        row.fail("options", f"at most {MOST_LETTERS} texts, or a label before each, as in {{\"1\": ...}}", len(options))
+    made = tuple(options.items()) if isinstance(options, dict) else lettered(options)
+    labels = [plain(label).casefold() for label, _ in made]
+    texts = [text.strip() for _, text in made]
+    for label, _ in made:
+        if not _LABEL.fullmatch(label):
+            row.fail("options", "labels of 1 to 20 letters and digits", label)
+    if len(made) < 2 or not all(texts):
+        row.fail("options", "two texts or more, none of them blank", texts)
+    if len(set(labels)) < len(made) or len(set(texts)) < len(made):
+        row.fail("options", "labels that differ in more than their case, and texts that differ", dict(made))
+    return made
+
+
+def with_label(row: Row, answers: tuple[str, ...], options: Options) -> tuple[str, ...]:
+    """The label of the right option, its text, and other words for it; the line may name the option by either.
+
+    Raises:
+        BenchmarkError: the first answer names no option, or two; or another names another option.
+    """
+    if not answers:
+        return ()
+    named = [label for label, text in options if answers[0].strip() in (label, text.strip())]
+    if len(named) != 1:
+        row.fail("answer", f"one of {', '.join(label for label, _ in options)}, or the text of one", answers[0])
+    label = named[0]
+    for answer in answers[1:]:
+        if any(answer.strip() in (other, text.strip()) for other, text in options if other != label):
+            row.fail("answers", f"other words for the option {label}", answer)
+    return tuple(dict.fromkeys((label, dict(options)[label], *answers)))

@@ -1,0 +1,224 @@
+"""Passages and prompt parts, numbered once each by hash; a prompt part names the passages in it by their numbers.
+
+What was asked and judged besides the answer: sub-questions, points, steps of the reasoning.
+
+An answer's text with the numbers of its citations apart, so that the page can link them to the passages.
+
+The evidence of one question over all its cells: each chunk once, and the number that each cell showed it with.
+
+The steps of one answer as the page gets them: what was searched, what was sent, what came back.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any
+
+from agents.outcome import called as in_words
+from experiments.question import Question
+from experiments.record import Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Verdict
+from experiments.report.store import Packed, packed_within
+from experiments.report.text import bounded, shown, visible
+from strategies.reading import strip_citations
+
+LONGEST = 300_000  # characters of one text that the page holds
+_LEAST = 80  # characters from which a passage in a prompt is worth a reference
+
+Piece = str | int | dict[str, int]
+
+
+class Texts:
+    """Numbers texts in the order in which they are first named.
+
+    Args:
+        text: content by hash.
+    """
+
+    def __init__(self, text: Callable[[str], str]) -> None:
+        self._text = lru_cache(maxsize=256)(text)  # the prompts of one question show the same passages
+        self._evidence: dict[str, int] = {}
+        self._prompts: dict[str, int] = {}
+        self._shown: list[tuple[str, ...]] = []
+
+    def evidence(self, key: str) -> int:
+        """The number of a passage's content."""
+        return self._evidence.setdefault(key, len(self._evidence))
+
+    def prompt(self, key: str, shown: tuple[str, ...]) -> int:
+        """The number of a prompt part.
+
+        Args:
+            shown: hashes of the passages that it may hold, in order.
+        """
+        if key not in self._prompts:
+            self._prompts[key] = len(self._prompts)
+            self._shown.append(shown)
+        return self._prompts[key]
+
+    def packed_evidence(self, budget: int) -> Packed:
+        """Each passage as its pieces."""
+        return packed_within("evidence", len(self._evidence), (_literal(self._text(key)) for key in self._evidence),
+                             budget)
+
+    def packed_prompts(self, budget: int) -> Packed:
+        """Each part as its pieces, in which a number stands for the passage of that number."""
+        return packed_within("prompts", len(self._prompts), self._parts(), budget)
+
+    def _parts(self) -> Iterator[list[Piece]]:
+        for key, parts in zip(self._prompts, self._shown, strict=True):
+            yield self._pieces(self._text(key), parts)
+
+    def _pieces(self, text: str, shown: Sequence[str]) -> list[Piece]:
+        pieces: list[Piece] = []
+        at = 0
+        for key in shown:
+            content = self._text(key)
+            found = text.find(content, at) if _LEAST <= len(content) <= LONGEST else -1
+            if found >= 0:
+                pieces += [*_literal(text[at:found]), self.evidence(key)]
+                at = found + len(content)
+        return [*pieces, *_literal(text[at:])]
+
+
+def _literal(text: str) -> list[Piece]:
+    """The text as it is shown, with a note of the characters that are left out; nothing where it is empty."""
+    piece = bounded(text, LONGEST)
+    return [*([piece.text] if text else []), *([{"left_out": piece.left_out}] if piece.left_out else [])]
+
+
+_LONGEST = 2_000
+
+
+def subs(question: Question) -> list[Any]:
+    """The benchmark's sub-questions with their gold answers, in order."""
+    pairs = zip_longest(question.sub_questions, question.sub_answers, fillvalue="")
+    return [[shown(asked, _LONGEST), shown(answer, _LONGEST)] for asked, answer in pairs]
+
+
+def references(question: Question) -> list[Any]:
+    """The reference reasoning in order: each step, and where its evidence stands."""
+    return [[shown(step.text, _LONGEST), "" if step.depth is None else f"{100 * step.depth:.0f} % in"]
+            for step in question.steps]
+
+
+def asked(result: Result) -> list[Any]:
+    """The sub-questions that were asked, in order: question, answer, outcome, and whether it was right."""
+    return [_asked(sub, result.scores.get(f"sub_em@{place}")) for place, sub in enumerate(result.subs, 1)]
+
+
+def _asked(sub: StoredSub, score: float | None) -> list[Any]:
+    return [shown(sub.question, _LONGEST), shown(sub.text, _LONGEST), visible(sub.outcome),
+            None if score is None else score == 1]
+
+
+def graded(verdict: Verdict | None, question: Question) -> str:
+    """The verdict in a few words, by its rubric; empty where there is none."""
+    if verdict is None:
+        return ""
+    if verdict.points is not None:
+        return f"{verdict.points} of 10"
+    if verdict.steps is not None:
+        return f"{len(verdict.steps)} of {len(question.steps)} steps"
+    return visible(verdict.grade or "unjudged")
+
+
+_BRACKET = re.compile(r"\[[\d\s,;–-]{1,400}\]")
+_NUMBER = re.compile(r"\d+")
+
+
+def linked(answer: str) -> list[str | int]:
+    """Pieces of the answer in order: what is cited as numbers, all else as text."""
+    pieces: list[str | int] = []
+    at = 0
+    for match in _BRACKET.finditer(answer):
+        if strip_citations(f"x{match[0]}") == "x":
+            pieces += [answer[at:match.start()], *_numbers(match[0])]
+            at = match.end()
+    return [piece for piece in _joined([*pieces, answer[at:]]) if piece != ""]
+
+
+def _numbers(citation: str) -> Iterator[str | int]:
+    at = 0
+    for match in _NUMBER.finditer(citation):
+        yield citation[at:match.start()]
+        yield int(match[0])
+        at = match.end()
+    yield citation[at:]
+
+
+def _joined(pieces: list[str | int]) -> list[str | int]:
+    """Texts that follow each other as one."""
+    joined: list[str | int] = []
+    for piece in pieces:
+        if joined and isinstance(piece, str) and isinstance(joined[-1], str):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined
+
+
+@dataclass(slots=True)
+class Passages:
+    """Collects the chunks of a question's answers, in order of first appearance.
+
+    Attributes:
+        found: as the page gets them.
+    """
+
+    texts: Texts
+    found: list[dict[str, Any]] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)
+
+    def of(self, result: Result) -> list[Any]:
+        """The place in `found` and the number of each passage; places alone where the numbers are 1, 2, 3 and so on."""
+        places = [self._place(stored) for stored in result.evidence]
+        numbers = [stored.number for stored in result.evidence]
+        return [places] if numbers == list(range(1, len(numbers) + 1)) else [places, numbers]
+
+    def _place(self, stored: StoredPassage) -> int:
+        if stored.chunk not in self._places:
+            self._places[stored.chunk] = len(self.found)
+            self.found.append({
+                "source": visible(stored.source), "format": stored.format, "start": stored.start, "end": stored.end,
+                "text": self.texts.evidence(stored.text), **({"pages": stored.pages} if stored.pages else {})})
+        place = self._places[stored.chunk]
+        if stored.gold:
+            self.found[place].setdefault("gold", stored.gold)
+        return place
+
+
+REPLY = 12_000
+
+
+def steps(trace: Sequence[StoredStep], evidence: Sequence[StoredPassage], texts: Texts) -> list[dict[str, Any]]:
+    """The trace, each step without the fields that are empty."""
+    keys = tuple(passage.text for passage in evidence)
+    return [{name: value for name, value in _step(step, keys, texts).items() if value} for step in trace]
+
+
+def _step(step: StoredStep, evidence: tuple[str, ...], texts: Texts) -> dict[str, Any]:
+    failure = shown(f"{step.failure.kind}: {step.failure.message}", REPLY) if step.failure else ""
+    if step.kind == "search":
+        return {"query": shown(step.query or "(no words)", REPLY), "found": step.found, "failure": failure}
+    if step.kind == "decision":
+        return {"decided": shown(step.purpose or "", REPLY), "why": shown(step.text, REPLY)}
+    usage = step.usage
+    return {"purpose": visible(step.purpose or step.kind),
+            "messages": [_message(message, evidence, texts) for message in step.messages],
+            "reply": shown(step.text, REPLY), "reasoning": shown(step.reasoning, REPLY),
+            "calls": list(map(_called, step.tool_calls)),
+            "ended": visible(step.finish_reason), "failure": failure,
+            "tokens": [usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens]}
+
+
+def _message(message: StoredMessage, evidence: tuple[str, ...], texts: Texts) -> list[Any]:
+    """The role, the numbers of its parts, and in words the tools that it calls and the call that it answers."""
+    return [visible(message.role), *(texts.prompt(key, evidence) for key in message.parts),
+            *map(_called, message.tool_calls), *([visible(f"answers {message.call_id}")] if message.call_id else [])]
+
+
+def _called(call: Mapping[str, Any]) -> str:
+    return bounded(in_words(call), REPLY).text

@@ -1,0 +1,291 @@
+"""How cells stand against each other by the metric of the first column: of paired tests, corrected for their number.
+
+The best level of one factor under each level of another, such as the best strategy under each condition.
+
+Which cell is best, what it beats, and what is not settled, in sentences.
+
+How much better evidence could make the best cell, and what the model knows without any, in sentences.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.report.cells import Cell, Figure, Table
+from experiments.report.comparisons import Comparisons, Pair
+from experiments.report.entrants import in_words, rank, setting_of
+from experiments.report.grid import crossed, level_of
+from experiments.report.plot import Cost
+from experiments.statistics import ALPHA, POWER
+from experiments.words import column_words, interval, listed, metric_words, plural, portion
+
+_CHEAPER = 0.9  # of the cell's cost, from which on less is worth a word
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A cell against each that it was tested against, over the questions that both have.
+
+    Attributes:
+        below: those that it is really better than; `above`, those that are really better.
+        alone: those that it differs from by a test on its own, not after the correction.
+        level: those from which no difference is seen.
+    """
+
+    cell: Cell
+    below: tuple[Pair, ...]
+    alone: tuple[Pair, ...]
+    level: tuple[Pair, ...]
+    above: tuple[Pair, ...]
+
+    @property
+    def tested(self) -> int:
+        return len(self.below) + len(self.alone) + len(self.level) + len(self.above)
+
+    @property
+    def unsettled(self) -> list[Pair]:
+        """Those that are not really different, the least far below first."""
+        return sorted((*self.alone, *self.level), key=lambda pair: pair.beyond(self.cell) or 0.0)
+
+    def others(self, pairs: Sequence[Pair]) -> list[Cell]:
+        return [pair.other(self.cell) for pair in pairs]
+
+
+def figures(table: Table) -> dict[str, Figure]:
+    """By the cell's id, its figure of the first column; what has none is not there."""
+    return {cell.id: found[1] for cell in table.cells
+            if (found := cell.of(table.quality)) is not None and found[1].mean is not None}
+
+
+def leaders(table: Table, among: Sequence[Cell] | None = None) -> list[Cell]:
+    """The cells with the highest mean, several where it is the same; none where judges differ."""
+    known = figures(table)
+    cells = [cell for cell in (table.cells if among is None else among) if cell.id in known]
+    if len(table.judges) > 1:
+        return []
+    highest = max((known[cell.id].mean or 0.0 for cell in cells), default=0.0)
+    return [cell for cell in cells if known[cell.id].mean == highest]
+
+
+def standing(cell: Cell, tested: Comparisons | None, factor: str | None = None) -> Standing:
+    """Of the pairs that have a figure, by one factor alone where it is named."""
+    pairs = [pair for pair in (tested.of(cell) if tested else ())
+             if pair.tested.difference is not None and factor in (None, pair.factor)]
+    real = [pair for pair in pairs if pair.tested.real]
+    return Standing(cell, tuple(pair for pair in real if (pair.beyond(cell) or 0.0) > 0),
+                    tuple(pair for pair in pairs if pair.alone),
+                    tuple(pair for pair in pairs if not pair.tested.real and not pair.alone),
+                    tuple(pair for pair in real if (pair.beyond(cell) or 0.0) <= 0))
+
+
+def cheapest(found: Standing, cost: Cost) -> Pair | None:
+    """With the cheapest cell that is not really different, where that costs clearly less."""
+    pair = min(found.unsettled, key=lambda pair: cost.share(pair.other(found.cell), found.cell), default=None)
+    return pair if pair and cost.share(pair.other(found.cell), found.cell) <= _CHEAPER else None
+
+
+_MOST = 6  # sentences
+
+
+def on_parts(table: Table, tested: Comparisons | None) -> list[str]:
+    """A sentence for each level of the second of two crossed factors; none where a third one varies.
+
+    Conditions stand in the order in which they compete.
+    """
+    factors = crossed(table)
+    if factors is None or tested is None or len(table.varying) > 2 or len(table.judges) > 1:
+        return []
+    parts: dict[str, list[Cell]] = {}
+    for cell in table.cells:
+        parts.setdefault(level_of(cell, factors[1]), []).append(cell)
+    several = [(_called(factors[1], level), cells) for level, cells in parts.items() if len(cells) > 1]
+    if factors[1] == "condition":
+        several.sort(key=lambda part: rank(part[1][0].factors.get("condition") or ""))
+    return [f"{words}: {_best(cells, factors[0], table, tested)}." for words, cells in several
+            ] if 1 < len(several) <= _MOST else []
+
+
+def _called(factor: str, level: str) -> str:
+    return in_words(level) if factor == "condition" else f"{factor.capitalize()} {level}"
+
+
+def _best(cells: Sequence[Cell], factor: str, table: Table, tested: Comparisons) -> str:
+    best = leaders(table, cells)
+    if not best:
+        return "no figure"
+    mean = f"{figures(table)[best[0].id].mean or 0.0:z.2f}"
+    if len(best) > 1:
+        return f"{listed([level_of(cell, factor) for cell in best])} alike, {mean}"
+    found = standing(best[0], tested, factor)
+    parts = [(words, [level_of(cell, factor) for cell in found.others(pairs)]) for words, pairs in
+             (("really better than", found.below), ("different on its own from", found.alone),
+              ("no difference seen from", found.level),
+              ("really below, over the questions that both have,", found.above))]
+    said = "; ".join(f"{words} {listed(names)}" for words, names in parts if names)
+    return f"{level_of(best[0], factor)}, {mean}, {said or 'tested against none'}"
+
+
+_NAMED = 4  # cells that a sentence names
+
+
+def headline(table: Table, tested: Comparisons | None, cost: Cost) -> str:
+    """The best cell, and how far that is certain.
+
+    Args:
+        table: the cells that compete.
+    """
+    known = figures(table)
+    metric = column_words(table.judges[0]) if len(table.judges) == 1 else metric_words(table.quality)
+    if not known:
+        return f"No {metric} could be computed." if metric else "The run has no scores."
+    if len(table.judges) > 1:
+        return f"The cells have different judges, so that their {metric} does not compare."
+    best, *equal = leaders(table)
+    mean, setting = mean_words(known[best.id]), setting_of(table)
+    if len(table.cells) == 1:
+        return (f"{setting}, {best.label} has a mean {metric} of {mean}, over {plural(known[best.id].n, 'question')}. "
+                "No other cell competes with it.")
+    if len(equal) + 1 == len(known) > 1:
+        all_ = "both" if len(known) == 2 else f"all {len(known)}"
+        return f"{setting}, {all_} cells have the same {metric}, {known[best.id].mean or 0.0:z.2f}: none is best."
+    if equal:
+        names = listed([best.label, *(cell.label for cell in equal)])
+        unseen = "" if tested is None or tested.real else " No cell is really different from another."
+        return f"{setting}, {names} share the highest {metric}, {known[best.id].mean or 0.0:z.2f}.{unseen}"
+    return f"{setting}, {best.label} has the highest {metric}, {mean}{_against(standing(best, tested), tested, cost)}"
+
+
+def on_quality(table: Table, tested: Comparisons | None) -> list[str]:
+    """The best cell against each cell that differs from it in one factor."""
+    best = leaders(table)
+    if len(best) != 1 or len(table.cells) == 1 or tested is None:
+        return []
+    found = standing(best[0], tested)
+    said = [f"Really better than {_by(found, found.below)}."] if found.below else []
+    if found.alone:
+        said.append(f"Different on its own, but not after the correction for {tested.many}, from "
+                    f"{_by(found, found.alone, tests=True)}.")
+    if found.level:
+        said += [f"No difference is seen from {_by(found, found.level)}.", _detectable(found.level)]
+    if found.above:
+        said.append(f"Over the questions that both have, {_by(found, found.above)} is really better.")
+    untested = len(figures(table)) - 1 - found.tested
+    if found.tested and untested:
+        said.append(f"{plural(untested, 'further cell')} {'was' if untested == 1 else 'were'} not tested against it, "
+                    "differing in more than one factor.")
+    return said
+
+
+def on_differences(tested: Comparisons | None) -> list[str]:
+    """What the words for differences mean, and how many there are of each between all cells."""
+    if tested is None:
+        return []
+    rule = f"p < {ALPHA:g} in a paired test over the same questions"
+    if tested.many == 1:
+        return [f"Two cells are really different where {rule}."]
+    unseen = tested.many - tested.real - tested.alone
+    return [f"Two cells are really different where {rule} holds after Holm's correction for all {tested.many:,} "
+            f"comparisons, and different on their own where it holds only before. Of the {tested.many:,}: "
+            f"{_none(tested.real)} really different, {_none(tested.alone)} on their own, {_none(unseen)} without a "
+            "difference that is seen."]
+
+
+def mean_words(figure: Figure) -> str:
+    """The mean with its interval."""
+    between = interval(figure.low, figure.high)
+    return f"{figure.mean or 0.0:z.2f}" + (f" {between}" if between else "")
+
+
+def both_p(pair: Pair) -> str:
+    """The test's p, and after the correction."""
+    return f"p {pair.p}" if pair.tested.p == pair.tested.p_holm else f"p {pair.p}, corrected {pair.p_holm}"
+
+
+def _against(found: Standing, tested: Comparisons | None, cost: Cost) -> str:
+    """The end of the headline: what the best cell beats, and what is the best choice beside it."""
+    if tested is None:
+        return ". Whether that is a real difference was not tested: ragbed compare does."
+    if found.tested == 0:
+        return ". No cell was tested against it: none differs from it in one factor alone."
+    beaten = f", better by paired tests than {_beaten(found)}" if found.below else ""
+    if found.above:
+        return f"{beaten}; over the questions that both have, {found.others(found.above)[0].label} is better."
+    return f"{beaten}{_beside(found, cost)}."
+
+
+def _beaten(found: Standing) -> str:
+    named = [cell.label for cell in found.others(found.below)]
+    if len(named) == found.tested:
+        return named[0] if len(named) == 1 else f"each of the other {len(named)}"
+    return f"{len(named)} of the other {found.tested}"
+
+
+def _beside(found: Standing, cost: Cost) -> str:
+    """The cheapest of those that are not settled, where it costs clearly less; else the nearest."""
+    cheaper = cheapest(found, cost)
+    pair = cheaper or next(iter(found.unsettled), None)
+    if pair is None:
+        return ""
+    price = f", at {portion(cost.share(pair.other(found.cell), found.cell), f'its {cost.what}')}," if cheaper else ""
+    lower = pair.beyond(found.cell) or 0.0
+    way = f"{abs(lower):z.2f} {'lower' if lower > 0 else 'higher over the questions that both have'}"
+    open_ = "which {} cannot settle" if pair.alone else "a difference that chance may make over {}"
+    return f"; {pair.other(found.cell).label}{price} is {way}, {open_.format(plural(pair.tested.n, 'question'))}"
+
+
+def _by(found: Standing, pairs: Sequence[Pair], tests: bool = False) -> str:
+    """The other cells of the pairs, each with the difference and its interval, and with p where asked."""
+    named = [f"{pair.other(found.cell).label} ({_beyond(found, pair)}{f', {both_p(pair)}' if tests else ''})"
+             for pair in pairs[:_NAMED]]
+    more = len(pairs) - _NAMED
+    return listed(named, _NAMED) if more <= 0 else f"{', '.join(named)} and {more} more, in the table of comparisons"
+
+
+def _beyond(found: Standing, pair: Pair) -> str:
+    bounds = pair.bounds(found.cell)
+    between = f" [{bounds[0]:+z.2f}, {bounds[1]:+z.2f}]" if bounds else ""
+    return f"{pair.beyond(found.cell) or 0.0:+z.2f}{between}"
+
+
+def _detectable(pairs: Sequence[Pair]) -> str:
+    """How large a difference would have had to be."""
+    sizes = sorted(size for pair in pairs if (size := pair.tested.smallest) is not None and size <= 1)
+    if not sizes:
+        return "So few questions could show no difference."
+    least, most = f"{sizes[0]:z.2f}", f"{sizes[-1]:z.2f}"
+    needed = least if least == most else f"{least} to {most}"
+    return f"So many questions would show a true difference of {needed} with a probability of {100 * POWER:.0f} %."
+
+
+def _none(count: int) -> str:
+    return f"{count:,}" if count else "none"
+
+
+_SAME = ("benchmark", "model", "reasoning", "show")
+_BOUNDS = {"evidence": ("With the gold alone (evidence) {} reaches {}{}.", ", the ceiling"),
+           "closed-book": ("Without any document (closed-book) {} reaches {}{}.", ", the floor")}
+
+
+def on_bounds(table: Table, competing: Table) -> list[str]:
+    """The best of the competing cells under `evidence` and `closed-book`, as far as these do not compete."""
+    best, known = leaders(competing), figures(table)
+    rivals = {cell.id for cell in competing.cells}
+    if not best or len(competing.cells) == len(table.cells):
+        return []
+    said: list[str] = []
+    for condition, (sentence, name) in _BOUNDS.items():
+        cell = _under(condition, best[0], table)
+        if cell is not None and cell.id in known and cell.id not in rivals:
+            figure, own = known[cell.id], known[best[0].id]
+            over = "" if figure.n == own.n else f" over {figure.n} of the {own.n} questions"
+            beyond = ((figure.mean or 0.0) - (own.mean or 0.0)) * (1 if condition == "evidence" else -1)
+            said.append(sentence.format("the same" if not said else "it", mean_words(figure) + over,
+                                        name if beyond > 0 else ""))
+    return said
+
+
+def _under(condition: str, best: Cell, table: Table) -> Cell | None:
+    """The cell that answers in the same way, without perturbation, under another condition."""
+    return next((cell for cell in table.cells if cell.factors.get("condition") == condition
+                 and cell.factors.get("perturbation") is None
+                 and all(cell.factors.get(name) == best.factors.get(name) for name in _SAME)), None)

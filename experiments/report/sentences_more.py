@@ -1,0 +1,281 @@
+"""How many answers did not come, why, and what that does to the means, in sentences.
+
+Which cells refuse what they should, and which what they should not, in sentences.
+
+What quality costs, in sentences.
+
+Which factors matter, in sentences.
+
+Why answers are wrong, in sentences.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from experiments.record import Result
+from experiments.report.causes import Causes
+from experiments.report.cells import Cell, Figure, Table
+from experiments.report.comparisons import Comparisons
+from experiments.report.effects import Contrast, Effect, Effects, Level
+from experiments.report.plot import Cost, front
+from experiments.report.sentences import both_p, cheapest, leaders, standing
+from experiments.report.text import visible
+from experiments.words import interval, listed, metric_words, part, percent, plural, portion
+
+_FAILED = ("too_long", "budget", "timeout", "error")
+_MANY = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """How many questions had no reply at all, over all cells."""
+
+    failed: int
+    asked: int
+
+    @property
+    def all(self) -> bool:
+        """Whether the figures say nothing."""
+        return bool(self.asked) and self.failed == self.asked
+
+    @property
+    def many(self) -> bool:
+        """Whether a reader has to know it before anything else."""
+        return self.failed >= _MANY * max(self.asked, 1)
+
+    @property
+    def said(self) -> str:
+        """In a sentence."""
+        if self.all:
+            return f"None of {plural(self.asked, 'answer')} came: the figures say nothing of the cells."
+        return (f"Mind that {self.failed:,} of {plural(self.asked, 'answer')} never came: they count as wrong in what "
+                "follows.")
+
+
+def without_reply(table: Table) -> Silence:
+    """Of all cells together."""
+    outcomes = [dict(cell.outcomes) for cell in table.cells]
+    return Silence(sum(counts.get(name, 0) for counts in outcomes for name in _FAILED),
+                   sum(sum(counts.values()) for counts in outcomes))
+
+
+def on_failures(table: Table, results: Sequence[Result]) -> list[str]:
+    """Of all answers, one for each question in each cell; replies without an answer apart."""
+    counts: Counter[str] = Counter()
+    for cell in table.cells:
+        counts.update(dict(cell.outcomes))
+    failed, whole, unread = sum(counts[name] for name in _FAILED), plural(counts.total(), "answer"), counts["malformed"]
+    if not counts:
+        return []
+    if not failed and not unread:
+        return [f"None of {whole} failed."]
+    said = [f"Of {whole}, {failed:,} failed: {_why(counts, results)}."] if failed else [f"Of {whole}, none failed."]
+    if unread:
+        said.append(f"Malformed, without an answer that could be read: {unread:,}.")
+    return [*said, "As published, those without text count in no mean of the published metrics, and n is smaller there."
+            if table.drops_empty else "They stay in every mean."]
+
+
+def _why(counts: Counter[str], results: Sequence[Result]) -> str:
+    """By the kind of failure, such as `HTTP 500`; by outcome where no result says it."""
+    kinds = Counter(result.failure.kind for result in results
+                    if result.outcome in _FAILED and result.failure is not None)
+    found = (kinds or Counter({name: counts[name] for name in _FAILED if counts[name]})).most_common()
+    if len(found) == 1:
+        return _words(found[0][0])
+    return listed([f"{_words(kind)} {count:,}" for kind, count in found], len(found))
+
+
+def _words(kind: str) -> str:
+    return visible(kind.replace("http_", "HTTP ").replace("_", " "))
+
+
+_RIGHTLY, _NEEDLESSLY = "refusal_accuracy", "refused_answerable"
+
+
+def on_refusals(table: Table) -> list[str]:
+    """Of the cells whose refusals are scored, all at either end."""
+    right, over = _known(table, _RIGHTLY), _known(table, _NEEDLESSLY)
+    said = [_ends(right, "Unanswerable questions are rightly refused")] if right else []
+    if over and not right:
+        said.append("Every question is answerable, so that each refusal is needless.")
+    return said + ([_ends(over, "Answerable questions are needlessly refused")] if over else [])
+
+
+def _known(table: Table, metric: str) -> list[tuple[Cell, Figure]]:
+    return [(cell, found[1]) for cell in table.cells if (found := cell.of(metric)) and found[1].mean is not None]
+
+
+def _ends(known: list[tuple[Cell, Figure]], refused: str) -> str:
+    means = [figure.mean or 0.0 for _, figure in known]
+    if min(means) == max(means):
+        return f"{refused} by {'each cell' if len(known) > 1 else known[0][0].label} in {_cases(known)}."
+    most, least = ([one for one in known if (one[1].mean or 0.0) == end] for end in (max(means), min(means)))
+    return f"{refused} most often by {_who(most)}, least often by {_who(least)}."
+
+
+def _who(level: list[tuple[Cell, Figure]]) -> str:
+    """The cells, which have the same mean, with it."""
+    return f"{listed([cell.label for cell, _ in level])} ({'each ' if len(level) > 1 else ''}in {_cases(level)})"
+
+
+def _cases(level: list[tuple[Cell, Figure]]) -> str:
+    """A count, where it is one of questions; a mean of repeats is a share of them."""
+    found = {f"{figure.count if len(cell.ids) == 1 else percent(figure.mean or 0.0)} of {figure.n} cases"
+             for cell, figure in level}
+    return found.pop() if len(found) == 1 else f"{percent(level[0][1].mean or 0.0)} of cases"
+
+
+def on_cost(table: Table, cost: Cost, tested: Comparisons | None) -> list[str]:
+    """The cheapest cell that is not really different from the best one, and the Pareto front.
+
+    Args:
+        table: the cells that compete.
+    """
+    known = [cell for cell in table.cells if cell.id in cost.of]
+    if len(known) < 2 or len({round(cost.of[cell.id], 10) for cell in known}) == 1:
+        return []
+    found = [_for_less(table, cost, tested), _range(known, cost)]
+    best = front(table, cost)
+    if best:
+        found.append(f"On the Pareto front, where no other cell has a higher mean for as little: "
+                     f"{listed([cell.label for cell in best], 6)}.")
+    return [sentence for sentence in found if sentence]
+
+
+def _for_less(table: Table, cost: Cost, tested: Comparisons | None) -> str:
+    at_the_top = [cell for cell in leaders(table) if cell.id in cost.of]
+    if len(at_the_top) != 1:
+        return ""
+    best = at_the_top[0]
+    least = cheapest(standing(best, tested), cost)
+    if least is None:
+        return ""
+    cell, lower = least.other(best), least.beyond(best) or 0.0
+    kind = "different on its own, not after the correction" if least.alone else "no difference is seen"
+    return (f"For {portion(cost.share(cell, best), f'the {cost.what}')}, {cost.words(cost.of[cell.id])} against "
+            f"{cost.full(cost.of[best.id])}, {cell.label} is {abs(lower):z.2f} {'lower' if lower >= 0 else 'higher'} "
+            f"than {best.label}: {kind} ({both_p(least)}).")
+
+
+def _range(known: list[Cell], cost: Cost) -> str:
+    least, most = (end(known, key=lambda cell: cost.of[cell.id]) for end in (min, max))
+    return (f"The dearest, {most.label}, takes {1 / cost.share(least, most):,.1f} times as much as the cheapest, "
+            f"{least.label}: {cost.words(cost.of[most.id])} against {cost.full(cost.of[least.id])}.")
+
+
+_TIMES = " × "  # between the names of two factors
+_PLURAL = {"reasoning": "strategies", "model": "models", "condition": "conditions", "perturbation": "perturbations",
+           "retriever": "retrievers", "format": "formats", "rules": "rules"}
+
+def on_effects(found: Effects | None) -> list[str]:
+    """Each factor that makes a difference over the mean of all others and which of its levels is ahead, the factors
+    of which no difference is seen or none could be, interactions."""
+    if found is None:
+        return []
+    joint = [one for one in found.interactions if one.real]
+    over = [one.name for one in found.factors if found.crossed]
+    said = [sentence for one in found.factors if one.real
+            for sentence in (_matters(one, found.metric, _beside(one.name, joint)),
+                             *_ahead(one, [name for name in over if name != one.name]))]
+    unseen = [one.name for one in found.factors if one.real is False]
+    if unseen:
+        said.append(f"No effect of {listed(unseen)} is seen over the mean of the rest.")
+    untested = [one.name for one in found.factors if one.real is None]
+    if untested:
+        said.append(f"There are too few questions to test {listed(untested)}.")
+    return said + [_joint(one) for one in joint]
+
+
+def _matters(one: Effect, metric: str, depends: Sequence[str]) -> str:
+    """The test is of all levels together: which of them differ is left to their intervals.
+
+    Args:
+        depends: the factors on which it depends how much this one matters.
+    """
+    levels = sorted((level for level in one.levels if level.figure.mean is not None),
+                    key=lambda level: -(level.figure.mean or 0.0))
+    means = f": mean {metric_words(metric)} is {listed([_mean(level) for level in levels])}" if levels else ""
+    but = f", but how much depends on {listed(depends)}" if depends else ""
+    return f"The {one.name} matters (p (Holm) {one.p_holm}){but}{means}."
+
+
+def _ahead(one: Effect, others: Sequence[str]) -> list[str]:
+    """The level of the highest mean against the nearest that is really lower; where there is none, the two levels that
+    are really apart by most.
+
+    Args:
+        others: the factors over all of whose levels that is; none where some combinations were not asked.
+    """
+    real = [contrast for contrast in one.contrasts if contrast.real]
+    if not real:
+        return []
+    best = max(one.levels, key=lambda level: level.figure.mean or 0.0).name
+    beaten = [contrast for contrast in real if contrast.higher == best]
+    told = min(beaten, key=_difference) if beaten else max(real, key=_difference)
+    level = [contrast.lower for contrast in one.contrasts if contrast.higher == best and not contrast.real]
+    over = f"Over all {listed([_PLURAL.get(name, f'values of {name}') for name in others])} " if others else ""
+    but = f"; from {listed(level)} it cannot be told" if beaten and level else ""
+    between = interval(told.low, told.high)
+    by = f"{told.difference:z.2f}{' ' if between else ''}{between}"
+    return [f"{over}{told.higher} is higher than {told.lower} by {by} (p (Holm) {told.p_holm}){but}."]
+
+
+def _difference(contrast: Contrast) -> float:
+    return contrast.difference
+
+
+def _beside(name: str, joint: Sequence[Effect]) -> list[str]:
+    """The factors that interact with this one."""
+    pairs = [one.name.split(_TIMES) for one in joint]
+    return [other for pair in pairs if name in pair for other in pair if other != name]
+
+
+def _mean(level: Level) -> str:
+    between = interval(level.figure.low, level.figure.high)
+    return f"{level.figure.mean or 0.0:z.2f}{' ' if between else ''}{between} for {level.name}"
+
+
+def _joint(one: Effect) -> str:
+    first, second = one.name.split(_TIMES)
+    return f"How much {first} matters depends on {second} (p (Holm) {one.p_holm})."
+
+
+_NAMED = 3
+
+
+def on_causes(table: Table, why: Causes | None) -> list[str]:
+    """Of the wrong answers of the best cell, where one is, and of the one with most of them.
+
+    Args:
+        table: the cells that compete.
+    """
+    if why is None:
+        return []
+    if not any(bar.wrong for bar in why.bars):
+        return ["No answer is known to be wrong."]
+    wrong = [(cell, found) for cell in table.cells if (found := _wrong(cell, why))]
+    best, most = leaders(table), max((found.total() for _, found in wrong), default=0)
+    worst = [one for one in wrong if one[1].total() == most]
+    chosen = {"the best cell": [one for one in wrong if [one[0]] == best],
+              "with the most wrong answers" if len(worst) == 1 else "with as many as any": worst[:1]}
+    said = {cell.id: _of(found, f"{cell.label} ({reason})")
+            for reason, some in reversed(chosen.items()) for cell, found in some}
+    return list(reversed(said.values()))
+
+
+def _wrong(cell: Cell, why: Causes) -> Counter[str]:
+    """Wrong answers by cause, of all that the cell stands for."""
+    found: Counter[str] = Counter()
+    for bar in why.bars:
+        if bar.cell.id in cell.ids:
+            found.update({one.cause.title: one.count for one in bar.parts if one.cause.wrong})
+    return found
+
+
+def _of(wrong: Counter[str], called: str) -> str:
+    whole = wrong.total()
+    named = [f"{title} {part(count, whole)}" for title, count in wrong.most_common(_NAMED)]
+    return f"Of {plural(whole, 'wrong answer')} of {called}: {listed(named)}."

@@ -1,0 +1,170 @@
+"""What a run spends: every call that it makes is counted, and held against its budget."""
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, NoReturn, TypeVar
+
+from agents.client import ModelClient
+from agents.database import Database
+from agents.journal import Mode
+from agents.models import without_opening
+from agents.streamed import Tell
+from documents.errors import BudgetSpent, CallError, SettingsError
+from experiments.settings import RunSettings
+from experiments.settings.limits import Budget, shown
+from strategies.types import Generate, Usage
+
+Item = TypeVar("Item")
+_RECORDED = ("SELECT total(json_extract(reply, '$.usage.price')), total(json_extract(reply, '$.usage.prompt_tokens')),"
+             " total(json_extract(reply, '$.usage.completion_tokens')) FROM calls WHERE reply IS NOT NULL")
+
+
+class Spending:
+    """What was spent before this sitting, what it spends itself, and whether more may be.
+
+    Args:
+        mode: of the journal: a replay spends nothing, so it has no budget.
+
+    Attributes:
+        under_way: calls that are being made now.
+        calls: that this sitting made, however they ended; `retried` counts those that took more than one request.
+        dollars: paid in this sitting, as far as prices are known.
+        unpriced: whether it sent any call, answered or not, whose price is unknown.
+        stopped: whether the budget has kept anything from being done.
+    """
+
+    def __init__(self, budget: Budget, mode: Mode = "record") -> None:
+        self.budget = budget if mode != "replay" else Budget()
+        self.under_way = self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
+        self.dollars, self.unpriced = 0.0, False
+        self._before = (0.0, 0)
+        self._begun = time.monotonic()
+        self.stopped = False
+
+    def recall(self, database: Database) -> None:
+        """Take over what earlier sittings spent, as the journal has it."""
+        if self.budget.dollars is not None or self.budget.tokens is not None:
+            (dollars, prompt, completion), = database.read(_RECORDED)
+            self._before = dollars, int(prompt + completion)
+
+    def add(self, usage: Usage) -> None:
+        """Count what a call used that was answered."""
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self.dollars += usage.price or 0.0
+
+    def spent(self) -> dict[str, float]:
+        """What was spent of each part of the budget that is set, in its unit."""
+        dollars, tokens = self._before
+        every = {"dollars": dollars + self.dollars, "tokens": tokens + self.prompt_tokens + self.completion_tokens,
+                 "seconds": time.monotonic() - self._begun}
+        return {name: amount for name, amount in every.items() if getattr(self.budget, name) is not None}
+
+    def left(self) -> dict[str, float]:
+        """What is left of each part of the budget that is set, never below 0."""
+        return {name: max(getattr(self.budget, name) - amount, 0.0) for name, amount in self.spent().items()}
+
+    def is_over(self) -> bool:
+        """Whether a part of the budget is spent."""
+        return 0.0 in self.left().values()
+
+    def affordable(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, until the budget is spent."""
+        for item in items:
+            if self.is_over():
+                self.stopped = True
+                return
+            yield item
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """What goes on within is given up when the sitting's seconds are over."""
+        loop = asyncio.get_running_loop()
+        until = None if self.budget.seconds is None else loop.time() + self._begun + self.budget.seconds - \
+            time.monotonic()
+        try:
+            async with asyncio.timeout_at(until) as limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            self.stopped = True
+
+    def end(self, path: object, done: int, expected: int) -> NoReturn:
+        """End the sitting in one line.
+
+        Args:
+            path: of the run's folder.
+            done: records that are there, of so many expected.
+
+        Raises:
+            BudgetSpent: always.
+        """
+        left = self.left()
+        name = next((name for name in left if left[name] == 0), "seconds")
+        limit, spent = getattr(self.budget, name), self.spent()[name]
+        raise BudgetSpent(f"{path}: the budget of {shown(name, limit)} is spent ({shown(name, spent)}), and {done:,} "
+                          f"of {expected:,} records are there; {_how(name, max(limit, spent))}")
+
+
+class Metered:
+    """A client whose calls are counted."""
+
+    def __init__(self, client: ModelClient, spending: Spending) -> None:
+        self._client, self._spending = client, spending
+
+    @property
+    def identity(self) -> str:
+        return self._client.identity
+
+    def parameters(self, action: Generate, max_tokens: int, repeat: int) -> dict[str, Any]:
+        return self._client.parameters(action, max_tokens, repeat)
+
+    async def complete(self, action: Generate, *, max_tokens: int, repeat: int, deadline: float,
+                       tell: Tell | None = None) -> Any:
+        """As the client does."""
+        spending, attempts = self._spending, 0
+        spending.under_way += 1
+        try:
+            done = await self._client.complete(action, max_tokens=max_tokens, repeat=repeat, deadline=deadline,
+                                               tell=tell)
+            attempts = done.attempts
+        except CallError as error:
+            attempts = error.attempts
+            raise
+        finally:
+            spending.under_way -= 1
+            spending.calls += attempts > 0
+            spending.retried += attempts > 1
+            spending.unpriced = spending.unpriced or (attempts > 0 and not self._client.priced)
+        spending.add(done.reply.usage)
+        return done
+
+
+def check_prices(settings: RunSettings, models: Iterable[str]) -> None:
+    """A budget in dollars needs the price of every model, judges' too.
+
+    Raises:
+        SettingsError: one is unknown.
+    """
+    if settings.budget.dollars is None:
+        return
+    for name in dict.fromkeys([*models, *settings.judging_models]):
+        _, price = without_opening(name, settings.calls)
+        if price(1000, 1000, 0) is None:
+            raise SettingsError(f"budget.dollars: no price is known of {name}; give calls.prices, in US dollars per "
+                                f"million tokens, as in prices: {{{name!r}: {{prompt: 1, completion: 4}}}}, or set "
+                                "budget.tokens")
+
+
+def _how(name: str, amount: float) -> str:
+    """How to continue."""
+    if name == "seconds":
+        return "the same command continues, for as long again"
+    more = f"{2 * amount:.0f}" if amount >= 1 else f"{2 * amount:.2g}"
+    return f"a larger budget continues, as in --budget {name}={more}"
+
+

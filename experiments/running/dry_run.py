@@ -1,0 +1,214 @@
+"""The plan of a run: its cells, and bounds of what each asks, uses and costs. Nothing is opened or written.
+
+The plan of a run in the terminal.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agents.context import Context
+from agents.models import without_opening
+from agents.replies import Pricer
+from experiments.analysis.pairs import planned_pairs
+from experiments.judges import ModelJudge
+from experiments.question import Benchmark, Question
+from experiments.running.bounds import Bounds, Use, bounds_of
+from experiments.running.budget import check_prices
+from experiments.running.foreseen import Foreseen, detectable, judged
+from experiments.running.prepare import outset_of
+from experiments.running.resources import Resources
+from experiments.running.tasks import Tasks
+from experiments.runs.manifest import identities, questions_hash, what_differs
+from experiments.runs.store import config_of
+from experiments.settings import RunSettings
+from experiments.settings.cells import Cell, labels
+from experiments.settings.limits import foreseen
+from experiments.settings.matrix import models_of
+from experiments.settings.strategies import strategies_of
+from experiments.statistics import clusters
+from strategies.settings.choosing import Strategy
+
+SAMPLE = 100  # questions that stand for all, evenly spread
+_SEEDS = 4  # seeds that stand for all, in turn
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """One cell. Prices are in US dollars, None where unknown; the judge's is among neither."""
+
+    cell: Cell
+    bounds: Bounds
+    judge: Use
+    least: float | None
+    most: float | None
+
+
+def plan_run(settings: RunSettings) -> dict[str, Any]:
+    """What the run would ask, use and cost, as `ragbed run --dry-run --json` prints it.
+
+    Raises:
+        UserError: the run could not begin: its benchmark, exemplars, conditions or models do not fit.
+    """
+    outset = outset_of(settings)
+    benchmark, cells = outset.benchmark, outset.cells
+    check_prices(settings, [cell.model for cell in cells])
+    identities(settings, {})
+    planner = _Planner(settings, Resources(benchmark, settings.seed, outset.exemplars))
+    plans = [planner.plan(cell) for cell in cells]
+    summary = [{"id": cell.id, **cell.levels} for cell in cells]
+    names, grouped = labels(summary), clusters(benchmark.questions)
+    rows = [{"cell": plan.cell.id, "name": name, "questions": len(benchmark.questions),
+             **_figures(plan.bounds, plan.least, plan.most)} for name, plan in zip(names, plans, strict=True)]
+    total = sum((plan.bounds for plan in plans), Bounds())
+    return {"run": str(settings.folder), "questions": len(benchmark.questions), "cells": rows,
+            "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
+            "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
+            "detectable": detectable(benchmark, cells, grouped, planned_pairs(summary)),
+            "notes": [*_notes(settings, benchmark, planner, plans), *([grouped.note] if grouped.note else [])]}
+
+
+class _Planner:
+    """Plans cells; those that differ in what no prompt shows are played once, and of many seeds some stand for all."""
+
+    def __init__(self, settings: RunSettings, resources: Resources) -> None:
+        self.settings, self.resources = settings, resources
+        self.foreseen = Foreseen(settings, resources)
+        self._models = {name: without_opening(name, settings.calls) for name in models_of(settings)}
+        self._seeds: dict[int | None, int] = {seed: settings.seeds[place % _SEEDS]
+                                                for place, seed in enumerate(settings.seeds)}
+        self._played: dict[tuple[Cell, Context | None], tuple[Bounds, Use]] = {}
+
+    def plan(self, cell: Cell) -> CellPlan:
+        """The cell's plan."""
+        context, price = self._models[cell.model]
+        alike = replace(cell, model="", repeat=0, seed=self._seeds.get(cell.seed, cell.seed))
+        key = (alike, context)
+        if key not in self._played:
+            self._played[key] = self._play(replace(alike, model=cell.model), context)
+        bounds, judge = self._played[key]
+        return CellPlan(cell, bounds, judge, _price(price, replace(bounds.least, completion=0)),
+                        _price(price, bounds.most))
+
+    def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
+        resources, benchmark = self.resources, self.resources.benchmark
+        tasks = Tasks(cell, self.settings, benchmark.scheme, resources.exemplars)
+        bounds, judge, some = Bounds(), Use(), spread(benchmark.questions)
+        for question in some:
+            def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
+                return self.foreseen.chunks(cell, asked, k, turn)
+
+            bounds += bounds_of(tasks, question, search, context)
+            judge += judged(self.settings, benchmark.scheme.rubric, question, resources.answerable(cell, question))
+        factor = len(benchmark.questions) / len(some)
+        return bounds.times(factor), judge.times(factor)
+
+    def judge(self, use: Use) -> dict[str, Any] | None:
+        """What the judge uses at most; None where no model judges."""
+        if not isinstance(self.settings.judge, ModelJudge):
+            return None
+        name = self.settings.judge.model
+        _, price = without_opening(name, self.settings.calls)
+        return {"model": name, "calls": round(use.calls), "prompt_tokens": round(use.prompt),
+                "completion_tokens": round(use.completion), "price": _price(price, use)}
+
+
+def spread(questions: Sequence[Question]) -> Sequence[Question]:
+    """At most `SAMPLE` of the questions, evenly spread."""
+    count = len(questions)
+    return questions if count <= SAMPLE else [questions[place * count // SAMPLE] for place in range(SAMPLE)]
+
+
+def _price(price: Pricer, use: Use) -> float | None:
+    """The price of all calls, each as large as the mean one."""
+    if not use.calls:
+        return 0.0
+    one = price(round(use.prompt / use.calls), round(use.completion / use.calls), 0)
+    return None if one is None else one * use.calls
+
+
+def _sum(prices: Sequence[float | None]) -> float | None:
+    known = [price for price in prices if price is not None]
+    return sum(known) if len(known) == len(prices) else None
+
+
+def _figures(bounds: Bounds, least: float | None, most: float | None) -> dict[str, Any]:
+    return {"calls": {"least": round(bounds.least.calls), "most": round(bounds.most.calls)},
+            "prompt_tokens": {"least": round(bounds.least.prompt), "most": round(bounds.most.prompt)},
+            "completion_tokens": {"most": round(bounds.most.completion)}, "price": {"least": least, "most": most},
+            "too_long": round(bounds.too_long)}
+
+
+def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
+           plans: Sequence[CellPlan]) -> Iterator[str]:
+    yield ("Tokens are estimated from the prompts that the strategies build, without the model's tokeniser: within a "
+           "quarter for English. The most is where every reply is as long as it may be.")
+    if len(benchmark.questions) > SAMPLE:
+        yield f"{SAMPLE} of the {len(benchmark.questions)} questions, evenly spread, stand for all."
+    if len({plan.cell.seed for plan in plans if plan.cell.seed is not None}) > _SEEDS:
+        yield f"{_SEEDS} of the {len(settings.seeds)} seeds stand for all."
+    if planner.foreseen.guessed:
+        yield "The index is not built yet: its chunks are taken to be as long as its chunker makes them."
+    unpriced = dict.fromkeys(plan.cell.model for plan in plans if plan.most is None)
+    if unpriced:
+        yield f"No price is known of {', '.join(unpriced)}."
+    too_long = {plan.cell.model: round(plan.bounds.too_long) for plan in plans if plan.bounds.too_long}
+    if too_long:
+        yield "Some prompts cannot fit the context, and are not sent: see the column too_long."
+    ended = sum((plan.bounds for plan in plans), Bounds())
+    if ended.ended:
+        cells = sum(plan.bounds.ended > 0 for plan in plans)
+        yield (f"`limits` may end up to {round(ended.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
+               f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(ended.limits)}.")
+    yield from _on_votes(settings, benchmark)
+    done = _is_finished(settings, benchmark)
+    if not done:
+        yield from _on_budget(settings, planner, plans)
+    yield from _on_folder(settings, benchmark, done)
+
+
+def _on_votes(settings: RunSettings, benchmark: Benchmark) -> Iterator[str]:
+    """Where answers are voted on that are too long for two to be equal."""
+    voting = [label for label, one in strategies_of(settings, "reasoning").items() if _votes(one)]
+    if voting and not settings.brief and not all(question.options for question in benchmark.questions):
+        yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
+               "`brief: true` asks for short ones.")
+
+
+def _votes(strategy: Strategy) -> bool:
+    return strategy.kind == "self_consistency" or any(map(_votes, strategy.parts))
+
+
+def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
+    """Where the bounds exceed the budget. The judge, who may be asked of no answer, is in the most alone."""
+    bounds, use = sum((plan.bounds for plan in plans), Bounds()), sum((plan.judge for plan in plans), Use())
+    judge = planner.judge(use)
+    least, most = [plan.least for plan in plans], [plan.most for plan in plans]
+    tokens = sum(one.prompt + one.completion for one in (bounds.most, use))
+    yield from foreseen(settings.budget, (_sum(least), _sum([*most, *([judge["price"]] if judge else [])])),
+                        (bounds.least.prompt, tokens))
+
+
+def _is_finished(settings: RunSettings, benchmark: Benchmark) -> bool:
+    """Whether the folder holds this run, complete: it then asks nothing, whatever its budget."""
+    return (settings.folder / "summary.json").exists() and not _apart(settings, benchmark)
+
+
+def _apart(settings: RunSettings, benchmark: Benchmark) -> str | None:
+    """What the folder's run has other than this one; nothing where it is the same, or there is none."""
+    known = config_of(settings.folder)
+    return known and what_differs(settings.folder, known, settings.resolved(), questions_hash(benchmark))
+
+
+def _on_folder(settings: RunSettings, benchmark: Benchmark, done: bool) -> Iterator[str]:
+    """What stands in the run's folder: calls that need not be made again, or another run."""
+    if done:
+        yield f"{settings.folder} holds this run, finished: all that is counted here was asked, and is not asked again."
+    elif not (settings.folder / "records.sqlite").exists():
+        return
+    elif apart := _apart(settings, benchmark):
+        yield (f"{settings.folder} holds a run with {apart}; where a call was made for it, this one is refused without "
+               "another --name or --fresh.")
+    else:
+        yield f"{settings.folder} holds calls or records already; what it has is not asked again, and counted here."

@@ -1,0 +1,182 @@
+"""What questions are shown, as far as it is known before anything is searched.
+
+What a judge will be asked.
+
+The smallest difference that a run can detect, before its first call.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from documents.chunkers import Crest, Sections
+from documents.types import Chunk, Format
+from experiments.judges import Graded, Judge
+from experiments.metrics import Scored, score
+from experiments.question import Benchmark, Question, Rubric, distinct
+from experiments.running.bounds import Use
+from experiments.running.resources import Resources
+from experiments.running.scripted import prompt_tokens, reply_to
+from experiments.running.search import index_folder
+from experiments.settings import RunSettings
+from experiments.settings.cells import Cell, has_index
+from experiments.settings.finders import finders_of
+from experiments.settings.retrievers import RetrieverFactor
+from experiments.statistics import Clusters, assumed, planned
+from strategies.types import Failure, Generate, Message, Reply
+
+_FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
+_OF_INDEX = 200  # chunks of an index that stand for all
+_WHOLE = 10  # typical chunks that a document has, where nothing is known of it
+
+
+class Foreseen:
+    """The chunks that searches will return, or chunks of their size.
+
+    Placed chunks are those that the run will place. In the place of what a search will find stand as many chunks of
+    those that are searched, and in the place of an index that is not built, chunks of the size that its chunker makes.
+    """
+
+    def __init__(self, settings: RunSettings, resources: Resources) -> None:
+        self._settings, self._resources = settings, resources
+        self._finders = finders_of(settings)
+        self._some: dict[tuple[str | None, str | None], list[Chunk]] = {}
+        self.guessed = False
+
+    def chunks(self, cell: Cell, question: Question, k: int | None = None, turn: int = 0) -> Sequence[Chunk]:
+        """What a search for `k` chunks returns under the cell's condition.
+
+        Args:
+            turn: of several draws, where what will be found is not known; each has other chunks while there are any.
+        """
+        if cell.retriever is None:
+            return self._resources.placed(cell, question).chunks
+        retriever = self._finders[cell.finder or ""].retriever
+        opened = cell.format is None or self._open(retriever, cell.format)
+        if cell.searched:
+            count = (k or retriever.k) + cell.change.negatives
+            return self._found(cell, question, retriever, count, turn) if opened else \
+                [_filled(_size(retriever), f"{question.id}:{count * turn + place}") for place in range(count)]
+        if opened:
+            return self._resources.placed(cell, question).chunks
+        sizes = self._sizes(cell, question, retriever)
+        return [_filled(size, f"{question.id}:{place}") for place, size in enumerate(sizes)]
+
+    def _found(self, cell: Cell, question: Question, retriever: RetrieverFactor, count: int,
+               turn: int) -> list[Chunk]:
+        """As many chunks of what is searched, drawn by the question."""
+        chunks = self._searched(cell, question, retriever)
+        return Random(question.id).sample(chunks, min(len(chunks), count * (turn + 1)))[-count:]
+
+    def _searched(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> Sequence[Chunk]:
+        benchmark = self._resources.benchmark
+        if has_index(retriever, benchmark):
+            return self._some.get((cell.finder, cell.format), ())
+        if retriever.over == "all":
+            return self._everything
+        return question.own or benchmark.shared
+
+    @cached_property
+    def _everything(self) -> Sequence[Chunk]:
+        return self._resources.benchmark.searchable
+
+    def _open(self, retriever: RetrieverFactor, format: Format) -> bool:
+        """Whether there is an index, which is opened for its chunks alone."""
+        key, folder = (retriever.name, format), index_folder(self._settings, retriever, format)
+        if key not in self._resources.indexes and (retriever.index is not None or folder.exists()):
+            index = self._resources.indexes[key] = self._resources.index(folder)
+            step = max(1, len(index.chunks) // _OF_INDEX)
+            self._some[key] = [index.chunks[row] for row in range(0, len(index.chunks), step)]
+        self.guessed |= key not in self._resources.indexes
+        return key in self._resources.indexes
+
+    def _sizes(self, cell: Cell, question: Question, retriever: RetrieverFactor) -> list[int]:
+        """Characters of what a condition will show out of an index: of a whole document, the bytes of its file."""
+        gold = distinct(question.gold)
+        if cell.condition != "full":
+            return [_size(retriever)] * len(gold)
+        corpus = Path(self._resources.benchmark.corpus or ".")
+        files = [corpus / name for name in dict.fromkeys(item.document for item in gold)]
+        return [file.stat().st_size if file.is_file() else _WHOLE * _size(retriever) for file in files]
+
+
+def _size(retriever: RetrieverFactor) -> int:
+    """The characters of a typical chunk."""
+    chunker = retriever.build.chunker
+    if isinstance(chunker, Crest):
+        return (chunker.smallest + chunker.largest) // 2
+    return chunker.target if isinstance(chunker, Sections) else chunker.size
+
+
+def _filled(size: int, id: str) -> Chunk:
+    text = (_FILLER * (size // len(_FILLER) + 1))[:size]
+    return Chunk(id, "not known yet", "plain", 0, size, text)
+
+
+_REPLY = Generate((Message("user", ("",)),), "answer")
+
+
+def judged(settings: RunSettings, rubric: Rubric | None, question: Question, answerable: bool) -> Use:
+    """The most that the judge uses of one question: the reply is as long as it may be, and the judge's cannot be read.
+
+    Args:
+        answerable: under the cell's condition.
+    """
+    due = question.steps if rubric == "steps" else answerable and question.answers
+    if rubric is None or not due:
+        return Use()
+    said = reply_to(_REPLY, question.text, "long", settings.limits.max_tokens).text
+    graded = Graded(rubric, question.text, question.answers, said, said, tuple(step.text for step in question.steps),
+                    settings.scoring, reasoned=True)
+    return _asked(settings.judge, graded)
+
+
+def _asked(judge: Judge, graded: Graded) -> Use:
+    judging, use = judge.judge(graded), Use()
+    sent: Reply | Failure | None = None
+    while True:
+        try:
+            call = next(judging) if sent is None else judging.send(sent)
+        except StopIteration:
+            return use
+        limit = call.max_tokens or 0
+        use += Use(1, prompt_tokens(call), limit)
+        sent = Reply("What of it?")
+
+
+def detectable(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters, pairs: int) -> dict[str, Any]:
+    """The smallest difference in the main figure that its questions detect: of one pair of cells, and of all.
+
+    Args:
+        clusters: of the questions, as the run's tests will take them.
+        pairs: that the run's summary will compare.
+    """
+    metric = benchmark.scheme.columns[0].split(" / ")[0]
+    ways = sorted({(cell.rules, cell.searched) for cell in cells})
+    asked = [question for question in benchmark.questions
+             if any(metric in _applying(Scored("answered", question.answerable, answers=question.answers,
+                                               options=question.options, gold_total=len(question.gold), rules=rules,
+                                               searched=searched), benchmark) for rules, searched in ways)]
+    sizes = [(found[True], found[False]) for found in _by_cluster(asked, clusters)]
+    counts = sum(first for first, _ in sizes), sum(second for _, second in sizes)
+    return {"metric": metric, "pairs": pairs, "questions": len(asked), "clusters": len(sizes),
+            "assumed": assumed(metric, len(sizes) < len(asked)),
+            "of_one_pair": planned(metric, *counts, clusters=sizes),
+            "of_all_pairs": planned(metric, *counts, comparisons=max(1, pairs), clusters=sizes)}
+
+
+def _applying(item: Scored, benchmark: Benchmark) -> set[str]:
+    """The metrics that apply to a question, as its answer would be scored."""
+    return {name for name, value in score(item, groups=benchmark.scheme.groups).items() if value is not None}
+
+
+def _by_cluster(questions: Sequence[Question], clusters: Clusters) -> list[Counter[bool]]:
+    """How many of each cluster are answerable, and how many are not."""
+    found: dict[str, Counter[bool]] = {}
+    for question in questions:
+        found.setdefault(clusters.of[question.id], Counter())[question.answerable] += 1
+    return list(found.values())

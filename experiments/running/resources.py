@@ -1,0 +1,233 @@
+"""What the cells of a run share: models, what is searched, and what each question is shown."""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from agents.client import ModelClient
+from agents.search import Searcher, SearchFunction, instant
+from agents.searches import Found
+from documents.errors import ReplayMiss
+from documents.types import Chunk, digest
+from experiments.question import Benchmark, Gold, Question
+from experiments.running.gold import by_source
+from experiments.running.perturbing import Changed, Perturber
+from experiments.running.placing import Placing
+from experiments.running.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, how_pin, index_pin
+from experiments.runs.manifest import questions_hash
+from experiments.settings.cells import Cell
+from retrieval.conditions import Placed
+from retrieval.index import Index
+from retrieval.perturbations import Perturbation
+from retrieval.pool import Pool, Within
+from retrieval.types import Aids
+from strategies.types import Exemplar, Search
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """A retriever over chunks that questions bring.
+
+    Attributes:
+        pool: None in a replay, which gives what was found.
+        everything: whether each question searches those of all; else its own, or, where it has none, the shared ones.
+        embeds: whether the retriever needs the vectors of the pool.
+    """
+
+    pool: Pool | None
+    searcher: Searcher[Within]
+    everything: bool
+    scopes: Scopes
+    embeds: bool = True
+
+    def within(self, question: Question, among: Among | None) -> SearchFunction:
+        """The searches of a question."""
+        return self.searcher.within(scope_of(question, self.everything, among))
+
+
+class Among(NamedTuple):
+    """Negatives that take the place of what a question is searched over, beside its gold.
+
+    Attributes:
+        seed: of those that are drawn.
+    """
+
+    change: Perturbation
+    seed: int
+
+
+def scope_of(question: Question, everything: bool, among: Among | None = None) -> str:
+    """The name of the chunks that a question searches."""
+    if among is not None:
+        return f"{among.change}:{among.seed}:{question.id}"
+    if everything:
+        return "all"
+    return f"own:{question.id}" if question.own else "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a question's searches return, and what its record has to say of it once they were made."""
+
+    search: SearchFunction
+    notes: list[str] = field(default_factory=list)
+
+
+class Resources:
+    """Shared by all cells.
+
+    Args:
+        seed: of what is drawn in a cell that has none of its own.
+
+    Attributes:
+        opened: the indexes that are open, by their folder.
+        indexes: those, by finder's name and format.
+        pools: by finder's name.
+        how: the identity of each retriever, by name.
+        aids: what opening a retriever may need.
+    """
+
+    def __init__(self, benchmark: Benchmark, seed: int, exemplars: tuple[Exemplar, ...] = ()) -> None:
+        self.benchmark = benchmark
+        self.exemplars = exemplars
+        self.clients: dict[str, ModelClient] = {}
+        self.judge: ModelClient | None = None
+        self.opened: dict[Path, Index] = {}
+        self.indexes: dict[IndexKey, Index] = {}
+        self.searchers: dict[IndexKey, Searcher[str]] = {}
+        self.pools: dict[str, Pooled] = {}
+        self.how: dict[str, str] = {}
+        self.aids = Aids()
+        self.recording = Recording(self.indexes, self.source_of)
+        self._placing = Placing(benchmark, self.recording, self.source_of, self.indexed_gold)
+        self._seed = seed
+        self.perturber = Perturber(benchmark, self.source_of)
+        self._placed: dict[tuple[str | int | None, ...], Changed] = {}
+
+    def index(self, folder: Path) -> Index:
+        """The index in a folder, opened once, as it then was. Raises what `Index.open` raises."""
+        if folder not in self.opened:
+            self.opened[folder] = Index.open(folder)
+        return self.opened[folder]
+
+    def source_of(self, document: str) -> str:
+        """The source path of a document id; the id itself where no source is known."""
+        if document in self.benchmark.documents:
+            return self.benchmark.documents[document].source
+        for index in self.opened.values():
+            with contextlib.suppress(KeyError):
+                return index.source_of(document)
+        return self.recording.searches.sources.get(document, document)
+
+    def indexed_documents(self) -> set[str]:
+        """Ids and source paths of the documents that can be searched."""
+        return {name for index in self.opened.values() for source, entry in index.manifest.sources.items()
+                for name in (source, entry.document)}
+
+    def indexed_gold(self, question: Question) -> tuple[Gold, ...]:
+        """The gold as an index can hold it."""
+        return by_source(question.gold, self.benchmark.documents)
+
+    def gold(self, cell: Cell, question: Question) -> tuple[Gold, ...]:
+        """The gold that the cell's evidence is matched with."""
+        return question.gold if cell.format is None else self.indexed_gold(question)
+
+    def answerable(self, cell: Cell, question: Question) -> bool:
+        """Whether the question can be answered under the cell's condition: not where its gold was dropped."""
+        return question.answerable and not (cell.change.drop_gold and question.gold)
+
+    def contents(self) -> dict[str, str]:
+        """A hash of the content of each index, and of each pool and its embedder, by what it is called."""
+        named = {index_pin(key): self.recording.content(key) for key in self.searchers}
+        for name, pooled in self.pools.items():
+            if pooled.scopes.embedder:
+                named |= {chunks_pin(name): pooled.scopes.everything, embedder_pin(name): pooled.scopes.embedder}
+        named |= {how_pin(name): how for name, how in self.how.items() if how != "dense"}
+        return {name: content for name, content in named.items() if content}
+
+    def placed(self, cell: Cell, question: Question) -> Changed:
+        """What the cell places before the question is asked, perturbed; nothing under `retrieved`."""
+        key = (cell.condition, cell.finder, cell.format, cell.perturbation, cell.seed, question.id)
+        if key not in self._placed:
+            self._placed[key] = self._changed(cell, question, self._placing.chunks(cell, question))
+        return self._placed[key]
+
+    def placed_if_known(self, cell: Cell, question: Question) -> Sequence[Chunk]:
+        """The chunks that are placed; none where a replay does not know them, which the record will say."""
+        try:
+            return self.placed(cell, question).chunks
+        except ReplayMiss:
+            return ()
+
+    def shown(self, cell: Cell, question: Question) -> Shown:
+        """What a search returns under the cell's condition."""
+        if not cell.searched:
+            try:
+                placed = self.placed(cell, question)
+            except ReplayMiss as error:
+                return Shown(_missed(error))
+            return Shown(instant(Placed(placed.chunks, cell.condition)), list(placed.notes))
+        key = (cell.finder, cell.format)
+        if key in self.searchers:
+            return self._perturbed(cell, question, self.searchers[key]) if cell.change.moves else \
+                Shown(self.searchers[key])
+        among = self.among(cell)
+        found = self.pools[str(cell.finder)].within(question, among)
+        notes = self.perturber.searched(among.change, question, self.own(question), among.seed).notes if among else ()
+        return self._perturbed(cell, question, found, notes) if cell.change.moves else Shown(found)
+
+    def own(self, question: Question) -> Sequence[Chunk]:
+        """The chunks that a question is searched over, unless it is among those of all."""
+        return question.own or self.benchmark.shared
+
+    def among(self, cell: Cell) -> Among | None:
+        """Which negatives the cell searches; None where it searches what the questions bring."""
+        change = Perturbation(among=cell.change.among, sort=cell.change.sort, drop_gold=cell.change.drop_gold)
+        return Among(change, self._seed if cell.seed is None else cell.seed) if change.among else None
+
+    def _perturbed(self, cell: Cell, question: Question, found: SearchFunction, before: Sequence[str] = ()) -> Shown:
+        notes = list(before)
+
+        async def search(action: Search) -> Sequence[Chunk]:
+            changed = self._changed(cell, question, await found(action))
+            notes.extend(note for note in changed.notes if note not in notes)
+            return changed.chunks
+
+        return Shown(search, notes)
+
+    def _changed(self, cell: Cell, question: Question, chunks: Sequence[Chunk]) -> Changed:
+        """The chunks as the cell perturbs them; negatives may be drawn from its index."""
+        seed = self._seed if cell.seed is None else cell.seed
+
+        def changed(more: Sequence[Chunk]) -> Changed:
+            return self.perturber.changed(cell.change, question, chunks, self.gold(cell, question), seed, more)
+
+        if cell.format is None or not cell.change.negatives:
+            return changed(())
+        request = {"perturbation": str(cell.change), "seed": seed, "question": question.id,
+                   "questions": self._questions, "shown": [chunk.id for chunk in chunks]}
+
+        def found(index: Index) -> Found:
+            made = changed(index.chunks)
+            return Found.placed(made.chunks, "perturbation", made.notes)
+
+        taken = self.recording.of_index((cell.finder, cell.format), request, found)
+        return Changed(taken.chunks, taken.notes)
+
+    @cached_property
+    def _questions(self) -> str:
+        """A hash of all that negatives are drawn from beside an index."""
+        return digest(questions_hash(self.benchmark), *(chunk.id for chunk in self.benchmark.shared))
+
+
+def _missed(error: ReplayMiss) -> SearchFunction:
+    """A search that ends its question, as any other does that a replay has nothing for."""
+
+    async def search(action: Search) -> Sequence[Chunk]:
+        raise error
+
+    return search

@@ -1,0 +1,147 @@
+"""Jobs: one question in one cell each, in an order in which a server computes what prompts share once.
+
+What the questions of one cell may use together: asked in their order, each of what those before it left.
+"""
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import chain, groupby, islice
+
+from agents.settings import Limits
+from experiments.question import Question
+from experiments.record import UNITS, Record, used
+from experiments.running.resources import Resources
+from experiments.runs.store import RunFolder
+from experiments.settings.cells import Cell
+from experiments.settings.limits import CellLimits
+from strategies.types import Layout
+
+_TOGETHER = 16  # questions whose jobs may change places: progress stays by question
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One question in one cell. `place` is the cell's in the run's order."""
+
+    cell: Cell
+    place: int
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What a prompt begins with.
+
+    Attributes:
+        first: names the least that is worth keeping: the first passage.
+        rest: all of it, so that what sorts next to each other shares the most.
+    """
+
+    first: tuple[object, ...]
+    rest: tuple[tuple[str, str, int, int], ...] = ()
+
+
+def jobs_of(cells: Sequence[Cell], questions: Sequence[Question]) -> Iterator[Job]:
+    """By question, then by cell."""
+    return (Job(cell, place, question) for question in questions for place, cell in enumerate(cells))
+
+
+def turns_of(jobs: Sequence[Job], by_cell: bool) -> list[list[Job]]:
+    """The jobs in as many turns as are carried out one after the other: one, or one for each cell.
+
+    Cell by cell, one retriever at a time has the machine to itself, so that what each takes can be compared.
+    """
+    if not by_cell:
+        return [list(jobs)]
+    turns: dict[str, list[Job]] = {}
+    for job in jobs:
+        turns.setdefault(job.cell.id, []).append(job)
+    return list(turns.values())
+
+
+def side_by_side(jobs: Iterable[Job], prefix: Callable[[Job], Prefix]) -> Iterator[Job]:
+    """The jobs, which stand by question, with those together whose prompts begin alike.
+
+    Prompts of several questions over one document, and of all repeats and seeds with the same evidence, so follow
+    each other, within groups of a few questions. The order is else as it was.
+    """
+    questions = (list(group) for _, group in groupby(jobs, key=lambda job: job.question.id))
+    while group := list(chain.from_iterable(islice(questions, _TOGETHER))):
+        begun = [(prefix(job), job) for job in group]
+        turns: dict[tuple[object, ...], int] = {}
+        for begins, _ in begun:
+            turns.setdefault(begins.first, len(turns))
+        begun.sort(key=lambda one: (turns[one[0].first], one[0].rest))
+        yield from (job for _, job in begun)
+
+
+def prefix_of(job: Job, layout: Layout, resources: Resources) -> Prefix:
+    """What the job's prompts begin with, as far as it is known before anything was searched.
+
+    As published, rules, instruction and question stand before the documents, so only repeats and seeds share them.
+    """
+    cell, question = job.cell, job.question.id
+    if layout == "as_published":
+        return Prefix((question, cell.rules, cell.reasoning, cell.show))
+    if cell.searched:
+        return Prefix((question, cell.finder, cell.format, cell.retrieval, cell.perturbation, cell.seed))
+    placed = resources.placed_if_known(cell, job.question)
+    passages = tuple((one.document, one.format, one.start, one.end) for one in placed)
+    return Prefix((cell.separators, *passages[0][:3]) if passages else (question,), passages)
+
+
+class Allowances:
+    """The allowance of every cell of a run; without limits no question waits for another."""
+
+    def __init__(self, limits: CellLimits, each: Limits) -> None:
+        self._limits, self._each = limits, each
+        self._used: dict[str, dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
+        self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def recall(self, folder: RunFolder, done: Collection[tuple[str, str]]) -> None:
+        """Take over what earlier sittings used.
+
+        Args:
+            done: the (cell, question) pairs whose records stay.
+        """
+        for record in folder.records(traces=True) if self._limits.given and done else ():
+            if (record.result.cell, record.result.question) in done:
+                self._take(record)
+
+    @asynccontextmanager
+    async def turn(self, cell: str) -> AsyncIterator[None]:
+        """Held while a question of the cell is asked, where what it uses decides what the next one may use."""
+        if not self._limits.given:
+            yield
+            return
+        async with self._turns[cell]:
+            yield
+
+    def spent(self, cell: str) -> str | None:
+        """What of the cell's allowance is used up, in words; None where something of each part is left."""
+        so_far = self._used[cell]
+        return next((f"the cell may use {limit:g} {name}, and its questions have used {so_far[name]:g}"
+                     for name, limit in self._limits.given.items() if so_far[name] >= limit), None)
+
+    def limits(self, cell: str) -> Limits:
+        """What the cell's next question may use, where something of each part is left."""
+        left = {name: limit - self._used[cell][name] for name, limit in self._limits.given.items()}
+        return self._each.model_copy(update={name: min(getattr(self._each, name), _whole(name, amount))
+                                             for name, amount in left.items()})
+
+    def count(self, record: Record) -> None:
+        """A question of the cell was asked."""
+        if self._limits.given:
+            self._take(record)
+
+    def _take(self, record: Record) -> None:
+        for unit in UNITS:
+            self._used[record.result.cell][unit] += used(record, unit)
+
+
+def _whole(name: str, left: float) -> float:
+    return left if name == "seconds" else int(left)

@@ -1,0 +1,202 @@
+"""Opening what the cells of a run search: indexes, and pools of the chunks that questions bring.
+
+Opening what the cells of a run need: models, and what is searched.
+"""
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from pathlib import Path
+
+from agents.journal import Mode
+from agents.models import open_model
+from agents.search import Searcher
+from documents.errors import IndexFolderError, SettingsError
+from documents.types import Chunk, Format, digest
+from experiments.judges import ModelJudge
+from experiments.question import Benchmark
+from experiments.running.prepare import Beginning
+from experiments.running.recording import Scopes, embedder_pin, how_pin, index_pin
+from experiments.running.resources import Among, Pooled, Resources, scope_of
+from experiments.settings import RunSettings
+from experiments.settings.cells import Cell
+from experiments.settings.finders import Finder, finders_of
+from experiments.settings.retrievers import RetrieverFactor
+from retrieval.build import Progress, build_index
+from retrieval.embedders.opening import open_embedder
+from retrieval.index import Index, content_of_index
+from retrieval.pool import Pool, Within
+from retrieval.rerankers.judge import judges_of
+from retrieval.scoped import How, Scoped, Whole
+from retrieval.settings import IndexSettings
+from retrieval.storage.cache import CachedEmbedder
+from retrieval.storage.folder import settled
+from retrieval.storage.manifest import read_manifest
+
+
+def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:
+    """The folder of the index that the retriever searches; one over the benchmark's corpus stands in the run's."""
+    built = settings.folder / f"index-{format}-{digest(retriever.build.model_dump_json())[:8]}"
+    return retriever.index or built
+
+
+def open_searching(cells: Sequence[Cell], settings: RunSettings, resources: Resources, progress: Progress) -> None:
+    """Open what the cells search, as far as nobody opened it yet.
+
+    Raises:
+        UserError: an index, a model or a package is not to be had.
+    """
+    finders = finders_of(settings)
+    for cell in cells:
+        if cell.finder is None:
+            continue
+        finder = finders[cell.finder]
+        if cell.format is not None:
+            _open_searcher((cell.finder, cell.format), finder.retriever, settings, resources, progress)
+        elif cell.finder not in resources.pools:
+            among = {resources.among(one) for one in cells if one.finder == cell.finder and one.searched}
+            _open_pool(finder, among, resources)
+
+
+def _open_searcher(key: tuple[str, Format], retriever: RetrieverFactor, settings: RunSettings, resources: Resources,
+                   progress: Progress) -> None:
+    """What searches an index, and the index itself unless a replay knows what it found."""
+    if key in resources.searchers:
+        return
+    recording = resources.recording
+    if recording.pins is None:
+        resources.indexes[key] = _open_index(retriever, key[1], settings, resources, progress)
+    elif index_pin(key) not in recording.pins and (there := _content_there(retriever)):
+        recording.pins = {**recording.pins, index_pin(key): there}
+    index, how = resources.indexes.get(key), how_of(retriever, resources)
+    finder = Whole(index, how) if index is not None else None
+    resources.searchers[key] = Searcher(finder, retriever.k, recording.searched(key, _identity(how, key[0], resources)))
+
+
+def how_of(retriever: RetrieverFactor, resources: Resources) -> How:
+    """How the retriever finds."""
+    return How(retriever, retriever.where, lambda: resources.aids)
+
+
+def _identity(how: How, name: str, resources: Resources) -> str:
+    """The identity of how a retriever finds; in a replay, which may not have what it is made of, the recorded one."""
+    pins = resources.recording.pins
+    resources.how[name] = how.identity() if pins is None else pins.get(how_pin(name), "dense")
+    return resources.how[name]
+
+
+def _open_index(retriever: RetrieverFactor, format: Format, settings: RunSettings, resources: Resources,
+                progress: Progress) -> Index:
+    """Open the retriever's index, or build it over the benchmark's corpus; once, however many retrievers search it."""
+    path, corpus = index_folder(settings, retriever, format), resources.benchmark.corpus
+    if retriever.index is None and path not in resources.opened:
+        assert corpus is not None
+        build_index([corpus], path, retriever.build.model_copy(update={"formats": (format,)}), progress=progress)
+    index = resources.index(path)
+    if index.manifest.settings.formats != (format,):
+        raise SettingsError(f"formats: the index {path} holds {' and '.join(index.manifest.settings.formats)} chunks; "
+                            "set formats to match, one format to an index")
+    index.check_embedder()
+    return index
+
+
+def _content_there(retriever: RetrieverFactor) -> str | None:
+    """What an index holds by its manifest: one that stands elsewhere may be the recorded one. None where none is."""
+    try:
+        return content_of_index(read_manifest(settled(retriever.index))) if retriever.index else None
+    except (OSError, IndexFolderError, KeyError):
+        return None
+
+
+def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resources) -> None:
+    """The pool that the retriever searches; two retrievers over the same chunks share one."""
+    retriever, recording = finder.retriever, resources.recording
+    everything = retriever.over == "all"
+    brought, how = scopes_of(resources, finder, among), how_of(retriever, resources)
+    if recording.pins is not None:
+        pool, scopes = None, Scopes(recording.pins.get(embedder_pin(retriever.name), ""), brought)
+    else:
+        embedder = CachedEmbedder(open_embedder(retriever.build.embedder))
+        scopes, made = Scopes(embedder.identity, brought), Pool(brought, embedder, resources.benchmark.documents)
+        same = (one.pool for one in resources.pools.values()
+                if one.everything == everything and one.pool is not None and one.pool.content == made.content)
+        pool = next(same, made)
+    kept = recording.pooled(retriever.name, scopes, _identity(how, retriever.name, resources))
+    searcher: Searcher[Within] = Searcher(None if pool is None else Scoped(pool, how), retriever.k, kept)
+    resources.pools[retriever.name] = Pooled(pool, searcher, everything, scopes, retriever.embeds)
+
+
+def scopes_of(resources: Resources, finder: Finder, among: Collection[Among | None]) -> dict[str, Sequence[Chunk]]:
+    """The chunks that questions bring, by the scope that they are searched in.
+
+    Args:
+        among: the negatives that any cell searches in the place of what questions bring.
+    """
+    benchmark, everything = resources.benchmark, finder.retriever.over == "all"
+    if everything:
+        scopes = {"all": benchmark.searchable}
+    else:
+        own = {scope_of(one, everything): list(one.own) for one in benchmark.questions if one.own}
+        scopes = {"shared": list(benchmark.shared), **own}
+    for one in (one for one in among if one is not None):
+        scopes |= {scope_of(question, everything, one): list(resources.perturber.searched(
+            one.change, question, resources.own(question), one.seed).chunks) for question in benchmark.questions}
+    if not finder.cut:
+        return dict(scopes)
+    pieces: dict[str, list[Chunk]] = {}  # a document may stand in the scopes of several questions
+    return {name: _cut(chunks, benchmark, finder.retriever.build, pieces) for name, chunks in scopes.items()}
+
+
+def _cut(chunks: Sequence[Chunk], benchmark: Benchmark, build: IndexSettings,
+         pieces: dict[str, list[Chunk]]) -> list[Chunk]:
+    """The documents of these chunks, cut anew."""
+    found: list[Chunk] = []
+    for id, format in dict.fromkeys((chunk.document, chunk.format) for chunk in chunks):
+        key = f"{format}:{id}"
+        if key not in pieces:
+            pieces[key] = build.chunker.chunk(benchmark.documents[id], format)
+        found += pieces[key]
+    return found
+
+
+@contextlib.asynccontextmanager
+async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources: Resources, beginning: Beginning,
+                         mode: Mode | None, progress: Progress) -> AsyncIterator[None]:
+    """Open what the cells need into the resources; closed at the end.
+
+    A replay opens no model, and neither index nor embedder where every search was kept.
+
+    Args:
+        mode: None where no question is left, and only what is searched is looked at.
+
+    Raises:
+        SettingsError: an index is of another format.
+        ModelError, IndexFolderError: see `open_model`, `Index.open`.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        if mode is not None:
+            await _open_models(settings, cells, mode != "replay", beginning.manifest["models"], resources, stack)
+        resources.recording.pins = beginning.kept() if mode == "replay" else None
+        open_searching(cells, settings, resources, progress)
+        for searcher in resources.searchers.values():
+            stack.callback(searcher.close)
+        for pooled in resources.pools.values():
+            stack.callback(pooled.searcher.close)
+            if mode is not None and pooled.pool is not None and pooled.embeds:
+                pooled.pool.embed(progress)
+        yield
+        if mode in ("replay", "live"):  # every question was asked again, so by now every search was kept
+            beginning.keeps_searches()
+
+
+async def _open_models(settings: RunSettings, cells: Sequence[Cell], calls: bool, known: Mapping[str, str],
+                       resources: Resources, stack: contextlib.AsyncExitStack) -> None:
+    finders = finders_of(settings)
+    found = [finders[cell.finder].retriever for cell in cells if cell.finder is not None]
+    for name in dict.fromkeys([*(cell.model for cell in cells), *(judge.model for judge in judges_of(found))]):
+        resources.clients[name] = await stack.enter_async_context(
+            open_model(name, settings.asking, calls=calls, known=known.get(name)))
+    if isinstance(settings.judge, ModelJudge):
+        name = settings.judge.model
+        resources.judge = resources.clients.get(name) or await stack.enter_async_context(
+            open_model(name, settings.asking, calls=calls, known=known.get(name)))

@@ -1,0 +1,206 @@
+"""Whether a finished run is what it says: its figures computed again from its records, and its hashes taken again."""
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from documents.errors import UserError
+from documents.types import digest
+from experiments.judges.base import prompts_hash as judge_prompts_hash
+from experiments.running.exemplars import read_exemplars
+from experiments.running.rescore import rescore
+from experiments.running.summary import summarise
+from experiments.runs.finished import Finished
+from experiments.runs.manifest import Made, manifest_of, questions_hash
+from experiments.runs.store import FORMAT, RunFolder, format_of
+from experiments.settings import RunSettings
+from strategies.prompting import prompts_hash
+from strategies.settings.exemplars import exemplars_hash
+
+_SHOWN = ("columns", "published")  # of a summary: which figures a table shows, and which published ones beside them
+_ADDED = ("dose",)  # to summaries of this form, which those from before have not
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was compared.
+
+    Attributes:
+        detail: what was compared, or why it could not be.
+        differences: each with both sides; none where all agrees.
+        checked: False where what it is compared with is not here.
+    """
+
+    name: str
+    detail: str
+    differences: tuple[str, ...] = ()
+    checked: bool = True
+
+    @property
+    def agrees(self) -> bool:
+        return not self.differences
+
+
+def verify(run: Finished) -> list[Check]:
+    """Every check, in the order in which they build upon each other.
+
+    Raises:
+        RunError: the run's manifest cannot be read.
+    """
+    made = manifest_of(run.path)
+    kept = [_kept(run.folder), _expected(run), _results(run)]
+    if kept[1].agrees and _readable(run.folder):
+        kept += [_scores(run), _figures(run)]
+    else:
+        kept.append(Check("figures", "", ("cannot be computed from these records",)))
+    return [*kept, _texts(run.folder), *_hashes(run, made)]
+
+
+def _kept(folder: RunFolder) -> Check:
+    altered = [f"{question} in cell {cell}: altered since it was kept" for cell, question in folder.altered()]
+    return Check("records", f"{len(folder.done())} records against the hashes that they were kept with", tuple(altered))
+
+
+def _expected(run: Finished) -> Check:
+    """A record for every question in every cell, and no other."""
+    wanted = {(cell.id, question) for cell in run.cells for question in run.questions}
+    done = run.folder.done()
+    wrong = [f"{question} in cell {cell}: {said}" for pairs, said in (
+        (wanted - done, "no record"), (done - wanted, "a record, and no such question or cell")
+    ) for cell, question in sorted(pairs)]
+    return Check("completeness", f"{len(run.cells)} cells of {len(run.questions)} questions", tuple(wrong))
+
+
+def _results(run: Finished) -> Check:
+    return _hash("results", "the hash over all results against summary.json", run.summary["results"],
+                 run.folder.results_hash())
+
+
+def _readable(folder: RunFolder) -> bool:
+    try:
+        for _ in folder.results():
+            pass
+    except ValidationError:
+        return False
+    return True
+
+
+def _scores(run: Finished) -> Check:
+    """What is stored of each answer, scored again: by the metrics that there were then."""
+    again = rescore(run.folder, run.cells, run.scheme, run.settings.scoring)
+    wrong, count = [], 0
+    for stored, scored in zip(run.folder.results(), again, strict=True):
+        found = {name: scored.scores.get(name) for name in stored.scores}
+        count += len(found)
+        wrong += [f"{stored.question} in cell {stored.cell}: {text}"
+                  for text in differences(stored.scores, found, "", "in the record", "scored again")]
+    return Check("scores", f"{count} scores of answers against the same answers scored again", tuple(wrong))
+
+
+def _figures(run: Finished) -> Check:
+    shown = next((row.get("exemplars", 0) for row in run.rows), 0)
+    again = json.loads(json.dumps(summarise(run.settings, run.scheme, run.cells, run.folder, shown)))
+    if run.is_older:
+        return _means(run, again)
+    left = {*_SHOWN, *(name for name in _ADDED if name not in run.summary)}
+    known, made = ({name: value for name, value in one.items() if name not in left} for one in (run.summary, again))
+    return Check("figures", f"{_leaves(made)} values of summary.json against the records",
+                 tuple(differences(known, made, "", "in summary.json", "from the records")))
+
+
+def _means(run: Finished, again: Mapping[str, Any]) -> Check:
+    """What two formats have in common: a mean is a mean, however its interval is computed."""
+    pairs = list(zip(run.rows, again["cells"], strict=True))
+    known, made = [_shared(row, other) for row, other in pairs], [_shared(other, row) for row, other in pairs]
+    return Check("figures", f"{sum(len(row['metrics']) for row in made)} means against the records; all else in "
+                            f"summary.json is of an older form ({format_of(run.summary)}, this ragbed's is {FORMAT}) "
+                            "and not compared: the same `ragbed run` command renews it",
+                 tuple(differences({"cells": known}, {"cells": made}, "", "in summary.json", "from the records")))
+
+
+def _shared(row: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts and means of a cell that another row of it has too."""
+    return {"n": row["n"],
+            "outcomes": {name: n for name, n in row["outcomes"].items() if name in other["outcomes"]},
+            "metrics": {name: {"mean": one["mean"], "n": one["n"]} for name, one in row["metrics"].items()
+                        if name in other["metrics"]}}
+
+
+def _leaves(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 1 if inner is None else sum(map(_leaves, inner))
+
+
+def differences(old: Any, new: Any, at: str, named: str, again: str) -> Iterator[str]:
+    """Where two JSON values differ, each place with both sides. Numbers may differ in the last digits.
+
+    Args:
+        named, again: what the sides are called.
+    """
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys([*old, *new]):
+            yield from differences(old.get(key), new.get(key), f"{at}.{key}".lstrip("."), named, again)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from differences(one, other, f"{at}[{place}]", named, again)
+    elif not _equal(old, new):
+        yield f"{at}: {_short(old)} {named}, {_short(new)} {again}"
+
+
+def _equal(old: Any, new: Any) -> bool:
+    if isinstance(old, float) and isinstance(new, float):
+        return math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)  # another processor rounds otherwise
+    return bool(old == new)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _texts(folder: RunFolder) -> Check:
+    """Prompts and evidence."""
+    rows = folder.database.read("SELECT hash, content FROM texts")
+    wrong = [f"text {key}: altered since it was kept" for key, text in rows if digest(text) != key]
+    return Check("texts", f"{len(rows)} prompt parts and passages against their hashes", tuple(wrong))
+
+
+def _hashes(run: Finished, made: Made) -> Iterator[Check]:
+    """What the manifest says that the run was made of."""
+    folder, settings = run.folder, run.settings
+    yield _hash("settings", "config.yaml against the manifest", made.settings, digest(folder.config() or ""))
+    if "stored" in made.benchmark:
+        yield _hash("questions", "the run's questions against the manifest", made.benchmark["stored"],
+                    folder.stored_questions())
+    else:
+        yield Check("questions", "the manifest is of an older ragbed and has no hash of them", checked=False)
+    yield _benchmark(settings, made)
+    yield _hash("prompts", "the prompts of this ragbed against the manifest", made.prompts, prompts_hash())
+    yield _hash("judge prompts", "those of this ragbed against the manifest", made.judge_prompt, judge_prompts_hash())
+    yield _exemplars(settings, made)
+
+
+def _benchmark(settings: RunSettings, made: Made) -> Check:
+    try:
+        found = questions_hash(settings.benchmark.load())
+    except UserError as error:
+        return Check("benchmark", f"its files cannot be read here: {error}", checked=False)
+    return _hash("benchmark", "its files against the manifest", made.benchmark.get("hash"), found)
+
+
+def _exemplars(settings: RunSettings, made: Made) -> Check:
+    try:
+        found = exemplars_hash(read_exemplars(settings.exemplars))
+    except UserError as error:
+        return Check("exemplars", f"their file cannot be read here: {error}", checked=False)
+    return _hash("exemplars", "their file against the manifest", made.exemplars, found)
+
+
+def _hash(name: str, detail: str, said: Any, found: Any) -> Check:
+    wrong = () if said == found else (f"the hash is {_short(said)} there, {_short(found)} here",)
+    return Check(name, detail, wrong)

@@ -1,0 +1,111 @@
+"""What all questions of one cell may use together.
+
+The budget of a run: what may be spent on it before it stops, resumably.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from documents.errors import SettingsError
+
+
+class CellLimits(BaseModel):
+    """What all questions of one cell may use together, so that every cell has the same to spend; `limits` says what one
+    question may use. They are asked one after the other, each of what is left, and those that nothing is left for end
+    with the outcome `budget`. What judges and sub-questions use does not count.
+
+    Attributes:
+        tokens: of prompts and replies together; a question whose calls use more than is left ends without an answer.
+        seconds: of the questions' own time, as it was measured: a part that is not the same twice.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    calls: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
+    searches: int | None = Field(default=None, ge=1)
+    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+    @property
+    def given(self) -> dict[str, float]:
+        """The parts that are limited."""
+        return {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
+
+
+_FORM = "expected dollars=N, tokens=N or seconds=N; none in place of a number lifts it"
+
+
+class Budget(BaseModel):
+    """What a run may spend. When it is spent no further question begins, those under way end, and the run stops; the
+    same command with a larger budget continues it. So a budget is passed by at most what the questions under way still
+    ask for: `concurrency` of every model. A replay spends nothing and has no budget. Where a file of settings names
+    several benchmarks, each is a run, with this budget of its own.
+
+    Attributes:
+        dollars: in US dollars, for all calls that the run's journal holds, the judge's and those of earlier sittings
+            included. The price of every model has to be known: `calls.prices` gives those that no table lists.
+        tokens: of prompts and replies together, counted likewise.
+        seconds: of one sitting, from its start; questions under way are then given up, and their finished calls kept.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dollars: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    tokens: int | None = Field(default=None, ge=1)
+    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+
+def changed(budget: Budget, texts: Sequence[str]) -> Budget:
+    """The budget with the parts that texts of the form `dollars=5` give it.
+
+    Raises:
+        SettingsError: one line that names the text.
+    """
+    fields: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if name not in Budget.model_fields or not equals:
+            raise SettingsError(f"--budget {text!r}: {_FORM}")
+        if name in fields:
+            raise SettingsError(f"--budget gives {name} twice; give it once")
+        fields[name] = None if value == "none" else value
+    try:
+        return Budget.model_validate({**budget.model_dump(), **fields})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise SettingsError(f"--budget {first['loc'][0]}={first['input']}: {first['msg']}; {_FORM}") from error
+
+
+def foreseen(budget: Budget, dollars: tuple[float | None, float | None], tokens: tuple[float, float]) -> Iterator[str]:
+    """How a plan's bounds stand to the budget, for a dry run.
+
+    Args:
+        dollars, tokens: the least and the most that the run asks for, the judge's in the most alone; None unknown.
+    """
+    bounds: Mapping[str, tuple[float | None, float | None]] = {"dollars": dollars, "tokens": tokens}
+    for name, (least, most) in bounds.items():
+        limit = getattr(budget, name)
+        if limit is None:
+            continue
+        if least is not None and least > limit:
+            yield (f"The budget of {shown(name, limit)} will stop the run before its end: it asks for at least "
+                   f"{shown(name, least)}.")
+        elif most is not None and most > limit:
+            yield (f"The budget of {shown(name, limit)} may stop the run before its end: it asks for up to "
+                   f"{shown(name, most)}.")
+        elif most is not None:
+            yield f"The budget of {shown(name, limit)} is enough: the run asks for up to {shown(name, most)}."
+    if budget.seconds is not None:
+        yield f"The budget of {shown('seconds', budget.seconds)} may stop the run: nothing is known of its speed."
+
+
+def shown(name: str, amount: float) -> str:
+    """An amount of a budget's part, in words."""
+    if name == "dollars":
+        return f"${amount:.2g}" if 0 < amount < 0.01 else f"${amount:,.4f}".removesuffix("00")
+    if amount == round(amount) or amount >= 100:
+        return f"{amount:,.0f} {name}"
+    return f"{amount:.1f} {name}" if amount >= 1 else f"{amount:.2g} {name}"

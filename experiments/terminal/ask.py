@@ -1,0 +1,224 @@
+"""A question in the terminal while it is answered: what the model says as it comes, and each step beside it.
+
+Asking one question at a terminal: played to its end, or saved after each step and stopped after some.
+"""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents.checkpoint import write_state
+from agents.types import Answer
+from experiments.analysis.notes import on_models
+from experiments.running.results import used
+from experiments.terminal.display import note, print_json, say, stoppable, write
+from experiments.terminal.show import chunk_row, place
+from experiments.terminal.trace import Places, show_steps, step_row
+from retrieval.index import Index
+
+if TYPE_CHECKING:
+    from agents.assistant import AssistantSettings
+    from agents.graph import State
+
+def as_lines(event: dict[str, Any]) -> None:
+    """Each event as JSON on a line of its own, for programs."""
+    print_json(event, indent=None)
+
+
+class Watched:
+    """Replies on stdout, piece by piece, and steps, decisions and reasoning on stderr.
+
+    Of calls that are made together one is shown as it comes, and what the others say is kept until it ended.
+    """
+
+    def __init__(self) -> None:
+        self._shown: int | None = None
+        self._waiting: dict[int, list[dict[str, Any]]] = {}
+        self._begun = {False: True, True: True}  # whether the next piece begins a line: of stdout, and of stderr
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        call = event.get("call")
+        if call is None:
+            self._tell(event)
+        elif self._shown in (None, call):
+            self._of_call(event)
+        else:
+            self._waiting.setdefault(call, []).append(event)
+
+    def _of_call(self, event: dict[str, Any]) -> None:
+        self._shown = event["call"]
+        if event["event"] in ("token", "reasoning"):
+            stderr = event["event"] == "reasoning"
+            self._end_line(not stderr)
+            self._begun[stderr] = event["text"].endswith("\n")
+            write(event["text"], stderr)
+            return
+        self._tell(event)
+        if event["event"] == "reply":
+            self._shown = None
+            self._next()
+
+    def _next(self) -> None:
+        """Show what the call said that began first of those that wait."""
+        if self._waiting:
+            for event in self._waiting.pop(min(self._waiting)):
+                self._of_call(event)
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        line = _line(event)
+        if line or event["event"] == "reply":
+            self._end_line(False)
+            self._end_line(True)
+        if line:
+            note(line)
+
+    def _end_line(self, stderr: bool) -> None:
+        if not self._begun[stderr]:
+            write("\n", stderr)
+            self._begun[stderr] = True
+
+
+def _line(event: dict[str, Any]) -> str:
+    """What happened in one line; nothing where the pieces of a reply say it."""
+    failure, why = event.get("failure"), event.get("why")
+    failed, because = f", failed: {failure}" if failure else "", f" ({why})" if why else ""
+    match event["event"]:
+        case "searching":
+            return f"-- searches for {event['query']!r}"
+        case "search":
+            return f"-- found {event['found']}{failed}"
+        case "asking":
+            return f"-- call {event['call']}: {event['purpose']}, documents shown {event['shown']}"
+        case "retry":
+            return f"-- call {event['call']}: is made again, what it said so far is void{because}"
+        case "reply" if failed:
+            return f"-- call {event['call']}{failed}"
+        case "decision":
+            return f"-- decides: {event['what']}{because}"
+    return ""
+
+
+_STOPPED = "what was found and said so far is in {file}; go on with `ragbed resume {file}`"
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a question is asked at a terminal.
+
+    Attributes:
+        stream: whether to show what happens as it does.
+        json: for programs: one object, or one on each line where it is streamed.
+        save: the file that keeps the question after each step; None keeps it nowhere.
+        stop_after: steps; None goes on to the end.
+    """
+
+    stream: bool
+    trace: bool
+    json: bool
+    save: Path | None = None
+    stop_after: int | None = None
+
+
+@dataclass(slots=True)
+class _Sitting:
+    """What came of it; no answer where it was stopped before."""
+
+    index: Index
+    steps: int = 0
+    answer: Answer | None = None
+    judged: tuple[str, ...] = ()
+
+
+def sit(settings: AssistantSettings, question: str | State, how: How) -> bool:
+    """Ask a question, or go on with one, and show what comes of it.
+
+    Returns:
+        False where it ended neither in an answer nor in a refusal.
+
+    Raises:
+        UserError: what the user can mend.
+    """
+    with stoppable(_STOPPED.format(file=how.save) if how.save else "nothing is kept; --save FILE keeps each step"):
+        ended = asyncio.run(_played(settings, question, how))
+    if ended.answer is None:
+        _say_stopped(ended, how)
+        return True
+    row = answer_row(ended.answer, ended.index, settings.model)
+    row["notes"] += ended.judged
+    if how.json:
+        trace = {"trace": [step_row(step) for step in ended.answer.trace]} if how.trace else {}
+        print_json({"event": "answer", **row, **trace} if how.stream else {**row, **trace}, None if how.stream else 2)
+    else:
+        if how.trace:
+            show_steps(ended.answer.trace, Places({one["number"]: place(one) for one in row["evidence"]}))
+        if how.trace or how.stream:
+            say("== answer")
+        _show(row)
+    return ended.answer.outcome in ("answered", "refused")
+
+
+async def _played(settings: AssistantSettings, question: str | State, how: How) -> _Sitting:
+    from agents.assistant import Assistant
+
+    async with Assistant.open(settings) as assistant:
+        state = assistant.begin(question) if isinstance(question, str) else question
+        sitting = _Sitting(assistant.index)
+        watch = (as_lines if how.json else Watched()) if how.stream else None
+        keep = partial(write_state, how.save) if how.save else None
+        begun = len(state.get("results", ()))
+        async with contextlib.aclosing(assistant.play(state, watch is not None, keep)) as events:
+            async for event in events:
+                if isinstance(event, Answer):
+                    sitting.answer = event
+                elif _goes_on(event, sitting, watch) and sitting.steps - begun == how.stop_after:
+                    break
+        sitting.judged = tuple(assistant.on_judges())
+        return sitting
+
+
+def _goes_on(event: dict[str, Any], sitting: _Sitting, watch: Callable[[dict[str, Any]], None] | None) -> bool:
+    """Show an event; whether it is that of a step that ended and was saved."""
+    if watch is not None:
+        watch(event)
+    if event["event"] != "saved":
+        return False
+    sitting.steps = event["steps"]
+    return True
+
+
+def _say_stopped(ended: _Sitting, how: How) -> None:
+    stopped = {"event": "stopped", "steps": ended.steps, "saved": str(how.save)}
+    if how.json:
+        print_json(stopped, None if how.stream else 2)
+    else:
+        note(f"stopped after {ended.steps} steps; {_STOPPED.format(file=how.save)}")
+
+
+def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
+    """The answer as `ask --json` prints it."""
+    evidence = {passage.number: {"number": passage.number, **chunk_row(passage.chunk, index)}
+                for passage in answer.evidence}
+    return {"outcome": answer.outcome, "answer": answer.text, "refused": answer.refused,
+            "citations": [evidence[number] for number in answer.cited],
+            "invalid_citations": list(answer.invalid_citations), "evidence": list(evidence.values()),
+            "failure": answer.failure.message if answer.failure else None,
+            "model": model, "usage": asdict(used(answer)), "seconds": round(answer.cost.seconds, 3),
+            "notes": on_models([model])}
+
+
+def _show(row: dict[str, Any]) -> None:
+    say(row["answer"] or f"No answer: {row['failure'] or row['outcome']}.")
+    for citation in row["citations"]:
+        say(f"  [{citation['number']}] {place(citation)}")
+    if row["invalid_citations"]:
+        say(f"  cited but never shown: {row['invalid_citations']}")
+    usage = row["usage"]
+    note(f"{row['outcome']} by {row['model']}: {usage['calls']} calls, {usage['prompt_tokens']} + "
+         f"{usage['completion_tokens']} tokens, {row['seconds']} s")
+    for text in row["notes"]:
+        note(text)

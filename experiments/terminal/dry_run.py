@@ -1,0 +1,78 @@
+"""Shows in the terminal what a run would take before it is made."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.terminal.display import note, print_table, say
+from experiments.words import price
+
+
+def show_plan(plan: Mapping[str, Any]) -> None:
+    """The cells with their bounds, then the judge, the smallest difference that can be detected, and notes."""
+    too_long = ["too long"] if plan["total"]["too_long"] else []
+    rows = [[cell["name"], *_row(cell, bool(too_long))] for cell in plan["cells"]]
+    print_table(["cell", "calls", "prompt tokens", "completion tokens", "price", *too_long],
+                [*rows, ["all", *_row(plan["total"], bool(too_long))]],
+                title=f"{plan['run']}: {len(rows)} cells of {plan['questions']:,} questions")
+    _show_judge(plan["judge"])
+    say(_detectable(plan["detectable"]))
+    for text in plan["notes"]:
+        note(text)
+
+
+def show_total(plans: Sequence[Mapping[str, Any]]) -> None:
+    """The bounds of several runs, which have one judge, and their sum."""
+    too_long = ["too long"] if any(plan["total"]["too_long"] for plan in plans) else []
+    rows = [[Path(plan["run"]).name, *_row(plan["total"], bool(too_long))] for plan in plans]
+    total = together([plan["total"] for plan in plans])
+    print_table(["run", "calls", "prompt tokens", "completion tokens", "price", *too_long],
+                [*rows, ["all", *_row(total, bool(too_long))]], title=f"{len(plans)} runs")
+    if judged := [plan["judge"] for plan in plans if plan["judge"]]:
+        _show_judge({**together([{**one, "model": 0} for one in judged]), "model": judged[0]["model"]})
+
+
+def together(totals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of bounds, key by key; None where one is not known."""
+    first = totals[0]
+    return {key: together([total[key] for total in totals]) if isinstance(first[key], Mapping) else
+            None if any(total[key] is None for total in totals) else sum(total[key] for total in totals)
+            for key in first}
+
+
+def _show_judge(judge: Mapping[str, Any] | None) -> None:
+    if judge is not None:
+        say(f"The judge {judge['model']}: up to {judge['calls']:,} calls, {judge['prompt_tokens']:,} + "
+            f"{judge['completion_tokens']:,} tokens, {price(judge['price'])}.")
+
+
+def _row(figures: Mapping[str, Any], too_long: bool) -> list[str]:
+    cost = figures["price"]
+    prices = "?" if cost["most"] is None else "$0" if not cost["most"] else \
+        f"{price(cost['least'])} to {price(cost['most'])}"
+    return [_span(figures["calls"]), _span(figures["prompt_tokens"]),
+            f"up to {figures['completion_tokens']['most']:,}", prices, *([f"{figures['too_long']:,}"] * too_long)]
+
+
+def _span(bounds: Mapping[str, int]) -> str:
+    least, most = f"{bounds['least']:,}", f"{bounds['most']:,}"
+    return least if least == most else f"{least} to {most}"
+
+
+def _detectable(found: Mapping[str, Any]) -> str:
+    one, every = found["of_one_pair"], found["of_all_pairs"]
+    if one is None:
+        return f"{_count(found)} can detect no difference in {found['metric']} between two cells: they are too few."
+    said = (f"The smallest difference in {found['metric']} that {_count(found)} detect, four times out of five, "
+            f"where {found['assumed']}: {one:.3f} between two cells")
+    if found["pairs"] < 2:
+        return said + "."
+    return said + (f", corrected for all {found['pairs']} pairs that differ in one factor " +
+                   ("none." if every is None else f"{every:.3f}."))
+
+
+def _count(found: Mapping[str, Any]) -> str:
+    """The questions that have the metric, and how many of them are independent."""
+    asked = "1 question" if found["questions"] == 1 else f"{found['questions']:,} questions"
+    return asked if found["clusters"] == found["questions"] else f"{asked} in {found['clusters']:,} clusters"

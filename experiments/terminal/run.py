@@ -1,0 +1,207 @@
+"""What failed in a run, for its user to mend.
+
+What is to be said of a replay once it ended.
+
+Carrying out several runs by one command, one after the other.
+
+Carrying out a run from the command line: progress, table, notes, report.
+"""
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from agents.journal import Mode
+from documents.errors import UserError
+from experiments.report.overview import headlines
+from experiments.report.page import report_run
+from experiments.running.cassette import Replay, misses
+from experiments.running.prepare import check_all
+from experiments.running.runner import Watch, run
+from experiments.runs.finished import Finished
+from experiments.runs.store import RunFolder
+from experiments.settings import RunSettings
+from experiments.settings.cells import labels
+from experiments.terminal.attribution import show_causes
+from experiments.terminal.display import note, print_json, print_table, say, stoppable
+from experiments.terminal.live import RunView
+from experiments.terminal.tables import Table, on_published, run_table, view_tables
+from experiments.terminal.tally import NOTHING, Tally
+
+_SHOWN = 300  # characters of a message
+_NO_REPLY = ("error", "timeout", "budget", "too_long")
+
+
+def on_failures(folder: RunFolder, retry: str) -> list[str]:
+    """A line for each kind of failure, with the first message of it, and how to ask again.
+
+    Args:
+        retry: what asks again, for the start of a sentence.
+    """
+    counts: dict[str, int] = {}
+    messages: dict[str, str] = {}
+    again = False
+    for kind, message, outcome in folder.failures():
+        counts[kind] = counts.get(kind, 0) + 1
+        messages.setdefault(kind, _short(message))
+        again = again or outcome in ("error", "timeout")
+    lines = [f"{count} failed with {kind}, the first: {messages[kind]}" for kind, count in counts.items()]
+    return [*lines, f"{retry} asks them again"] if again else lines
+
+
+def all_failed(folder: RunFolder) -> bool:
+    """Whether every question ended without any reply."""
+    return all(sum(cell["outcomes"][outcome] for outcome in _NO_REPLY) == cell["n"]
+               for cell in folder.summary()["cells"])
+
+
+def _short(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _SHOWN else line[:_SHOWN - 3] + "..."
+
+
+def on_replay(folder: RunFolder, settings: RunSettings, replay: Replay | None) -> tuple[list[str], bool]:
+    """Lines on what was missed, and on whether the results are the recorded ones; and whether all is as recorded.
+
+    Args:
+        replay: None where the run's own journal was replayed.
+    """
+    missed = misses(folder)
+    if missed:
+        return [f"{missed} of the calls and searches are not in {replay.path if replay else 'the journal'}; each "
+                "record says how it differs from the nearest that is"], False
+    if replay is None or not replay.same_settings(settings):
+        return [], True
+    if folder.summary()["results"] == replay.about.results:
+        return [f"the results are those of {replay.path}"], True
+    return [f"the results are not those of {replay.path}, which ragbed {replay.cassette.ragbed} wrote: what is made of "
+            "the calls has changed since, or the file was altered"], False
+
+
+Put = Callable[[Mapping[str, Any]], None]
+_ALL_FAILED, _MENDABLE = 1, 2
+
+
+def in_turn(runs: Sequence[RunSettings], carry_out: Callable[[RunSettings, Put], None], json: bool = False,
+            fresh: bool = False, replay: bool = False) -> None:
+    """Carry out each run; one that stops does not keep the next from its turn. Exit status: the worst of all.
+
+    Args:
+        carry_out: carries out one, and hands on its figures as JSON where these are wanted.
+        json: print the figures of all, as a list.
+
+    Raises:
+        RunError: one of them could not begin, so none did.
+    """
+    check_all(runs, fresh, replay)
+    figures: list[Mapping[str, Any]] = []
+    worst = 0
+    for place, settings in enumerate(runs, start=1):
+        note(f"run {place} of {len(runs)}: {settings.folder}")
+        try:
+            carry_out(settings, figures.append)
+        except UserError as error:
+            note(f"ragbed: {' '.join(str(error).split())}")
+            worst = _MENDABLE
+        except typer.Exit as ended:
+            if ended.exit_code != _ALL_FAILED:  # it was ended by a signal, which means all of them
+                raise
+            worst = max(worst, _ALL_FAILED)
+    if json:
+        print_json(figures)
+    if worst:
+        raise typer.Exit(worst)
+
+
+def carry_out(settings: RunSettings, mode: Mode = "record", again: bool = False, fresh: bool = False,
+              json: bool = False, retry: str = "the same command", put: Put = print_json,
+              replay: Replay | None = None) -> None:
+    """Run or continue, write the report, and show the figures.
+
+    Exit status 1 where every question ended without a reply, or a replay missed anything or gave
+    other results than the cassette's.
+
+    Args:
+        json: the figures, and nothing else on stdout.
+        retry: the command that asks again what failed.
+        put: takes the figures as JSON.
+        replay: the cassette that the run is made from.
+    """
+    started = time.monotonic()
+    with stoppable("what was answered is kept, and the same command continues"):
+        with RunView() as view:
+            watch = Watch(view.stage, view.begun, view.record, view.note)
+            folder = asyncio.run(run(settings, watch, mode, again, fresh, replay))
+        try:
+            _finish(folder, put if json else None, retry, view.tally, started)
+            said, whole = on_replay(folder, settings, replay) if mode == "replay" else ([], True)
+            for text in said:
+                note(text)
+            if all_failed(folder) or not whole:
+                raise typer.Exit(1)
+        finally:
+            folder.close()
+
+
+def _finish(folder: RunFolder, put: Put | None, retry: str, tally: Tally | None, started: float) -> None:
+    """The report, the figures, and what failed."""
+    report = report_run(Finished.of(folder))
+    if put:
+        put(run_json(folder))
+    else:
+        _show(folder)
+    for text in on_failures(folder, retry):
+        note(text)
+    if not put:
+        note(f"{tally.said() if tally else NOTHING}, {time.monotonic() - started:.0f} s")
+        say(f"report: {report}")
+
+
+def run_json(folder: RunFolder) -> dict[str, Any]:
+    """The figures of a finished run as `ragbed run --json` prints them."""
+    summary = folder.summary()
+    return {"run": str(folder.path), **{name: summary[name] for name in (
+        "columns", "cells", "views", "comparisons", "effects", "repeated", "attribution", "tradeoff", "published",
+        "notes", "results")}}
+
+
+def _show(folder: RunFolder) -> None:
+    summary = folder.summary()
+    for text in headlines(summary):
+        say(text)
+    say("")
+    header, rows = run_table(summary["cells"], summary["columns"])
+    print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
+                                    f"judge {summary['cells'][0]['judge'] or 'none'}")
+    _show_causes(summary)
+    views = summary["views"]
+    for view, (title, table) in zip(views, view_tables(views, summary["cells"][0]["judge"]), strict=True):
+        _show_view(title, table, view["notes"])
+    for text in [*summary["notes"], *on_published(summary["published"])]:
+        say(text)
+
+
+def _show_causes(summary: Mapping[str, Any]) -> None:
+    """Why the questions came out as they did, where answers are scored."""
+    said = summary["attribution"]
+    if said is None:
+        return
+    say("")
+    show_causes(said, dict(zip((row["id"] for row in summary["cells"]), labels(summary["cells"]), strict=True)))
+    for text in said["notes"]:
+        say(text)
+
+
+def _show_view(title: str, table: Table | None, notes: Sequence[str]) -> None:
+    """The view as a table with its notes, or one line that says where it is."""
+    say("")
+    if table is None:
+        say(title)
+        return
+    print_table(*table, title=title)
+    for text in notes:
+        say(text)

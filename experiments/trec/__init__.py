@@ -1,1 +1,0 @@
-"""TREC runs: rankings of documents in files that any evaluation program reads."""

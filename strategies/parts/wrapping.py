@@ -1,0 +1,111 @@
+"""Watching a strategy inside another: its actions pass through, and what it finds and shows is kept.
+
+A task whose retrieval strategy gives what was gathered already, for strategies around another one.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from strategies.driving import driven
+from strategies.reading import fold
+from strategies.types import (
+    Asked,
+    Evidence,
+    Gathering,
+    Generate,
+    Passage,
+    Reasoning,
+    Recipe,
+    Result,
+    Retrieval,
+    Search,
+    Task,
+)
+
+
+@dataclass(slots=True)
+class Seen:
+    """What an inner strategy found and showed so far.
+
+    Attributes:
+        passages: all that it found, by number, in the order of coming.
+        shown: the numbers that any of its prompts showed.
+        answered_over: the numbers that its last call for an answer showed, in that prompt's order; before there is
+            one, those of its last call of any kind that showed some; None before that.
+    """
+
+    passages: dict[int, Passage] = field(default_factory=dict)
+    shown: dict[int, None] = field(default_factory=dict)
+    answered_over: tuple[int, ...] | None = None
+    _answered: bool = False
+
+    def found(self, evidence: Iterable[Passage]) -> None:
+        """Keep what a search or the retrieval strategy brought."""
+        for passage in evidence:
+            self.passages.setdefault(passage.number, passage)
+
+    def asked(self, call: Generate) -> None:
+        """Keep what a call of the strategy's own shows, evidence that it gathers apart."""
+        if call.gathering:
+            return
+        self.shown.update(dict.fromkeys(call.shown))
+        answers = call.purpose == "answer"
+        if answers or (call.shown and not self._answered):
+            self.answered_over, self._answered = call.shown, answers
+
+    def evidence(self, also: Iterable[int] = ()) -> Evidence:
+        """What the answer's prompt showed, in its order, and then those of `also` that an earlier one did.
+
+        A prompt over it begins with the bytes that the answer's prompt began with. Of a strategy that asked nothing
+        it is all that was found.
+        """
+        last = self.passages if self.answered_over is None else self.answered_over
+        numbers = dict.fromkeys((*last, *(number for number in also if number in self.shown)))
+        return tuple(self.passages[number] for number in numbers if number in self.passages)
+
+
+def watched(of: Reasoning, task: Task, seen: Seen) -> Recipe:
+    """The recipe of a strategy over the task, whose draft it returns.
+
+    The retrieval strategy is watched besides the searches, since it may give what was gathered before.
+    """
+    def came(asked: Asked, result: Any) -> None:
+        for action, one in _pairs(asked, result):
+            if isinstance(action, Generate):
+                seen.asked(action)
+            elif isinstance(action, Search) and isinstance(one, tuple):
+                seen.found(one)
+
+    return (yield from driven(of(replace(task, retrieval=_noting(task.retrieval, seen))), came=came))
+
+
+def _noting(over: Retrieval, seen: Seen) -> Retrieval:
+    def gathered(task: Task, query: str) -> Gathering:
+        evidence = yield from over(task, query)
+        seen.found(evidence)
+        return evidence
+
+    return gathered
+
+
+def _pairs(asked: Asked, results: Any) -> Iterable[tuple[Any, Result]]:
+    return zip(asked, results, strict=True) if isinstance(asked, list) else [(asked, results)]
+
+
+def with_gathered(task: Task, query: str, evidence: Evidence) -> Task:
+    """The task, whose retrieval gives this evidence for this query without a search, and searches for all others.
+
+    Queries that differ in case, punctuation and space alone are the same one.
+    """
+    return replace(task, retrieval=_giving(evidence, fold(query), task.retrieval))
+
+
+def _giving(evidence: Evidence, known: str, over: Retrieval) -> Retrieval:
+    def gathered(task: Task, query: str) -> Gathering:
+        if fold(query) == known:
+            return evidence
+        return (yield from over(task, query))
+
+    return gathered
