@@ -1,8 +1,8 @@
 """Which cells of a run are compared with which, and what stands for repeats and seeds."""
 import random
-from dataclasses import dataclass
 
 import pytest
+from factored import BASE, Row
 
 from experiments.analysis import pairs as all_pairs
 from experiments.analysis.effects import effects
@@ -11,17 +11,7 @@ from experiments.analysis.variants import repeated
 from experiments.metrics import aggregate
 from experiments.statistics import Clusters
 
-BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
-        "rules": "grounded", "condition": "given", "perturbation": None, "show": "question", "format": None,
-        "repeat": 0, "seed": None}
 CLOSED = {"condition": "closed-book", "rules": "closed-book"}
-
-
-@dataclass
-class Row:
-    scores: dict
-    answerable: bool = True
-    outcome: str = "answered"
 
 
 def compared(*cells, scores=None, metric="f1", clusters=None):
@@ -110,7 +100,7 @@ def test_of_too_many_pairs_those_against_the_first_are_tested(monkeypatch):
     found = compared(*cells)
     assert len(found["pairs"]) == 3 * 3 + 4 * 2
     assert any("30 pairs of cells differ in one factor" in note for note in found["notes"])
-    monkeypatch.setattr(pairs, "MOST", 10)
+    monkeypatch.setattr(all_pairs, "MOST", 10)
     assert {pair[1] for pair in pairs(compared(*cells))} == {"am"}
 
 

@@ -7,7 +7,6 @@ import pytest
 from documents.errors import BenchmarkError
 from experiments.analysis.notes import on_late_clues
 from experiments.benchmarks import DetectiveQa
-from experiments.benchmarks.detectiveqa_novels import key
 
 FIXTURE = Path(__file__).parent / "data" / "detectiveqa"
 ASKED = {"question": "Who moved the lamp?", "options": {"A": "Ida", "B": "Otto"}, "answer": "B",
@@ -111,32 +110,12 @@ def test_title_and_author_come_from_the_name_of_the_text_file(load, name, about)
     assert load(name=name)[0].about == about
 
 
-def test_an_id_is_the_same_number_however_long_and_with_zeros_before_it(tmp_path, load):
-    id = "9" * 5000
-    load()
-    for given in (id, f"00{id}"):
-        (tmp_path / "7.json").write_text(json.dumps({"novel_id": given, "questions": [ASKED]}))
-        with pytest.raises(BenchmarkError, match=r"of novel 0*9+ in en, .* found none"):
-            DetectiveQa(path=str(tmp_path)).load()
-    assert key("novel_007") == key("7") == "7"
-    assert key(f"00{id}") == id
-    assert key("000") == "0"
-
-
 def test_title_and_author_may_come_from_a_table(tmp_path, load):
     (tmp_path / "titles.csv").write_text("novel_id,title,author\n007,The Lamp at Orl,N. N.\n")
     assert load()[0].about == "The Lamp at Orl by N. N."
     (tmp_path / "titles.csv").unlink()
     (tmp_path / "titles.json").write_text(json.dumps({"7": {"title": "Orl"}}))
     assert load()[0].about == "Orl"
-
-
-def test_novels_may_stand_in_a_folder_of_their_own(tmp_path, load):
-    load()
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "7-The Lamp-N. Known.txt").rename(tmp_path / "texts" / "7.txt")
-    annotations = tmp_path / "7.json"
-    assert len(DetectiveQa(path=str(annotations), novels=str(tmp_path / "texts")).load().questions[0].pool) == 3
 
 
 def test_the_language_is_that_of_the_question_where_no_folder_says_it(load):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from experiments.analysis.dose import Reached, dose_of, reached_of
-from experiments.analysis.dose_curves import area, areas, curves_of
+from experiments.analysis.dose_curves import area, curves_of
 from experiments.analysis.variants import Averaged, variants_of
 from experiments.question import Mined, Question
 from experiments.statistics import Clusters
@@ -66,20 +66,6 @@ def test_hardness_goes_from_easy_to_hard_beside_what_has_no_negatives():
     assert (bare.doses, [cell.row["id"] for cell in bare.cells], bare.plain) == ((0, 1, 2), ["e", "m", "h"], None)
     *_, beside = curves_of(variants_of([row("n0", None), *rows], {}))
     assert (beside.doses, beside.plain.row["id"]) == ((0, 1, 2), "n0")
-
-
-def test_what_is_searched_has_no_dose_of_none():
-    found = curves(row("n0", None, condition="retrieved", retriever="bm25"),
-                   row("a5", "among@5", condition="retrieved", retriever="bm25"),
-                   row("a9", "among@9", condition="retrieved", retriever="bm25"))
-    assert found == [("negatives", "among", "any", (5, 9), ["a5", "a9"])]
-
-
-def test_cells_that_differ_in_more_are_apart():
-    assert curves(row("n0", None), row("c5", "negatives@5", reasoning="chain_of_thought")) == []
-    assert curves(row("n0", None), row("s5", "shuffle+negatives@5")) == []
-    assert curves(row("n0", "shuffle"), row("s5", "shuffle+negatives@5")) == [
-        ("negatives", "negatives", "any", (0, 5), ["n0", "s5"])]
 
 
 DOSES = {"d0": None, "d4": "negatives@4", "c0": None, "c4": "negatives@4"}
@@ -156,34 +142,11 @@ def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives()
     assert reached_of(Perturbation.parse("none"), results[1:], asked) == Reached(1, None)
 
 
-def test_what_a_metric_does_not_apply_to_is_not_left_out():
-    def asked(right):
-        return {"q": Averaged(True, "answered", {"em": right, "refusal_accuracy": None}),
-                "u": Averaged(False, "refused", {"em": None, "refusal_accuracy": right})}
-
-    (found,) = dose(TWO[:2], {"d0": asked(1), "d4": asked(0)})["curves"]
-    assert ({name: one["mean"] for name, one in found["areas"].items()}, found["left_out"]) == (
-        {"em": 0.5, "refusal_accuracy": 0.5}, {})
-
-
-def test_a_question_that_is_answerable_at_one_dose_alone_has_no_area():
-    (curve,) = curves_of(variants_of(TWO[:2], {
-        "d0": {"q": Averaged(True, "answered", {"unified": 1.0})},
-        "d4": {"q": Averaged(False, "answered", {"unified": 0.0})}}))
-    assert areas(curve).of["q"].scores == {"unified": None}
-
-
 def test_questions_of_one_document_are_drawn_and_swapped_together():
     made = {"d0": answers(*[1] * 8), "d4": answers(*[0] * 8), "c0": answers(*[1] * 8), "c4": answers(*[1] * 8)}
     pairs = Clusters({f"q{at}": f"q{at // 2 * 2}" for at in range(8)}, "")
     (pair,) = dose(TWO, made, clusters=pairs)["comparisons"]
     assert (pair["n"], pair["clusters"], pair["p"]) == (8, 4, 2 / 2**4)
-
-
-def test_repeats_are_averaged_before_the_area():
-    rows = [one | {"id": f"{one['id']}-{repeat}", "repeat": repeat} for one in TWO[:2] for repeat in (0, 1)]
-    (found,) = dose(rows, {"d0-0": answers(1), "d0-1": answers(1), "d4-0": answers(1), "d4-1": answers(0)})["curves"]
-    assert found["areas"]["em"]["mean"] == 0.75
 
 
 def test_without_the_gold_the_curve_is_of_refusals():
@@ -197,13 +160,3 @@ def test_without_the_gold_the_curve_is_of_refusals():
     assert (curve["factors"]["perturbation"], found["metric"], found["metrics"]) == (
         "drop_gold", "refusal_accuracy", ["refusal_accuracy"])
     assert (curve["areas"]["refusal_accuracy"]["mean"], curve["change"]["difference"]) == (0.75, -0.5)
-
-
-def test_doses_that_were_not_reached_are_counted_and_said():
-    found = dose(TWO[:2], {"d0": answers(1), "d4": answers(1)}, reached={"d4": Reached(1)})
-    assert [point["fewer"] for point in found["curves"][0]["points"]] == [0, 1]
-    assert any(note.startswith("In 1 of 2 cells some questions have fewer negatives") for note in found["notes"])
-
-
-def test_a_run_without_doses_has_no_curve():
-    assert dose([row("n0", None)], {"n0": answers(1)}) is None

@@ -191,17 +191,6 @@ def test_two_splits_are_tested_as_welch_does():
     assert found["p"] == pytest.approx(stats.ttest_ind(change[:30], -change[30:], equal_var=False).pvalue)
 
 
-def test_a_split_of_one_leaves_room_and_no_p():
-    values = np.hstack([np.tile(np.linspace(0, 1, 20), (2, 1)), [[1], [1]]])
-    values[1, :20] += np.tile([0.1, -0.1], 10)
-    found = effects_of(WAYS, under_both(values), "unified", answerable=[True] * 20 + [False])
-    factor = found["factors"][0]
-    assert (factor["p"], factor["p_holm"]) == (None, None)
-    assert (factor["levels"][0]["effect_low"], factor["levels"][0]["effect_high"]) == (
-        pytest.approx(-0.4875, abs=0.01), pytest.approx(0.4875, abs=0.01))  # of half a range of -1 to 1
-    assert any("Without p are" in note for note in found["notes"])
-
-
 def test_a_true_effect_and_a_true_interaction_are_found_and_told_apart():
     rng = np.random.default_rng(9)
     alone = [by_name(effects_of(RUN, simulated(rng, 0.4, 1, effect=0.15))) for _ in range(60)]

@@ -48,11 +48,6 @@ def test_items_keep_the_numbers_that_the_page_gives_them() -> None:
     assert '<ol start="0">\n<li>a</li>\n<li>b</li>\n<li value="7">c</li>' in html(page)
 
 
-def test_a_row_span_of_zero_reaches_to_the_end() -> None:
-    page = "<table><tr><th>a<th>b<tr><td rowspan=0>Sales<td>1<tr><td>2<tr><td>3</table>"
-    assert plain(page) == "| a | b |\n| --- | --- |\n| Sales | 1 |\n| Sales | 2 |\n| Sales | 3 |"
-
-
 def test_preformatted_text_keeps_its_spaces() -> None:
     assert plain("<pre>a   b\n\tc</pre>") == "```\na   b\n    c\n```"
     assert html("<pre>a   b\n  c</pre>") == "<pre>a   b\n  c</pre>"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from documents.chunkers import Crest, Fixed
+from documents.chunkers import Crest
 from documents.errors import DocumentError, IndexFolderError
 from retrieval.build import BuildReport, add_to_index, build_index
 from retrieval.index import Index
@@ -218,15 +218,6 @@ def test_equal_text_is_embedded_once_and_is_two_chunks(folder: Path) -> None:
     report = build(folder)
     assert (report.chunks, report.windows, report.embedded_now) == (2, 2, 1)
     assert sorted(found(folder, "boilerplate")) == ["one.txt", "two.txt"]
-
-
-def test_other_settings_keep_the_renderings(folder: Path) -> None:
-    (folder / "one.txt").write_text("text " * 100)
-    build(folder)
-    report = build(folder, IndexSettings(chunker=Fixed(size=40), titled=False, vectors=Hnsw()))
-    assert (report.parsed, report.chunks) == (0, 13)
-    assert report.how.startswith("hnsw: ")
-    assert found(folder, "text", 3) == ["one.txt"] * 3
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_indexed(folder: Path) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -44,20 +43,6 @@ def test_every_question_is_answerable_and_no_clean_page_holds_what_an_attack_wan
         if clean:
             assert REFUSAL not in shown(question)
             assert "[" not in shown(question)
-
-
-def test_questions_of_twelve_kinds_are_split_by_scene_and_wording():
-    assert len(POISONED) == 140
-    assert Counter(question.tags["attack"][0] for question in POISONED) == {
-        "exchange": 24, "correction": 24, "korean": 16, "hidden": 12, **dict.fromkeys(
-            ("instruction", "stripped", "table", "citation", "refusal", "end", "turn", "answer"), 8)}
-    splits = {}
-    for question in POISONED:
-        for part in (question.text, question.id.rpartition("-")[0]):
-            splits.setdefault(part, set()).update(question.tags["split"])
-    assert Counter(question.tags["split"][0] for question in POISONED) == {"dev": 70, "test": 70}
-    assert {question.text: split for question, split in ((one, splits[one.text]) for one in POISONED)
-            if len(split) > 1} == {}
 
 
 def test_a_twin_differs_in_the_poisoned_page_alone():

@@ -5,7 +5,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import Mdbench
-from experiments.benchmarks.mdbench import pipe_table, unwrapped
+from experiments.benchmarks.mdbench import pipe_table
 
 ROW = {
     "question": "Which light was lit first?", "ground_truth": "Aster Point",
@@ -63,24 +63,6 @@ def test_a_heading_counts_only_where_it_has_the_next_number(load):
 def test_no_documents_are_shown_where_the_record_has_none(load):
     question, = load({**ROW, "documents": ""})
     assert (question.given, question.tags["documents"]) == ((), ("none",))
-
-
-@pytest.mark.parametrize(("document", "text"), [
-    ("{'title': 'Cape', 'content': ['One.', {'paragraph': 'Two.'}], 'year': 1902}", "Cape\n\nOne.\n\nTwo.\n\n1902"),
-    ("{\"It\\'s one text.\"}", "It's one text."),
-    ("{'a': 'b\\d'}", "b\\d"),
-    ("{}", "{}"),
-    ("{'a': __import__('os')}", "{'a': __import__('os')}"),
-    ("{'a': 'cut", "{'a': 'cut"),
-    ("{'a': 'never closed}", "{'a': 'never closed}"),
-    ("{" * 5000 + "}" * 5000, "{" * 5000 + "}" * 5000),
-    ("{'a': '\x00'}", "{'a': '\x00'}"),
-    ("{'a': '\\ud83d'}", "{'a': '\\ud83d'}"),
-    ("{'a': 0x" + "f" * 9000 + "}", "{'a': 0x" + "f" * 9000 + "}"),
-    ("A set of {braces}", "A set of {braces}"),
-])
-def test_a_dictionary_gives_its_texts_in_order_and_anything_else_stays(document, text):
-    assert unwrapped(document) == text
 
 
 @pytest.mark.parametrize(("table", "markdown"), [

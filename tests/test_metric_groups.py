@@ -1,20 +1,13 @@
 """The groups of metrics beside CReSt's, by hand; each difference between the scorings has its golden pair."""
 import math
-from dataclasses import dataclass
 
 import pytest
+from factored import Row
 
 from experiments.metrics import Scored, Sub, aggregate, score
 
 OPTIONS = (("A", "Romeo"), ("B", "Tybalt"), ("C", "Paris"))
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."
-
-
-@dataclass
-class Row:
-    scores: dict
-    answerable: bool = True
-    outcome: str = "answered"
 
 
 def both(group, **material):

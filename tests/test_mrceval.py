@@ -69,16 +69,6 @@ def test_a_subtask_goes_by_many_names(text, subtask):
     assert named_subtask(text) == subtask
 
 
-@pytest.mark.parametrize(("fields", "tags"), [
-    ({"task": "Reasoning", "sub_task": "Logical"}, {"task": ("Reasoning",), "subtask": ("logical",)}),
-    ({"category": "world knowledge"}, {"task": ("Knowledge",), "subtask": ("world",)}),
-    ({"task": "Context comprehension"}, {"task": ("Context",)}), ({}, {})])
-def test_the_subtask_stands_in_any_of_its_fields_or_nowhere(load, fields, tags):
-    row = {name: value for name, value in ROW.items() if name != "subtask"} | fields
-    question, = load(row)
-    assert question.tags == tags
-
-
 @pytest.mark.parametrize(("changes", "complaint"), [
     ({"subtask": "poetry"}, r"line 1, field subtask: expected one of the sub-tasks entity, relation, .*'poetry'"),
     ({"subtask": "poetry", "task": "Reasoning"}, "field subtask: expected one of the sub-tasks"),

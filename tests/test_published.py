@@ -138,34 +138,6 @@ def test_own_figures_stand_only_beside_what_measures_the_same(table):
     assert not any(figures(wrong))
 
 
-def test_crests_difficulties_are_of_english_questions():
-    questions = {name: question(name, language=name, difficulty_type="SimpleQA") for name in ("en", "ko")}
-    results = [result("en", {"correct": 1.0}), result("ko", {"correct": 0.0})]
-    found = own_figures(published("crest_5"), CELL | CHAINS, results, questions, "corrected", 0)
-    assert (found[1]["mean"], found[1]["n"]) == (1.0, 1)
-
-
-def test_one_shot_columns_are_of_runs_with_one_example():
-    def places(exemplars, reasoning):
-        found = own_figures(published("mdbench_1"), CELL | {"exemplars": exemplars, "reasoning": reasoning},
-                            [result("q", {"graded_em": 1.0})], {"q": question("q")}, "corrected", 0)
-        return [at for at, one in enumerate(found) if one]
-    assert [places(0, "direct"), places(0, "chain_of_thought"), places(1, "direct"), places(1, "chain_of_thought"),
-            places(2, "direct"), places(0, "least_to_most")] == [[0], [1], [2], [3], [], []]
-
-
-def test_chain_shares_are_of_the_outcomes_of_edited_questions_with_two_hops():
-    tags = {"version": "edited", "hops": "2"}
-    questions = {name: question(name, **tags | changes) for name, changes in {
-        "q1": {}, "q2": {}, "q3": {"version": "original"}, "q4": {"hops": "3"}}.items()}
-    right = {"sub_em@1": 1.0, "sub_em@2": 1.0, "chain_correct": 1.0, "lucky": 0.0}
-    results = [result(name, right) for name in ("q1", "q3", "q4")]
-    results.append(result("q2", right | {"sub_em@2": 0.0, "chain_correct": 0.0, "lucky": 1.0}))
-    found = own_figures(published("mrke_5"), CELL | SHOWN, results, questions, "corrected", 0)
-    assert [one["mean"] for one in found] == [0.5, 0, 0.5, 0, 0, 0, 0, 0]
-    assert {one["n"] for one in found} == {2}
-
-
 def test_a_runs_own_figures_are_over_the_questions_and_cells_of_the_column():
     questions = {name: question(name, subtask=task, task="Context")
                  for name, task in (("q1", "entity"), ("q2", "entity"), ("q3", "event"))}

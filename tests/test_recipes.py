@@ -1,7 +1,6 @@
 """Each strategy asks for what it claims, and all share the same opening bytes."""
 
 import pytest
-from growth import grows_linearly
 
 from documents.types import Chunk
 from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
@@ -100,19 +99,6 @@ def test_numbering_is_removed_and_nothing_of_the_question(line, kept):
     assert listed(line, "x") == [kept]
 
 
-@pytest.mark.parametrize("line", [
-    "Here are the sub-questions:", "**Sub-questions:**", "1.", "- ", "**", "Question 1:", "x" * 1_001 + "?"])
-def test_headings_bare_marks_and_endless_lines_are_no_sub_questions(line):
-    assert listed(line, "x") == []
-
-
-@pytest.mark.parametrize(("head", "piece", "times"), [
-    ("question", " ", 50_000), ("", "sub-", 20_000), ("", "*", 1_000_000), ("", "1. ", 300_000),
-    ("- " * 900, "\n", 900_000), ("", "question 1 ", 90), ("", " " * 999 + "\n", 10_000)])
-def test_sub_questions_of_a_monstrous_reply_take_no_time(head, piece, times):
-    grows_linearly(lambda n: listed(head + piece * n, "x"), times // 4)
-
-
 def test_least_to_most_neither_solves_nor_carries_on_what_a_model_thinks_aloud():
     actions, _ = play("least_to_most", ["<think>First the city?\nThen more?</think>\nWhat is Paris?",
                                         "<think>Hm, a city.</think>A city [1].", "<Answer>France [1]</Answer>"])
@@ -180,11 +166,6 @@ def test_reading_rules_keep_to_the_documents_and_ask_for_neither_citations_nor_a
         assert "citation" not in shown
 
 
-def test_options_are_lettered_lines():
-    first = play("direct", ["x"], rules="choice", options=(("A", "France"), ("B", "Italy")))[0][1].messages[1].content
-    assert "Question: Where is Paris?\nA. France\nB. Italy" in first
-
-
 def first_prompt(**changes):
     return play("direct", ["x"], **changes)[0][1].messages[1].content
 
@@ -240,13 +221,6 @@ def test_fields_of_a_task_are_shown_as_they_are():
                                        sub_questions=(field,), options=(("A", field),))[0][1:]
                     for message in action.messages)
     assert shown.count("{refusal}") == shown.count(field) > 40
-
-
-def test_a_prompt_refuses_missing_and_extra_fields():
-    with pytest.raises(KeyError, match="sub_question"):
-        fill("least_to_most_solve")
-    with pytest.raises(KeyError, match="other"):
-        fill("direct", other="x")
 
 
 def test_an_unknown_strategy_lists_the_known_ones():

@@ -71,13 +71,6 @@ def detective_file(tmp_path: Path) -> Path:
     return written(tmp_path, summary, [record("a", "q", scores, verdict=verdict), record("b", "q", scores)], question)
 
 
-def test_the_schemes_columns_come_first_and_the_rest_stands_apart(detective: BeautifulSoup) -> None:
-    heads = [words(head) for head in detective.select("table.cells thead th")]
-    assert heads == ["Cell", "accuracy", "reasoning score by lexical", "outcomes", "passages", "tokens", "calls",
-                     "price"]
-    assert [words(head) for head in detective.select("#figures .more thead th")] == ["Cell", "well-formed"]
-
-
 def test_the_first_column_is_what_the_sentences_and_the_plot_are_about(detective: BeautifulSoup) -> None:
     assert words(detective.select_one(".headline")).startswith(
         "With the whole document (full), b has the highest accuracy, 0.60 [0.50, 0.70]")

@@ -2,23 +2,13 @@
 import pytest
 from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
 
-from experiments.metrics import share_of
 from experiments.report.cells import table
 from experiments.report.plot import cost_of, plot
-from experiments.report.tradeoff import tradeoff
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     return page(tmp_path_factory.mktemp("report"), SUMMARY)
-
-
-def test_the_sections_are_linked_in_order(report):
-    links = report.select("nav[aria-label=Sections] a")
-    assert [words(link) for link in links] == [
-        "Summary", "Cost and quality", "Reasoning × condition", "Causes", "Refusals", "All figures", "Comparisons",
-        "Questions"]
-    assert all(report.select_one(link["href"]) for link in links)
 
 
 def test_hostile_names_make_no_element_in_any_chart(report):
@@ -29,12 +19,6 @@ def test_hostile_names_make_no_element_in_any_chart(report):
 def test_every_link_leads_into_the_page(report):
     targets = [link["href"] for link in report.select("a[href]")]
     assert all(target.startswith("#questions?") or report.select_one(target) for target in targets)
-
-
-def test_a_run_without_cells_gives_a_page(tmp_path):
-    made = page(tmp_path, {"cells": []})
-    assert words(made.select_one(".headline")) == "The run has no cells."
-    assert "nothing to plot" in words(made.select_one("#plot"))
 
 
 def test_points_have_intervals_words_and_a_row_of_the_table(report):
@@ -128,11 +112,3 @@ def test_refusals_are_drawn_with_both_intervals(report):
     assert spot["aria-label"] == "direct · retrieved; answers 80 % of 50; wrong in 25 % of 40 answered"
     assert len(report.select_one("#refusals .behind").select("line.whisker")) == 2
     assert words(report.select("#refusals tbody tr")[0]) == "1 direct · retrieved 80 [67, 89] n 50 25 [14, 40] n 40"
-
-
-def test_a_run_that_refuses_nothing_has_the_shares_alone(tmp_path):
-    stored = [{"cell": CELLS[0]["id"], "answered": share_of(50, 50), "risk": share_of(10, 50)}]
-    assert tradeoff(stored, table(CELLS)).chart is None
-    section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
-    assert "No cell refused anything" in words(section)
-    assert "open" in section.details.attrs

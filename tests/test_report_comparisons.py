@@ -45,15 +45,6 @@ def test_comparisons_are_grouped_by_factor_and_what_is_real_alone_is_said(tmp_pa
     assert "over the same 50 questions" in words(made.select_one("#comparisons .hint"))
 
 
-def test_many_comparisons_are_folded(tmp_path):
-    many = [pair("direct/retrieved", f"{HOSTILE}/retrieved", p=0.01 if at < 3 else 0.5) for at in range(40)]
-    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": many, "notes": []}})
-    section = made.select_one("#comparisons")
-    shown, folded = section.select("table")
-    assert (len(shown.select("tbody tr")), len(folded.select("tbody tr"))) == (3, 37)
-    assert words(section.summary) == "37 more by reasoning: none of them really different"
-
-
 @pytest.mark.parametrize(("fields", "said"), [
     ({"gained": 0, "lost": 0, "difference": 0.0, "low": None, "high": None}, "the same score on 50 questions"),
     ({"n": 0, "difference": None, "low": None, "high": None}, "nothing to compare: no question of both cells has it"),

@@ -8,8 +8,6 @@ from charted import HOSTILE, SUMMARY, cell, page, words
 
 from experiments.analysis.dose import Reached, dose_of
 from experiments.analysis.variants import Averaged
-from experiments.report.cells import table
-from experiments.report.dose import dose
 from experiments.statistics import Clusters
 
 CHANGES = (None, "negatives@2", "negatives@5")
@@ -83,14 +81,3 @@ def test_the_real_differences_come_first_and_many_others_are_folded(tmp_path):
     assert words(first.select_one("tr.real th")) == "a → f reasoning"
     assert (len(first.select("tbody tr")), len(more.select("tbody tr"))) == (12, 3)
     assert words(section.summary) == "3 more: none of them really different"
-
-
-def test_hardness_stands_in_steps_beside_what_has_no_negatives(tmp_path):
-    sorts = (None, *(f"negatives@4:{sort}" for sort in ("easy", "medium", "hard")))
-    summary = made(("direct",), changes=sorts, scores=((1.0, 1.0, 0.5, 0.25),))
-    *_, group = dose(summary["dose"], table(summary["cells"], ["em"])).groups
-    (panel,) = group.panels
-    assert [tick.text for tick in panel.x.ticks] == ["without", "easy", "medium", "hard"]
-    assert [point.lines[1][:10] for point in panel.lines[0].points] == ["easy: 1.00", "medium: 0.", "hard: 0.25"]
-    assert panel.lines[0].plain.x < panel.lines[0].points[0].x
-    assert "Hollow points have no negatives" in words(page(tmp_path, summary).select_one("#dose"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 import pytest
 from verdicted import cell, pair, said
 
-from experiments.report.cells import Figure, table
-from experiments.report.entrants import entrants
+from experiments.report.cells import table
 from experiments.report.overview import headlines
 from experiments.report.plot import cost_of, front
 
@@ -81,14 +80,6 @@ def test_what_it_beats_has_differences_seen_from_the_best_cell():
         "different, none on their own, 1 without a difference that is seen.")
 
 
-def test_cells_that_differ_in_more_than_one_factor_are_said_to_be_untested():
-    cells = [cell("direct", 0.5), cell("plan", 0.7), cell("direct", 0.4, "full")]
-    found = said(cells, pair("direct/given", "plan/given", 0.2, p=0.01),
-                 pair("direct/given", "direct/full", -0.1, factor="condition"))
-    assert found["What it beats"].endswith(
-        "1 further cell was not tested against it, differing in more than one factor.")
-
-
 def test_a_cell_that_is_better_over_shared_questions_alone_is_not_hidden():
     found = said(THREE[1:], pair("plan/given", "draft/given", 0.1, p=0.01, unpaired=30))
     assert found[""].endswith("; over the questions that both have, draft is better.")
@@ -140,15 +131,3 @@ def test_the_front_holds_what_nothing_beats_at_both():
              cell("d", 0.6, tokens=400), cell("e", 0.5, tokens=100), cell("f", None, tokens=1)]
     made = table(cells, ["unified"])
     assert [one.label for one in front(made, cost_of(made.cells))] == ["a", "e", "c"]
-
-
-def test_repeats_stand_together_under_the_first_of_them():
-    cells = [cell("direct", mean, id=f"direct{at}", repeat=at, price=None) for at, mean in enumerate((0.5, 0.6))]
-    cells += [cell("plan", mean, id=f"plan{at}", repeat=at) for at, mean in enumerate((0.8, 0.7))]
-    found = said(cells, pair("direct0", "plan0", 0.2, p=0.01))
-    assert found[""] == (f"{GIVEN}plan (2 repeats) has the highest unified score (gpt-4o), 0.75, better by paired "
-                         "tests than direct (2 repeats).")
-    together = entrants(table(cells, ["unified"])).cells
-    assert [(one.id, one.n, one.prompt_tokens) for one in together] == [
-        ("direct0", 200, 200_000), ("plan0", 200, 200_000)]
-    assert together[0].of("unified") == ("unified (gpt-4o)", Figure(0.55, None, None, 100))

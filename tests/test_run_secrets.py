@@ -37,28 +37,6 @@ def test_the_key_is_in_no_file_and_no_output_even_when_the_server_sends_it_back(
         assert form.encode() not in written
 
 
-def test_no_gold_reaches_a_prompt(serve, town, ragbed):
-    canary = "goldcanary"
-    rows = [town.row(number, answer=f"{canary} {number}", reasoning_type=[canary], question_type=canary,
-                     meta=json.dumps({"language": canary, "difficulty_type": canary, "other": canary}))
-            for number in range(4)]
-    for row in rows:
-        documents = [{**one, "source_path": f"{canary}/{one['docid']}"} for one in json.loads(row["documents"])]
-        row["documents"] = json.dumps(documents)
-    town.write(rows)
-    server = serve(town.reply)
-    conditions = ["given", "evidence", "closed-book"]
-    assert ragbed("run", town.config(server.url, reasoning=FIVE, conditions=conditions))[0] == 0
-    own = town.own({"id": canary, "question": "Who lives in town 4?", "answer": canary, "answers": [canary],
-                    "tags": {canary: canary}, "gold_documents": [{"document": canary, "page": 3}],
-                    "gold_chunks": [canary], "sub_questions": [f"{canary}?"]})
-    path = town.config(server.url, "own", benchmark=own, reasoning=FIVE, conditions="closed-book")
-    assert ragbed("run", path)[0] == 0
-    assert len(server.requests) > 60
-    assert canary not in json.dumps([body for body, _ in server.requests])
-    assert canary.encode() in every_byte(town.run)  # the test looks for the right word
-
-
 MONSTERS = ["a" + " " * 200_000 + "b [1]", "[1]" * 30_000, "[1, " * 30_000, "\n" * 200_000 + "x", "1," * 50_000,
             "<think>" * 50_000, "<Answer>" * 50_000, "9" * 200_000, "9" * 1_100_000,
             "1억" + "9" * 1_100_000, "0." + "9" * 1_100_000, "\x1b]0;title\x07\x00"]

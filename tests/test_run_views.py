@@ -2,7 +2,7 @@
 import json
 
 from experiments.metrics import share_of
-from experiments.terminal.tables import on_published, run_table, view_table, view_tables
+from experiments.terminal.tables import run_table, view_table, view_tables
 from strategies.catalogue import CRESTS
 
 FIVE = list(CRESTS)
@@ -25,12 +25,6 @@ def test_a_short_breakdown_is_shown_as_it_is():
     assert rows[1] == ["t0", "c1", "10", "0.10 [0.02, 0.40]", "0.00 [0.00, 0.28]"]
 
 
-def test_a_breakdown_of_one_cell_does_not_name_it():
-    _, (header, rows) = view_table(breakdown(1, 20), "lexical")
-    assert header == ["task", "n", "accuracy", "unparsed"]
-    assert rows[0] == ["t0", "10", "0.00 [0.00, 0.28]", "0.00 [0.00, 0.28]"]
-
-
 def test_a_long_breakdown_of_several_cells_becomes_a_cross_table_of_the_first_figure():
     title, (header, rows) = view_table(breakdown(5, 13), "lexical")
     assert title == "By task: accuracy"
@@ -40,21 +34,11 @@ def test_a_long_breakdown_of_several_cells_becomes_a_cross_table_of_the_first_fi
                         "0.30 [0.11, 0.60]", "0.40 [0.17, 0.69]"]
 
 
-def test_a_breakdown_beyond_a_terminal_says_where_it_is():
-    assert view_table(breakdown(9, 9), "lexical") == ("By task: 81 rows, in the report and with --json", None)
-    assert view_table(breakdown(1, 65), "lexical")[1] is None
-
-
 def test_breakdowns_stand_in_the_terminal_until_its_room_is_used_and_other_views_always():
     other = {**breakdown(1, 30), "name": "wins", "title": "Win rate"}
     shown = list(view_tables([breakdown(2, 6), breakdown(2, 6), other, breakdown(1, 12), other], "lexical"))
     assert [title for title, table in shown if table] == ["By task", "By task", "Win rate", "Win rate"]
     assert shown[3] == ("By task: 12 rows, in the report and with --json", None)
-
-
-def test_a_heat_map_is_shown_as_counts():
-    _, (_, rows) = view_table(view([["a", "c", 9, share_of(1, 4), None]], shaded=True), "lexical")
-    assert rows == [["a", "9", "1 of 4", "-"]]
 
 
 def test_the_runs_table_has_the_factors_that_tell_cells_apart_and_models_by_their_short_names():
@@ -68,13 +52,6 @@ def test_the_runs_table_has_the_factors_that_tell_cells_apart_and_models_by_thei
     assert header == ["model", "condition", "n", "em", "outcomes", "passages", "calls", "tokens", "price"]
     assert [row[5] for row in rows] == ["2.33", "2.33", "-", "-"]  # summaries of earlier versions do not say
     assert [row[:2] for row in rows] == [["a", "given"], ["a", "closed-book"], ["b", "given"], ["b", "closed-book"]]
-
-
-def test_the_papers_tables_are_named():
-    assert on_published(["crest_3", "crest_4"]) == [
-        "The report has the paper's own figures beside these, marked as published: CReSt (Khang et al., 2025), "
-        "Table 3, Table 4."]
-    assert on_published([]) == []
 
 
 def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, ragbed):

@@ -139,11 +139,6 @@ def test_what_a_retrieval_strategy_asks_a_model_for_is_asked_once_and_not_sample
     assert [call.sample for call in scene.calls if call.purpose == "answer"] == [0, 1, 2]
 
 
-def test_a_question_over_its_budget_ends_as_any_other():
-    _, answer = played(*["Ohio"] * 5, limits=Limits(calls=4))
-    assert (answer.outcome, answer.figures) == ("budget", {})
-
-
 def test_every_form_and_rule_is_sampled():
     fields = Reply("{}", parsed={"reasoning": "", "answer": "Ohio", "citations": [2], "refused": False})
     _, answer = played(fields, fields, settings={"samples": 2}, answer_format="json")

@@ -114,13 +114,6 @@ def test_gold_fills_them_only_where_the_settings_say_so_and_the_summary_says_it(
     assert [(cell["sub_answers"], cell["filled"]) for cell in run["cells"]] == [("asked", "gold")]
 
 
-def test_closed_book_shows_nothing_to_them_either(serve, town, chains, ragbed):
-    server = serve(reply)
-    ragbed("run", chains(server.url, conditions="closed-book"))
-    assert len(server.requests) == 6  # two sub-questions come out equal, and are one call
-    assert "Documents" not in "".join(prompts(server))
-
-
 def test_they_are_not_asked_where_the_settings_say_so(serve, town, chains, ragbed):
     server = serve(reply)
     assert ragbed("run", chains(server.url, sub_answers="none"))[0] == 0

@@ -16,7 +16,7 @@ from experiments.running.runner import Begun
 from experiments.settings.cells import Cell
 from experiments.settings.limits import Budget
 from experiments.terminal.live import RunView, screen_of
-from experiments.terminal.tally import Line, Tally
+from experiments.terminal.tally import Tally
 from strategies.types import Usage
 
 CODE = re.compile(r"\x1b\[[\d;]*m")
@@ -98,20 +98,6 @@ def test_the_rate_is_that_of_the_last_minute():
     assert tally.rate() == pytest.approx(4.0, rel=0.05)
     clock.now += 600  # silence: the rate falls
     assert tally.rate() < 0.5
-
-
-def test_many_cells_are_shown_by_the_first_factor_that_has_few_levels():
-    cells = [cell(reasoning, condition, f"m{number}") for number in range(20) for condition in ("given", "full")
-             for reasoning in ("direct", "chain_of_thought", "least_to_most")]
-    tally, _ = tally_of(cells, 10, [(cells[0].id, "q1"), (cells[5].id, "q2"), ("gone", "q1")])
-    tally.add(record(cells[0], outcome="error"))
-    assert tally.lines(5) == [Line("direct", 2, 400, 1), Line("chain_of_thought", 0, 400, 0),
-                              Line("least_to_most", 1, 400, 0)]
-    assert [line.name for line in tally.lines(2)] == ["given", "full"]
-    assert [line.name for line in tally.lines(30)][:2] == ["m0", "m1"]
-    assert tally.lines(1) == []
-    assert len(tally.lines(120)) == 120
-    assert (tally.done, tally.total, dict(tally.failed)) == (3, 1200, {"error": 1})
 
 
 def test_the_screen_has_a_line_for_each_cell_or_for_several_and_fits_its_width():

@@ -3,11 +3,7 @@ import json
 
 import pytest
 from bs4 import BeautifulSoup
-from charted import CELLS, SUMMARY, page, words
-
-from experiments.metrics import share_of
-from experiments.report.cells import table
-from experiments.report.tradeoff import tradeoff
+from charted import words
 
 REFUSE = {"kind": "supported", "otherwise": "refuse"}
 
@@ -64,18 +60,3 @@ def test_each_threshold_tells_what_it_answers_and_refuses(serve, town, ragbed):
 def test_strategies_of_different_settings_are_no_sweep(serve, town, ragbed):
     _, summary = made(serve, town, ragbed, [REFUSE, {**REFUSE, "threshold": 0.9, "of": "chain_of_thought"}, "direct"])
     assert all("sweep" not in row for row in summary["tradeoff"])
-
-
-def test_the_chart_joins_the_thresholds_in_order(tmp_path):
-    shares = ((40, 10), (30, 3), (20, 1))
-    stored = [{"cell": cell["id"], "answered": share_of(answered, 50), "risk": share_of(wrong, answered), "sweep": "s",
-               "threshold": threshold, "rightly": share_of(5, 10), "needlessly": share_of(4, 40)}
-              for cell, (answered, wrong), threshold in zip(CELLS, shares, (0.5, 0.3, 0.7), strict=False)]
-    found = tradeoff(stored, table(CELLS, ["em"]))
-    assert [line.threshold for line in found.swept] == [0.3, 0.5, 0.7]
-    spots = [(spot.x, spot.y) for spot in found.chart.spots]
-    assert found.chart.steps == ((*spots[1], *spots[0]), (*spots[0], *spots[2]))
-    section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
-    assert len(section.select("line.front")) == 2
-    assert "A line joins strategies that differ in their threshold alone" in words(section.figcaption)
-    assert tradeoff(SUMMARY["tradeoff"], table(CELLS, ["em"])).swept == ()
