@@ -35,8 +35,8 @@ from strategies.reading import REFUSAL
 from strategies.settings.choosing import reasoning
 from strategies.types import Failure, Generate, Reply, Usage
 
-CONDITIONS = ["given", "evidence", "closed-book"]
-_RIGHT = {"given": 0.5, "evidence": 0.7, "closed-book": 0.3}
+CONDITIONS = ["given", "gold", "closed-book"]
+_RIGHT = {"given": 0.5, "gold": 0.7, "closed-book": 0.3}
 
 
 def make_run(name: str, out: Path, data: Path, questions: int, seed: int) -> Path:
@@ -117,7 +117,7 @@ def _unused(*_: Any) -> Any:
 
 def _shown(cell: Cell, question: Question) -> Sequence[Chunk]:
     gold = {item.chunk for item in question.gold}
-    return {"given": question.given, "evidence": [chunk for chunk in question.given if chunk.id in gold]}.get(
+    return {"given": question.given, "gold": [chunk for chunk in question.given if chunk.id in gold]}.get(
         cell.condition, [])
 
 

@@ -3,47 +3,38 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from importlib import metadata, util
 from typing import Annotated, NoReturn
 
 import typer
 from typer.exceptions import TyperException
 
-from experiments.commands import cassette as cassettes
-from experiments.commands import check as check_commands
-from experiments.commands import new as new_commands
-from experiments.commands.ask import ask
-from experiments.commands.attribute import attribute
-from experiments.commands.budgets import budgets
-from experiments.commands.compare import compare
-from experiments.commands.convert import convert
-from experiments.commands.demo import demo
-from experiments.commands.dose import dose
-from experiments.commands.effects import effects
-from experiments.commands.evaluate_retrieval import evaluate_retrieval
-from experiments.commands.export import export
+from experiments.commands.ask import ask, resume, search
 from experiments.commands.index import index
-from experiments.commands.judge import judge
-from experiments.commands.list import list_
-from experiments.commands.models import distil, pull
-from experiments.commands.negatives import negatives
 from experiments.commands.options import Command
-from experiments.commands.report import report
-from experiments.commands.rescore import rescore
-from experiments.commands.resume import resume
+from experiments.commands.read import budgets, compare, diagnose, dose, effects, report, show
+from experiments.commands.retrieval import evaluate_retrieval, negatives
 from experiments.commands.run import run
-from experiments.commands.schema import schema
-from experiments.commands.search import search
-from experiments.commands.show import show
-from experiments.commands.verify import verify
+from experiments.commands.share import cassette_export, cassette_show, export, judge, rescore, verify
+from experiments.commands.tools import check_strategy, demo, list_, new_strategy, pull, schema
 
 app = typer.Typer(name="ragbed", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-models = typer.Typer(no_args_is_help=True, help="Local models.")
-new = typer.Typer(no_args_is_help=True, help="Something of your own, to begin with.")
-check = typer.Typer(no_args_is_help=True, help="Whether something of your own keeps what it has to.")
-cassette = typer.Typer(no_args_is_help=True, help="A run in one file, to be made again anywhere.")
+cassette = typer.Typer(no_args_is_help=True, help="Keep a run in one file, and make it again anywhere.")
+check = typer.Typer(no_args_is_help=True, help="Put something of your own to the test.")
+models = typer.Typer(no_args_is_help=True, help="Fetch local models.")
+new = typer.Typer(no_args_is_help=True, help="Write something of your own to begin with.")
 
-@app.callback(invoke_without_command=True)
+_EXAMPLES = """Examples:
+
+ragbed demo
+
+ragbed index docs/ --out idx && ragbed ask "How long is the warranty?" --index idx --model openai:gpt-4o-mini
+
+ragbed run compare.yaml && ragbed report runs/compare"""
+
+
+@app.callback(invoke_without_command=True, epilog=_EXAMPLES)
 def about(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
     """Find out which way of retrieving and reasoning answers, cites and refuses as it should."""
     if version:
@@ -51,20 +42,25 @@ def about(version: Annotated[bool, typer.Option("--version", help="Show the vers
         raise typer.Exit
 
 
-for command in (demo, index, search, ask, resume, run, evaluate_retrieval, judge, rescore, compare, effects, dose,
-                budgets, attribute, convert, negatives, report, show, verify, export, schema):
-    app.command(cls=Command)(command)
-app.command("list", cls=Command)(list_)
+# In the order of the help, where each group is a panel.
+_GROUPS: dict[str, tuple[Callable[..., None] | tuple[typer.Typer, str], ...]] = {
+    "Start": (demo, list_, (models, "models"), schema, (new, "new"), (check, "check")),
+    "Ask": (index, search, ask, resume),
+    "Measure": (run, judge, rescore),
+    "Read": (report, show, compare, effects, dose, budgets, diagnose),
+    "Retrieval": (evaluate_retrieval, negatives),
+    "Share": (export, (cassette, "cassette"), verify)}
+for panel, members in _GROUPS.items():
+    for member in members:
+        if isinstance(member, tuple):
+            app.add_typer(member[0], name=member[1], rich_help_panel=panel)
+        else:
+            app.command(member.__name__.rstrip("_").replace("_", "-"), cls=Command, rich_help_panel=panel)(member)
+cassette.command("export", cls=Command)(cassette_export)
+cassette.command("show", cls=Command)(cassette_show)
+check.command("strategy", cls=Command)(check_strategy)
 models.command("pull", cls=Command)(pull)
-models.command("distil", cls=Command)(distil)
-app.add_typer(models, name="models")
-cassette.command("export", cls=Command)(cassettes.export)
-cassette.command("show", cls=Command)(cassettes.show)
-app.add_typer(cassette, name="cassette")
-new.command("strategy", cls=Command)(new_commands.strategy)
-app.add_typer(new, name="new")
-check.command("strategy", cls=Command)(check_commands.strategy)
-app.add_typer(check, name="check")
+new.command("strategy", cls=Command)(new_strategy)
 
 _PACKAGES = ("documents", "retrieval", "strategies", "agents", "experiments")
 
@@ -81,6 +77,8 @@ def main() -> None:
         status = app(prog_name="ragbed", standalone_mode=False)
     except (UserError, CallError, TyperException) as error:
         from experiments.terminal.display import printable
+        if isinstance(error, TyperException) and not error.format_message():
+            sys.exit(2)  # the page of help has been shown
         _end(printable(_said(error) if isinstance(error, TyperException) else str(error)))
     except ModuleNotFoundError as error:
         if _is_ours(error.name):
@@ -100,7 +98,7 @@ def _said(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     help = f"; see `{context.command_path} --help`" if context else ""
     said = error.format_message().replace("Value error, ", "").rstrip(".")
-    return f"{said or 'give a command'}{help}"
+    return f"{said}{help}"
 
 
 def _end(reason: str) -> NoReturn:

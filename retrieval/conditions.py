@@ -8,14 +8,14 @@ from typing import Literal
 from documents.types import Chunk
 from retrieval.types import Hit
 
-Condition = Literal["closed-book", "given", "evidence", "retrieved", "full"]
+Condition = Literal["closed-book", "given", "gold", "retrieved", "full"]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     """Chunks that were placed beforehand: every search returns all of them, in their order, and adds none.
 
-    The retriever of `given`, `evidence` and `full`, whose chunks the caller chose, and, with no chunks, of
+    The retriever of `given`, `gold` and `full`, whose chunks the caller chose, and, with no chunks, of
     `closed-book`; under `retrieved` an index searches. Scores are 0: nothing was compared.
     """
 

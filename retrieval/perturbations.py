@@ -12,8 +12,8 @@ from documents.errors import SettingsError
 from documents.types import Chunk
 
 _PLAIN = ("shuffle", "separators_off", "drop_gold", "table")
-_COUNTED = ("negatives", "gold_at", "among")
-_SORTED = ("negatives", "among")
+_COUNTED = ("negatives", "gold_at", "pool")
+_SORTED = ("negatives", "pool")
 _PART = re.compile(r"([a-z_]+)(?:@([1-9]\d{0,5})(?::([a-z][a-z0-9_]*))?)?")
 
 
@@ -25,7 +25,7 @@ class Perturbation:
         table: the table that the documents were made from stands in their place.
         drop_gold: gold chunks are left out, so that the question counts as unanswerable.
         negatives: so many chunks that are not gold are added, after those that stand there.
-        among: what is searched is the gold and so many negatives, whatever else the question brings.
+        pool: what is searched is the gold and so many negatives, whatever else the question brings.
         sort: which negatives: those of that third of each question's own by hardness (`easy`, `medium`, `hard`), or
             those that were taken in the turn of a miner of that name; empty for any, in the benchmark's order.
         shuffle: the order is drawn anew for each question.
@@ -39,7 +39,7 @@ class Perturbation:
     shuffle: bool = False
     gold_at: int = 0
     separators_off: bool = False
-    among: int = 0
+    pool: int = 0
     sort: str = ""
 
     @classmethod
@@ -62,8 +62,8 @@ class Perturbation:
             fields |= {word: int(number) if number else True} | ({"sort": sort} if sort else {})
         if fields.get("drop_gold") and fields.get("gold_at"):
             raise SettingsError(f"perturbation {name!r}: gold that is dropped has no position")
-        if fields.get("negatives") and fields.get("among"):
-            raise SettingsError(f"perturbation {name!r}: negatives are either searched (among) or added to what is "
+        if fields.get("negatives") and fields.get("pool"):
+            raise SettingsError(f"perturbation {name!r}: negatives are either searched (pool) or added to what is "
                                 "found (negatives); give one of the two")
         if fields.get("table") and (fields.get("drop_gold") or fields.get("gold_at")):
             raise SettingsError(f"perturbation {name!r}: beside the table there is no gold chunk to drop or to place")

@@ -5,7 +5,7 @@ from experiments.metrics import share_of
 from experiments.report import ReportInput, write_report
 
 HOSTILE = '<img src=x onerror="alert(1)">'
-CONDITIONS = ("retrieved", "evidence", "closed-book")
+CONDITIONS = ("retrieved", "gold", "closed-book")
 
 
 def cell(reasoning, condition="retrieved", mean=0.5, tokens=1000, **fields):
@@ -41,15 +41,15 @@ SUMMARY = {
     "columns": ["em"], "cells": CELLS, "notes": [], "views": [], "published": [],
     "comparisons": {"metric": "em", "notes": ["p (Holm) is corrected for 2 comparisons."], "pairs": [
         pair("direct/retrieved", f"{HOSTILE}/retrieved"),
-        pair("direct/evidence", f"{HOSTILE}/evidence", 0.3, p=0.001, unpaired=2)]},
+        pair("direct/gold", f"{HOSTILE}/gold", 0.3, p=0.001, unpaired=2)]},
     "effects": {"metric": "em", "notes": ["A note."], "factors": [
         {"factor": "reasoning", "p": 0.2, "p_holm": 0.2,
          "levels": [level("direct", 0.4, -0.02), level(HOSTILE, 0.45, 0.02)]},
-        {"factor": "condition", "p": 1e-6, "p_holm": 3e-6, "levels": [level("evidence", 0.7, 0.3)]}],
+        {"factor": "condition", "p": 1e-6, "p_holm": 3e-6, "levels": [level("gold", 0.7, 0.3)]}],
         "interactions": [{"factors": ["reasoning", "condition"], "p": 0.3, "p_holm": 0.3,
-                          "cells": [level("", 0.5, 0.0, levels=["direct", "evidence"])]}]},
-    "attribution": {"causes": CAUSES, "notes": ["See `ragbed attribute`."], "joint": [
-        {"cell": "direct/retrieved", "evidence": "direct/evidence", "n": 50, "both": 20, "lost": 12, "gained": 8,
+                          "cells": [level("", 0.5, 0.0, levels=["direct", "gold"])]}]},
+    "attribution": {"causes": CAUSES, "notes": ["See `ragbed diagnose`."], "joint": [
+        {"cell": "direct/retrieved", "gold": "direct/gold", "n": 50, "both": 20, "lost": 12, "gained": 8,
          "neither": 10, "kept": share_of(20, 32), "mended": share_of(0, 0), "p": 0.5, "p_holm": 0.5}], "cells": [
         {"cell": one["id"], "n": 50, "causes": {"right": share_of(20, 50), "retrieval_miss": share_of(30, 50),
                                                  "format": share_of(0, 50)}} for one in CELLS]},

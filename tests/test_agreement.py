@@ -233,7 +233,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(judged, serve, ragbed, t
 
 @pytest.mark.parametrize(("kind", "path", "condition", "reply", "shows"), [
     ("mdbench", "mdbench/mdbench_dataset.json", "given", "Grade: 9", "kappa, quadratic weights"),
-    ("detectiveqa", "detectiveqa", "evidence", "Held: [0]", " steps ")])
+    ("detectiveqa", "detectiveqa", "gold", "Held: [0]", " steps ")])
 def test_points_and_steps_are_compared_over_a_run(serve, town, ragbed, kind, path, condition, reply, shows):
     model, judge = serve(lambda _: "<Thinking>Oil.</Thinking><Answer>B</Answer>"), serve(lambda _: reply)
     config = town.config(model.url, benchmark={"kind": kind, "path": str(DATA / path)}, conditions=condition,

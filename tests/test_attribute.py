@@ -1,4 +1,4 @@
-"""`ragbed attribute`: the causes of whole runs, asked of a server whose behaviour depends on the prompt."""
+"""`ragbed diagnose`: the causes of whole runs, asked of a server whose behaviour depends on the prompt."""
 import json
 import re
 import shutil
@@ -33,7 +33,7 @@ CAUSES = {
     8: ("wrong_in_view", "failed", "not_known"),
     9: ("reasoning_error", "wrong_refusal", "format"),
 }
-CONDITIONS = ["given", "evidence", "closed-book"]
+CONDITIONS = ["given", "gold", "closed-book"]
 
 
 def reply(body):
@@ -65,7 +65,7 @@ def run(serve, town, ragbed, kept):
 
 
 def attributed(ragbed, *args):
-    status, out, err = ragbed("attribute", *args, "--json")
+    status, out, err = ragbed("diagnose", *args, "--json")
     assert status == 0, err
     return json.loads(out)
 
@@ -118,7 +118,7 @@ def test_cells_are_paired_with_the_gold_alone(run, ragbed):
 
 
 def test_the_tables_fit_and_say_what_was_meant(run, ragbed):
-    status, out, err = ragbed("attribute", run)
+    status, out, err = ragbed("diagnose", run)
     assert status == 0, err
     assert max(map(len, out.splitlines()[:20])) <= 150
     assert "Why: % of the questions [95 %], right by unified" in out
@@ -126,18 +126,18 @@ def test_the_tables_fit_and_say_what_was_meant(run, ragbed):
     assert "retrieval miss" not in out.split("What was known")[0]
     assert "`distracted` may be chance in 1 of 1 cells that have it" in out  # three lost, none gained: p is 0.5
     assert "1 of 30 answers are partially correct: they count as wrong here, each with its cause." in out
-    status, out, _ = ragbed("attribute", run, "--cause", "distracted", "--cell", "given")
+    status, out, _ = ragbed("diagnose", run, "--cause", "distracted", "--cell", "given")
     assert status == 0
     assert re.search(r"#4 +\S.*\? +answered +0 +1 of 1 gold in view; gold cited; right over the gold alone;\s+wrong "
                      r"closed-book", out), out
     assert "given" not in out  # of one cell
-    assert "No question has it." in ragbed("attribute", run, "--cause", "retrieval miss")[1]
+    assert "No question has it." in ragbed("diagnose", run, "--cause", "retrieval miss")[1]
 
 
 def test_what_is_not_there_is_said_in_one_line(run, ragbed, tmp_path):
-    ragbed.refuses("attribute", run, "--cause", "laziness", says=["no cause 'laziness'", "retrieval_miss"])
-    ragbed.refuses("attribute", run, "--cell", "cot", says=["no cell 'cot'", "closed-book"])
-    ragbed.refuses("attribute", tmp_path, says=["holds no run"])
+    ragbed.refuses("diagnose", run, "--cause", "laziness", says=["no cause 'laziness'", "retrieval_miss"])
+    ragbed.refuses("diagnose", run, "--cell", "cot", says=["no cell 'cot'", "closed-book"])
+    ragbed.refuses("diagnose", tmp_path, says=["holds no run"])
 
 
 def test_verify_computes_the_causes_again(run, ragbed, tmp_path):
@@ -156,5 +156,5 @@ def test_without_the_conditions_a_run_says_what_cannot_be_told(serve, town, ragb
     status, out, err = ragbed("run", town.config(serve(reply).url))
     assert status == 0, err
     assert "4 answers are wrong with the gold in view. Whether other passages distracted or the reasoning failed " \
-           "cannot be told without the gold alone: add `evidence` to the conditions." in out
+           "cannot be told without the gold alone: add `gold` to the conditions." in out
     assert "wrong" in out.split("Why:")[1].splitlines()[1]

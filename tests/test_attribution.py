@@ -55,7 +55,7 @@ def test_what_cannot_be_scored_is_not_called_wrong():
 def test_refusals():
     refusal = {"outcome": "refused", "refused": True, "score": -1.0, "cited_gold": False}
     assert cause(**refusal) == "wrong_refusal"
-    assert cause(**refusal, evidence=True) == "wrong_refusal"
+    assert cause(**refusal, over_gold=True) == "wrong_refusal"
     assert cause(**{**refusal, "found": 1}) == "retrieval_miss"
     assert cause(**{**refusal, "gold": None}) == "gold_unknown"
     assert cause(answerable=False) == "missing_refusal"
@@ -65,20 +65,20 @@ def test_refusals():
 
 def test_whether_retrieval_failed_or_reasoning():
     assert cause(found=1) == "retrieval_miss"
-    assert cause(found=1, evidence=False) == "retrieval_miss"
-    assert cause(evidence=True) == "distracted"
-    assert cause(evidence=None, undisturbed=True) == "distracted"
-    assert cause(evidence=True, undisturbed=False) == "distracted"
-    assert cause(evidence=False, undisturbed=True) == "reasoning_error"
-    assert cause(evidence=False) == "reasoning_error"
-    assert cause(evidence=False, undisturbed=False) == "reasoning_error"
+    assert cause(found=1, over_gold=False) == "retrieval_miss"
+    assert cause(over_gold=True) == "distracted"
+    assert cause(over_gold=None, undisturbed=True) == "distracted"
+    assert cause(over_gold=True, undisturbed=False) == "distracted"
+    assert cause(over_gold=False, undisturbed=True) == "reasoning_error"
+    assert cause(over_gold=False) == "reasoning_error"
+    assert cause(over_gold=False, undisturbed=False) == "reasoning_error"
     assert cause(gold_alone=True) == "reasoning_error"
     assert cause(gold_alone=True, found=1) == "retrieval_miss"
     assert cause() == "wrong_in_view"
     assert cause(undisturbed=False) == "wrong_in_view"
     assert cause(gold=None) == "gold_unknown"
     assert cause(closed_book=True, found=0) == "not_known"
-    assert cause(score=0.5, evidence=True) == "distracted"
+    assert cause(score=0.5, over_gold=True) == "distracted"
 
 
 FLAGS = ("answerable", "refused", "may_refuse", "closed_book", "coarse", "cites", "cited_gold", "unread", "unjudged",
@@ -86,7 +86,7 @@ FLAGS = ("answerable", "refused", "may_refuse", "closed_book", "coarse", "cites"
 UNSURE = some.sampled_from((None, False, True))
 CASES = some.builds(
     Case, outcome=some.sampled_from(OUTCOMES), score=some.sampled_from((None, -1.0, 0.0, 0.5, 1.0)),
-    gold=some.sampled_from((None, 1, 2)), found=some.integers(0, 2), known=UNSURE, evidence=UNSURE, undisturbed=UNSURE,
+    gold=some.sampled_from((None, 1, 2)), found=some.integers(0, 2), known=UNSURE, over_gold=UNSURE, undisturbed=UNSURE,
     **{name: some.booleans() for name in FLAGS})
 
 
@@ -135,7 +135,7 @@ def test_the_gold_items_of_all_passages_count_together():
 
 
 def test_a_sibling_without_an_answer_tells_nothing():
-    one, gold = cell(), cell("evidence")
+    one, gold = cell(), cell("gold")
     wrong = result(one, evidence=(passage(1, 0),), scores={"unified": 0.0})
     for outcome, name in (("answered", "reasoning_error"), ("refused", "reasoning_error"), ("timeout", "wrong_in_view"),
                           ("too_long", "wrong_in_view"), ("malformed", "wrong_in_view")):
@@ -206,7 +206,7 @@ def test_of_the_retrieval_misses_it_is_told_how_many_were_refused():
 
 
 def test_a_model_that_guesses_looks_distracted_and_the_run_says_that_it_may_be_chance():
-    cells, evidence = [cell(), cell("evidence")], (passage(1, 0),)
+    cells, evidence = [cell(), cell("gold")], (passage(1, 0),)
     questions = {f"q{place}": QUESTION for place in range(100)}
 
     def notes(scores):
@@ -222,7 +222,7 @@ def test_a_model_that_guesses_looks_distracted_and_the_run_says_that_it_may_be_c
 
 
 def test_a_model_that_guesses_would_seem_mended_and_what_it_makes_of_other_questions_stands_beside():
-    cells, questions = [cell(), cell("evidence")], {f"q{place}": QUESTION for place in range(60)}
+    cells, questions = [cell(), cell("gold")], {f"q{place}": QUESTION for place in range(60)}
     made = [result(one, name, evidence=(passage(1, 0),) if at or place % 2 else (), cited=(1,),
                    scores={"unified": float((place // 5 if at else place) % 5 < 3)})
             for at, one in enumerate(cells) for place, name in enumerate(questions)]

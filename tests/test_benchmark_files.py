@@ -5,12 +5,12 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
+from convert_detectiveqa import paragraphs_of
 
 from documents.errors import BenchmarkError
 from documents.rows import read_rows
 from experiments.benchmarks import BENCHMARKS
 from experiments.benchmarks.base import files_below
-from experiments.converters.detectiveqa_novels import paragraphs_of
 
 DATA = Path(__file__).parent / "data"
 KINDS = sorted(folder.name for folder in DATA.iterdir() if folder.name in BENCHMARKS)

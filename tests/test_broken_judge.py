@@ -43,7 +43,7 @@ def detectiveqa(town):
                   "answer_position": 11, "distraction": {}} for lamp in (1, 2, 3)]
     (folder / "anno_data_en.json").write_text(json.dumps([
         {"novel_id": 7, "num_paragraphs": 12, "time_cost": 4, "questions": questions}]))
-    return {"benchmark": {"kind": "detectiveqa", "path": str(folder)}, "reasoning": "direct", "conditions": "evidence",
+    return {"benchmark": {"kind": "detectiveqa", "path": str(folder)}, "reasoning": "direct", "conditions": "gold",
             "rules": "choice"}
 
 

@@ -69,7 +69,7 @@ def taken(tmp_path, ragbed, offline):
 
 def test_placed_evidence_with_several_strategies_is_made_again_to_the_byte(serve, town, taken, offline, ragbed):
     server = serve(town.reply)
-    other = taken(town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "evidence"],
+    other = taken(town.config(server.url, reasoning=["direct", "least_to_most"], conditions=["given", "gold"],
                                  perturbations=["none", "negatives@2", "drop_gold"]), server)
     assert offline(other, "cassette", "export", "runs/town", "--out", "again.gz")[0] == 0
     assert (other / "again.gz").read_bytes() == (other / "c.gz").read_bytes()
@@ -132,7 +132,7 @@ def test_a_run_over_an_index_is_made_again_without_the_index(serve, town, taken,
     copy = Path(shutil.copytree(index, town.folder / "index"))
     server = serve(town.reply)
     other = taken(town.config(
-        server.url, benchmark=own(town), conditions=["retrieved", "evidence", "full"],
+        server.url, benchmark=own(town), conditions=["retrieved", "gold", "full"],
         retriever={"index": str(copy), "k": 2}, perturbations=["none", "negatives@2", "gold_at@2", "shuffle"]),
         server, gone=[copy])
     results = [json.loads(result) for _, _, result in rows(other / "runs" / "town")]

@@ -118,7 +118,7 @@ def test_run_prints_the_contract(ragbed, serve, town):
 
 
 def test_list_and_index_print_json(ragbed, tmp_path):
-    for what in ("strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations", "converters",
+    for what in ("strategies", "retrievers", "benchmarks", "conditions", "rules", "perturbations",
                  "metrics", "models"):
         status, out, _ = ragbed("list", what, "--json")
         assert status == 0

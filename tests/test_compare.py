@@ -83,7 +83,7 @@ def repeated(serve, town, ragbed, made):
         right = f"<Answer>{int(re.findall(r'in town (.)', last)[-1]) * 111} people [1]</Answer>"
         return right if thinks and asked[json.dumps(body["messages"])] == 2 else town.reply(body)
 
-    path = town.config(serve(reply).url, reasoning=["direct", "chain_of_thought"], conditions=["given", "evidence"],
+    path = town.config(serve(reply).url, reasoning=["direct", "chain_of_thought"], conditions=["given", "gold"],
                        repeats=2, concurrency=1)
     assert ragbed("run", path)[0] == 0
     shutil.copytree(runs, kept)
@@ -98,22 +98,22 @@ def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, 
         stored["pairs"])
     assert [(row["factor"], row["first_name"], row["second_name"]) for row in found["comparisons"]] == [
         ("reasoning", "direct · given", "chain_of_thought · given"),
-        ("reasoning", "direct · evidence", "chain_of_thought · evidence"),
-        ("condition", "direct · given", "direct · evidence"),
-        ("condition", "chain_of_thought · given", "chain_of_thought · evidence")]
+        ("reasoning", "direct · gold", "chain_of_thought · gold"),
+        ("condition", "direct · given", "direct · gold"),
+        ("condition", "chain_of_thought · given", "chain_of_thought · gold")]
     assert found["comparisons"][0]["difference"] > 0
     assert stored["notes"][0] in found["notes"]
     status, out, _ = ragbed("compare", repeated)
     assert status == 0
     assert "town: corrected scoring: unified (lexical), by condition" in out
-    assert "\ndirect → chain_of_thought, evidence: " in out
-    assert "\ngiven → evidence, direct: " in out
+    assert "\ndirect → chain_of_thought, gold: " in out
+    assert "\ngiven → gold, direct: " in out
 
 
 def test_a_gate_in_a_run_is_of_the_means_over_repeats_against_the_first_cell(repeated, ragbed):
     rows = {row["second_name"]: row["difference"] for row in compared(ragbed, repeated, "--baseline", "direct · given")
             ["comparisons"]}
-    assert list(rows) == ["chain_of_thought · given", "direct · evidence", "chain_of_thought · evidence"]
+    assert list(rows) == ["chain_of_thought · given", "direct · gold", "chain_of_thought · gold"]
     by = rows["chain_of_thought · given"]
     only = "--cell", "given · chain_of_thought"
     assert ragbed("compare", repeated, *only, "--fail-if", f"unified > baseline + {by - 0.01:.3f}")[0] == 1
@@ -133,18 +133,18 @@ def test_one_of_several_repeats_is_named_by_its_id_or_the_repeat(repeated, ragbe
     assert one["after"] > one["before"]
     found = compared(ragbed, repeated, "--cell", "repeat 1")["comparisons"]
     assert [row["first_name"] for row in found] == ["direct · given · repeat 1"] * 3
-    both = compared(ragbed, repeated, repeated, "--cell", "repeat 1 · evidence")["comparisons"]
+    both = compared(ragbed, repeated, repeated, "--cell", "repeat 1 · gold")["comparisons"]
     assert [(row["first_name"], row["second_name"]) for row in both] == [
-        (name, name) for name in ("direct · evidence · repeat 1", "chain_of_thought · evidence · repeat 1")]
+        (name, name) for name in ("direct · gold · repeat 1", "chain_of_thought · gold · repeat 1")]
 
 
 def test_a_cell_has_the_same_name_in_show_attribute_and_compare(repeated, ragbed):
     for name, count in (("given · direct", 1), ("grounded", 4)):
         shown = json.loads(ragbed("show", repeated, "#2", "--cell", name, "--json")[1])["cells"]
-        causes = json.loads(ragbed("attribute", repeated, "--cell", name, "--json")[1])["cells"]
+        causes = json.loads(ragbed("diagnose", repeated, "--cell", name, "--json")[1])["cells"]
         assert len(shown) == len(causes) == 2 * count
         assert len(compared(ragbed, repeated, repeated, "--cell", name)["comparisons"]) == count
-    for command in ("compare", "show", "attribute"):
+    for command in ("compare", "show", "diagnose"):
         rest = ["#2"] if command == "show" else []
         ragbed.refuses(command, repeated, *rest, "--cell", "cot", says=["no cell 'cot'; there are: direct · given"])
 

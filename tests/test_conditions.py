@@ -106,9 +106,9 @@ def checked(benchmark, **fields):
 
 def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():
     every = ["none", "shuffle", "gold_at@2", "drop_gold", "separators_off", "drop_gold+shuffle+separators_off"]
-    assert named(TWO, conditions=["closed-book", "evidence"], perturbations=every) == [
-        ("closed-book", None), ("evidence", None), ("evidence", "shuffle"), ("evidence", "drop_gold"),
-        ("evidence", "separators_off"), ("evidence", "separators_off+drop_gold")]
+    assert named(TWO, conditions=["closed-book", "gold"], perturbations=every) == [
+        ("closed-book", None), ("gold", None), ("gold", "shuffle"), ("gold", "drop_gold"),
+        ("gold", "separators_off"), ("gold", "separators_off+drop_gold")]
     single = Benchmark("single", (asked("one", "a", gold="a"),))
     assert named(single, perturbations=["shuffle", "gold_at@1", "shuffle+negatives@2"]) == [
         ("given", None), ("given", "shuffle+negatives@2")]
@@ -122,7 +122,7 @@ def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():
 
 @pytest.mark.parametrize(("benchmark", "fields", "says"), [
     (TWO, {"perturbations": "table"}, "two has no tables"), (TWO, {"conditions": "full"}, "no whole documents"),
-    (Benchmark("b", (asked("one", "a"),)), {"conditions": "evidence"}, "says what its evidence is"),
+    (Benchmark("b", (asked("one", "a"),)), {"conditions": "gold"}, "says what its gold is"),
     (Benchmark("b", (asked("one"),)), {}, "gives no chunks"),
     (Benchmark("b", (asked("one"),)), {"conditions": "retrieved"}, "no corpus to index"),
     (Benchmark("b", (asked("one"),), corpus="pages"), {"conditions": "full"}, "which document to show")])
@@ -134,7 +134,7 @@ def test_a_benchmark_without_what_is_to_be_shown_is_refused_in_one_line(benchmar
 
 def test_questions_without_what_others_have_are_no_hindrance():
     mixed = Benchmark("mixed", (asked("one", "a", gold="a"), asked("two")))
-    checked(mixed, conditions=["given", "evidence", "retrieved", "closed-book"])
+    checked(mixed, conditions=["given", "gold", "retrieved", "closed-book"])
 
 
 # Whole runs.
@@ -229,7 +229,7 @@ def test_whole_documents_come_out_of_the_index_where_the_questions_bring_none(ra
     own = town.own({"id": "a", "question": "Oslo is the capital of what?", "answer": "Norway",
                     "gold_documents": ["oslo.md"]}, {"id": "b", "question": "Who?", "answerable": False})
     server = serve(lambda _: "<Answer>Norway [1]</Answer>")
-    path = town.config(server.url, benchmark=own | {"corpus": str(pages)}, conditions=["full", "evidence"])
+    path = town.config(server.url, benchmark=own | {"corpus": str(pages)}, conditions=["full", "gold"])
     assert ragbed("run", path)[0] == 0
     found = {(result["question"], len(result["evidence"])): result for result in results(town)}
     assert {key[0] for key in found} == {"a", "b"}
@@ -244,9 +244,9 @@ def test_a_run_says_before_its_first_call_what_is_shown_nothing_and_what_has_no_
     rows[2]["citation_ids"] = "[]"
     rows[2]["documents"] = rows[2]["documents"].replace('"ground": true', '"ground": false')
     town.write(rows)
-    path = town.config(serve(lambda body: "<Answer>7</Answer>").url, conditions=["evidence", "given"],
+    path = town.config(serve(lambda body: "<Answer>7</Answer>").url, conditions=["gold", "given"],
                        perturbations=["none", "drop_gold"], rules=["open", "grounded"])
     status, _, err = ragbed("run", path)
     assert status == 0
-    assert "evidence: 1 of 3 questions have no gold evidence, so they are asked with no documents" in err
+    assert "gold: 1 of 3 questions have no gold, so they are asked with no documents" in err
     assert "drop_gold: the prompts of the rules open offer no refusal" in err

@@ -2,14 +2,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+from conversion import CREDITS, Draw, write_records
+from convert import CONVERTERS
+from convert_detectiveqa import read_novel
 
-from documents.errors import BenchmarkError
+from documents.errors import BenchmarkError, UserError
 from experiments.benchmarks import BENCHMARKS
-from experiments.converters import CONVERTERS, Draw
-from experiments.converters.conversion import CREDITS, write_records
-from experiments.converters.detectiveqa_novels import read_novel
+
+BENCH = Path(__file__).parent.parent / "bench"
 
 
 def made(folder, target, seed=0, limit=None, **sources):
@@ -240,34 +245,21 @@ def test_the_limit_is_of_each_source_and_the_folder_says_what_it_is_made_of(tmp_
     assert str(tmp_path) not in credits
 
 
-@pytest.mark.parametrize(("arguments", "says"), [
-    (["guess", "a=b"], ["no converter to 'guess'", "crest, mrceval, detectiveqa, mrke"]),
-    (["mrke", "guess=b"], ["'guess' is none of them", "musique"]), (["mrke", "b"], ["'b': expected NAME=PATH"]),
-    (["mrke", "musique=absent.jsonl"], ["absent.jsonl: no such file"]),
-    (["mrke", "musique={list}"], ["list.json", "field id: expected text"]),
-    (["mrke", "musique={list}", "musique={list}"], ["list.json: given twice"]),
-    (["mrceval", "pubmedqa={list}"], ["list.json: expected one JSON object"]),
-    (["mrceval", "pubmedqa={object}"], ["object.json", "7.final_decision: expected text"]),
-    (["mrceval", "cosmosqa={list}"], ["field answer0: expected text"]),
-    (["mrceval", "logicbench={list}"], ["no MCQA"]), (["crest", "korean={list}"], ["ocr_corpus_v3.jsonl"]),
-    (["detectiveqa", "detectbench={list}"], ["field id: expected a whole number"]),
-    (["detectiveqa", "novel=absent.txt"], ["absent.txt: cannot be read"]),
-])
-def test_what_cannot_be_converted_is_one_line(ragbed, tmp_path, arguments, says):
+@pytest.mark.parametrize(("sources", "says"), [
+    ({"guess": "b"}, "'guess' is none of them"), ({"musique": "absent.jsonl"}, "absent.jsonl: no such file"),
+    ({"musique": "list.json"}, "field id: expected text")])
+def test_what_cannot_be_converted_is_said_and_nothing_is_written(tmp_path, sources, says):
     (tmp_path / "list.json").write_text('[{"other": 1}]')
-    (tmp_path / "object.json").write_text('{"7": {"QUESTION": "?", "CONTEXTS": []}}')
-    places = {name: tmp_path / f"{name}.json" for name in ("list", "object")}
-    ragbed.refuses("convert", *(text.format(**places) for text in arguments), "--out", tmp_path / "out", says=says)
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(UserError, match=says):
+        made(tmp_path, "mrke", **{name: tmp_path / path for name, path in sources.items()})
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_convert_is_a_command_and_writes_into_a_new_folder_only(ragbed, tmp_path, hotpotqa):
-    arguments = ("convert", "crest", f"hotpotqa={hotpotqa}", "--out", tmp_path / "out", "--limit", 6)
-    status, out, _ = ragbed(*arguments, "--json")
-    assert status == 0
-    assert json.loads(out) == {"out": str(tmp_path / "out"), "questions": 6,
-                               "files": ["non_refusal.jsonl", "refusal.jsonl", "ATTRIBUTION.md"]}
-    ragbed.refuses(*arguments, says=["something is there already"])
+def test_the_command_writes_into_a_new_folder_only(tmp_path, hotpotqa):
+    command = [sys.executable, BENCH / "convert.py", "crest", f"hotpotqa={hotpotqa}", "--out", tmp_path / "out",
+               "--limit", "6"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.startswith("6 questions in ")
+    assert "something is there already" in subprocess.run(command, capture_output=True, text=True).stderr
 
 
 def test_real_data_becomes_records_that_load(data, tmp_path):

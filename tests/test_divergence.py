@@ -45,7 +45,7 @@ def test_strategies_part_at_their_first_prompt_and_a_decomposition_at_its_first_
 
 def test_other_evidence_parts_at_what_was_found(serve, town, ragbed):
     server = serve(town.reply)
-    assert ragbed("run", town.config(server.url, conditions=["given", "evidence"]))[0] == 0
+    assert ragbed("run", town.config(server.url, conditions=["given", "gold"]))[0] == 0
     one, = steps(ragbed, town.run)
     assert [bar["where"] for bar in one["histogram"]] == ["1 search: what was found"]
 

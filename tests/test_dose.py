@@ -23,7 +23,7 @@ class Shown:
 
 def row(id, perturbation, **levels):
     return {"id": id, "benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
-            "rules": "grounded", "condition": "evidence", "perturbation": perturbation, "show": "question",
+            "rules": "grounded", "condition": "gold", "perturbation": perturbation, "show": "question",
             "format": None, "repeat": 0, "seed": None, "metrics": {}, **levels}
 
 
@@ -136,9 +136,9 @@ def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives()
         "a": Mined("dense", (), 0.8, "hard"), "b": Mined("dense", (), 0.4, "easy"),
         "c": Mined("bm25", (), 0.2, "easy")}),
         "p": Question("p", "Which?", ("gold",), True)}
-    results = [Shown("q", ("gold", "b", "c")), Shown("p", ("gold",), ("among:0 of 2",))]
+    results = [Shown("q", ("gold", "b", "c")), Shown("p", ("gold",), ("pool:0 of 2",))]
     assert reached_of(Perturbation.parse("negatives@2"), results, asked) == Reached(1, pytest.approx(0.3))
-    assert reached_of(Perturbation.parse("among@2"), results, asked) == Reached(1, pytest.approx(0.5))
+    assert reached_of(Perturbation.parse("pool@2"), results, asked) == Reached(1, pytest.approx(0.5))
     assert reached_of(Perturbation.parse("none"), results[1:], asked) == Reached(1, None)
 
 

@@ -41,7 +41,7 @@ def made(tmp_path_factory):
     from experiments.cli import main
 
     town, server = Town(tmp_path_factory.mktemp("dose")), ScriptedServer(distracted)
-    config = town.config(server.url, benchmark=rgb(town.folder), conditions="evidence", judge="lexical",
+    config = town.config(server.url, benchmark=rgb(town.folder), conditions="gold", judge="lexical",
                          reasoning=["direct", "chain_of_thought"], rules="grounded", brief=True,
                          perturbations=["none", "negatives@2", "negatives@4"])
     with pytest.MonkeyPatch.context() as patch:
@@ -117,7 +117,7 @@ def test_a_run_without_doses_is_refused_in_one_line(town, serve, ragbed):
 
 def test_doses_beyond_what_there_is_are_counted(town, serve, ragbed):
     config = town.config(serve(distracted).url, benchmark={**rgb(town.folder, negatives=3), "limit": 1},
-                         conditions="evidence", judge="lexical", rules="grounded",
+                         conditions="gold", judge="lexical", rules="grounded",
                          perturbations=["none", "negatives@2", "negatives@9"])
     assert ragbed("run", config, "--json")[0] == 0
     found = json.loads(ragbed("dose", town.run, "--json")[1])
@@ -132,13 +132,13 @@ def test_what_is_searched_among_more_negatives_is_found_less_by_who_looks_shallo
     config = town.config(
         serve(lambda body: "<Answer>Lund [1]</Answer>").url,
         benchmark={"kind": "rgb", "path": str(path), "passages": 1, "noise": 0},
-        conditions="retrieved", perturbations=["among@1", "among@2"],
+        conditions="retrieved", perturbations=["pool@1", "pool@2"],
         retriever=[{"kind": "bm25", "k": 1}, {"kind": "bm25", "k": 3}])
     status, _, err = ragbed("run", config, "--json")
     assert status == 0, err
     found = json.loads(ragbed("dose", town.run, "--metric", "recall@5", "--json")[1])
     assert [(curve["word"], figures(curve, "recall@5"), curve["areas"]["recall@5"]["mean"])
-            for curve in found["curves"]] == [("among", [1, 0], 0.5), ("among", [1, 1], 1)]
+            for curve in found["curves"]] == [("pool", [1, 0], 0.5), ("pool", [1, 1], 1)]
     assert [pair["factor"] for pair in found["comparisons"]] == ["retriever"]
 
 
@@ -159,7 +159,7 @@ def test_hardness_of_mined_negatives_is_an_axis(town, serve, ragbed):
         return f"<Answer>{'no idea' if any(text in said for text in hard) else right} [1]</Answer>"
 
     sorts = ("easy", "medium", "hard")
-    config = town.config(serve(reply).url, benchmark={"kind": "mined", "path": str(folder)}, conditions="evidence",
+    config = town.config(serve(reply).url, benchmark={"kind": "mined", "path": str(folder)}, conditions="gold",
                          perturbations=["none", *(f"negatives@2:{sort}" for sort in sorts)])
     status, _, err = ragbed("run", config, "--json")
     assert status == 0, err

@@ -77,7 +77,7 @@ def prompts(serve, ragbed, monkeypatch, tmp_path):
 def conditions(benchmark):
     """Those that need no index."""
     there = {"closed-book": True, "given": any(question.given for question in benchmark.questions),
-             "evidence": benchmark.gives_chunks and any(question.gold for question in benchmark.questions),
+             "gold": benchmark.gives_chunks and any(question.gold for question in benchmark.questions),
              "full": benchmark.has_whole}
     return [condition for condition, has in there.items() if has]
 

@@ -15,7 +15,7 @@ from experiments.settings.cells import cells_of
 from experiments.settings.file import check_settings
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
-FACTORS = {"conditions": ["full", "evidence", "closed-book"], "reasoning": ["direct", "chain_of_thought"],
+FACTORS = {"conditions": ["full", "gold", "closed-book"], "reasoning": ["direct", "chain_of_thought"],
            "repeats": 2, "calls": {"temperature": 1.0}}
 BENCHMARK = DetectiveQa(path=NOVELS["path"]).load()
 

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from judged import STORY, SUM, graded, play
 
 from experiments.judges import ModelJudge
-from experiments.judges.grades import read_grade
-from experiments.judges.points import read_points
-from experiments.judges.steps import read_steps
+from experiments.judges.rubrics import read_grade, read_points, read_steps
 from experiments.record import Verdict
 from strategies.types import Failure, Generate, Reply
 

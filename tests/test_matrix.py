@@ -36,8 +36,8 @@ def test_what_agrees_with_every_key_of_an_entry_is_left_out():
 
 def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out():
     assert named(models=["a", "b"], exclude={"models": "b"},
-                 include=[{"models": "c", "conditions": "evidence"}, {"models": ["a", "b"], "conditions": "full"}]) == [
-        ("a", "given", "direct"), ("c", "evidence", "direct"), ("a", "full", "direct"), ("b", "full", "direct")]
+                 include=[{"models": "c", "conditions": "gold"}, {"models": ["a", "b"], "conditions": "full"}]) == [
+        ("a", "given", "direct"), ("c", "gold", "direct"), ("a", "full", "direct"), ("b", "full", "direct")]
     assert [(one.reasoning, one.repeat) for one in combinations_of(of(
         reasoning=["direct", "chain_of_thought"], include={"reasoning": "direct", "repeats": 3}))] == [
         ("direct", 0), ("chain_of_thought", 0), ("direct", 1), ("direct", 2)]
@@ -90,7 +90,7 @@ def test_a_list_may_be_called_as_its_column():
     assert singular.resolved() == plural.resolved()
 
 
-FIELDS = {"model": ["a", "b"], "condition": ["given", "evidence", "closed-book"],
+FIELDS = {"model": ["a", "b"], "condition": ["given", "gold", "closed-book"],
           "perturbation": ["none", "shuffle"], "reasoning": ["direct", "chain_of_thought", "least_to_most"],
           "seed": [0, 1]}
 lists = st.fixed_dictionaries({name: st.lists(st.sampled_from(values), min_size=1, unique=True)

@@ -1,4 +1,4 @@
-"""Negatives of a sort, and negatives that are searched: `negatives@N:hard`, `among@N`."""
+"""Negatives of a sort, and negatives that are searched: `negatives@N:hard`, `pool@N`."""
 from __future__ import annotations
 
 from documents.types import Chunk, Document
@@ -47,7 +47,7 @@ def test_mined_negatives_come_one_of_each_miner_in_turn_whatever_their_place_amo
 
 def test_a_dose_ends_with_what_was_mined_and_a_note_says_so():
     assert after("negatives@9") == (["gold", "n1", "n2", "n4", "n3"], ["negatives:4 of 9"])
-    assert among("among@9") == (["gold", "n1", "n2", "n4", "n3"], ["among:4 of 9"])
+    assert among("pool@9") == (["gold", "n1", "n2", "n4", "n3"], ["pool:4 of 9"])
 
 
 def test_a_question_for_which_nothing_was_mined_gets_nothing_drawn_either():
@@ -69,15 +69,15 @@ def test_where_there_are_too_few_of_a_sort_none_of_another_fill_up_and_a_note_sa
 
 
 def test_what_is_searched_is_the_gold_and_as_many_negatives():
-    assert among("among@2") == (["gold", "n1", "n2"], [])
-    assert among("among@2:hard") == (["gold", "n1", "n4"], [])
-    assert among("among@5:easy") == (["gold", "n3"], ["among:1 of 5"])
+    assert among("pool@2") == (["gold", "n1", "n2"], [])
+    assert among("pool@2:hard") == (["gold", "n1", "n4"], [])
+    assert among("pool@5:easy") == (["gold", "n3"], ["pool:1 of 5"])
 
 
 def test_without_gold_only_negatives_are_searched():
-    assert among("drop_gold+among@2") == (["n1", "n2"], [])
+    assert among("drop_gold+pool@2") == (["n1", "n2"], [])
 
 
 def test_names_read_back():
-    for name in ("negatives@5:hard", "among@3", "among@3:bm25", "shuffle+negatives@2:same_name"):
+    for name in ("negatives@5:hard", "pool@3", "pool@3:bm25", "shuffle+negatives@2:same_name"):
         assert str(Perturbation.parse(name)) == name

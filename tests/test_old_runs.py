@@ -40,7 +40,7 @@ from strategies.prompting import prompts_hash
 
 DATA = Path(__file__).parent / "data"
 # What reads a finished run, and what it is given besides.
-READING = ("report", "rescore", "verify", "attribute", "compare", "effects", "dose", "cassette export", "export",
+READING = ("report", "rescore", "verify", "diagnose", "compare", "effects", "dose", "cassette export", "export",
            "show")
 AND = {"export": ["out.csv"], "show": ["#2"]}
 
@@ -149,7 +149,7 @@ def test_what_a_summary_of_this_form_lacks_or_has_wrong_is_damage(old, summarise
     ragbed.refuses("compare", old, says=["summary.json: damaged, cells[0].metrics.unified.mean: ", "valid number"])
     summarised(lambda summary: summary["cells"][0]["metrics"]["unified"].update(mean=0.0))
     summarised(lambda summary: summary["cells"][0].update(condition="retrieved"))
-    ragbed.refuses("attribute", old, says=["damaged, c3aee5efe15c is not the id of a cell with these factors"])
+    ragbed.refuses("diagnose", old, says=["damaged, c3aee5efe15c is not the id of a cell with these factors"])
     summarised(lambda summary: summary.update(cells=[]))
     ragbed.refuses("report", old, says=["summary.json: damaged, cells: "])
 

@@ -216,7 +216,7 @@ def test_reading_a_run_needs_and_executes_no_file_of_its_strategies(run, mine, r
     mine.unlink()
     mine.write_text("open('executed', 'w').write('x')\nraise SystemExit")
     for command in (["report", folder], ["show", folder, "1"], ["compare", folder], ["verify", folder],
-                    ["rescore", folder], ["attribute", folder], ["export", folder, tmp_path / "x.csv"],
+                    ["rescore", folder], ["diagnose", folder], ["export", folder, tmp_path / "x.csv"],
                     ["judge", folder, "--judge", "lexical"],
                     ["cassette", "export", folder, "--out", tmp_path / "run.cassette"],
                     ["cassette", "show", tmp_path / "run.cassette"]):

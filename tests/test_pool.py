@@ -137,7 +137,7 @@ def test_a_question_searches_its_own_chunks_or_those_of_all(ragbed, serve, town)
 
 def test_questions_without_chunks_search_the_shared_ones(ragbed, serve, town):
     path = town.config(serve(lambda _: "<Answer>So it is [1]</Answer>").url,
-                       benchmark={"kind": "beir", "path": str(DATA / "beir")}, conditions=["retrieved", "evidence"],
+                       benchmark={"kind": "beir", "path": str(DATA / "beir")}, conditions=["retrieved", "gold"],
                        retriever={"k": 2})
     status, out, _ = ragbed("run", path, "--json")
     assert status == 0
@@ -148,7 +148,7 @@ def test_questions_without_chunks_search_the_shared_ones(ragbed, serve, town):
         shown[cells[result["cell"]], result["question"]] = [passage["gold"] for passage in result["evidence"]]
         assert result["scores"].get("recall@5") is None or cells[result["cell"]] == "retrieved"
     assert shown["retrieved", "1"][0] == "document"
-    assert {question: levels for (condition, question), levels in shown.items() if condition == "evidence"} == {
+    assert {question: levels for (condition, question), levels in shown.items() if condition == "gold"} == {
         "1": ["document", "document"], "2": ["document"]}
 
 

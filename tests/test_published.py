@@ -26,7 +26,7 @@ BESIDE = {
     "crest_5": (CHAINS, {"perturbation": "drop_gold"}), "crest_6": ({"reasoning": "least_to_most"}, {"exemplars": 1}),
     "mrceval_2": ({}, {"condition": "closed-book"}), "mdbench_1": ({}, {"perturbation": "shuffle"}),
     "mdbench_2": ({}, {"condition": "closed-book"}), "mdbench_3": ({}, {"exemplars": 1}),
-    "detectiveqa_6": ({"condition": "full"}, {"condition": "evidence"}),
+    "detectiveqa_6": ({"condition": "full"}, {"condition": "gold"}),
     "detectiveqa_8": ({"condition": "full"}, {"perturbation": "shuffle"}),
     "mrke_3": (SHOWN, {"show": "question"}), "mrke_4": ({}, {"show": "sub_questions"}),
     "mrke_5": (SHOWN, {"condition": "closed-book"}), "mrke_7": ({}, {"condition": "closed-book"}),

@@ -6,7 +6,7 @@ from verdicted import cell, said
 
 
 def test_the_causes_of_the_best_cell_and_of_the_best_that_searches():
-    cells = [cell("direct", 0.5, "retrieved"), cell("direct", 0.7, "evidence"), cell("direct", 0.1, "closed-book")]
+    cells = [cell("direct", 0.5, "retrieved"), cell("direct", 0.7, "gold"), cell("direct", 0.1, "closed-book")]
 
     def row(name, **shares):
         return {"cell": name, "n": 100, "causes": {
@@ -15,7 +15,7 @@ def test_the_causes_of_the_best_cell_and_of_the_best_that_searches():
     attribution = {"causes": [{"name": name, "title": name.replace("_", " "), "definition": "d"} for name in names],
                    "notes": [],
                    "cells": [row("direct/retrieved", right=0.3, memory=0.2, retrieval_miss=0.35, reasoning_error=0.15),
-                             row("direct/evidence", right=0.7, reasoning_error=0.2, not_scored=0.1),
+                             row("direct/gold", right=0.7, reasoning_error=0.2, not_scored=0.1),
                              row("direct/closed-book", right=0.1, not_known=0.9)]}
     found = said(cells, attribution=attribution)
     assert found["Causes"] == ("Of 50 wrong answers of direct (the best cell): retrieval miss 70 % and reasoning error "
@@ -23,7 +23,7 @@ def test_the_causes_of_the_best_cell_and_of_the_best_that_searches():
     few = {**attribution, "cells": [row("direct/retrieved", right=0.9, retrieval_miss=0.06, reasoning_error=0.04)]}
     assert said(cells, attribution=few)["Causes"] == (
         "Of 10 wrong answers of direct (the best cell): retrieval miss 6 and reasoning error 4.")
-    right = {"causes": attribution["causes"], "cells": [row("direct/evidence", right=1.0)], "notes": []}
+    right = {"causes": attribution["causes"], "cells": [row("direct/gold", right=1.0)], "notes": []}
     assert said(cells, attribution=right)["Causes"] == "No answer is known to be wrong."
 
 

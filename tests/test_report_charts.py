@@ -24,7 +24,7 @@ def test_every_link_leads_into_the_page(report):
 def test_points_have_intervals_words_and_a_row_of_the_table(report):
     spots = report.select("#plot a.spot")
     assert [spot["href"] for spot in spots] == [f"#cell-{number}" for number in range(1, 7)]
-    assert spots[2]["aria-label"] == ("direct · evidence; exact match 0.20 [0.10, 0.30], 50 questions; "
+    assert spots[2]["aria-label"] == ("direct · gold; exact match 0.20 [0.10, 0.30], 50 questions; "
                                       "200 tokens per question")
     assert [words(line) for line in spots[2].select(".tip text")] == spots[2]["aria-label"].split("; ")
     assert len(report.select("#plot .behind")) == 6
@@ -63,7 +63,7 @@ def test_the_grid_crosses_two_factors_with_shades_and_links(report):
     assert [square["class"] for square in squares] == [[f"shade-{at}"] for at in (0, 4, 8, 2, 6, 10)]
     assert words(squares[-1]) == "0.50 highest [0.40, 0.60]"
     assert squares[1].a["href"] == "#questions?cell=3"
-    assert squares[1].a["aria-label"] == "direct · evidence, 0.20: its questions"
+    assert squares[1].a["aria-label"] == "direct · gold, 0.20: its questions"
 
 
 def test_means_lead_to_what_is_wrong_and_counts_to_what_became_right_or_wrong(tmp_path):
@@ -104,7 +104,7 @@ def test_causes_have_a_legend_a_table_and_definitions(report):
 def test_what_is_kept_of_the_gold_alone_has_counts_and_the_share_an_interval(report):
     kept = report.select("#causes table")[1]
     assert words(kept.select_one("tbody tr")) == "1 direct · retrieved 50 0.62 [0.45, 0.77] n 32 20 12 8 10 0.500"
-    assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed attribute"]
+    assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed diagnose"]
 
 
 def test_refusals_are_drawn_with_both_intervals(report):

@@ -13,7 +13,7 @@ def test_effects_have_means_intervals_and_words(report):
     assert [words(row) for row in rows] == [
         "reasoning no effect seen, p 0.200, p (Holm) 0.200", "direct 0.40 [0.30, 0.50] -0.02 [-0.07, +0.03]",
         f"{HOSTILE} 0.45 [0.35, 0.55] +0.02 [-0.03, +0.07]", "condition a real effect, p <0.001, p (Holm) <0.001",
-        "evidence 0.70 [0.60, 0.80] +0.30 [+0.25, +0.35]"]
+        "gold 0.70 [0.60, 0.80] +0.30 [+0.25, +0.35]"]
     drawn = report.select("table.effects .drawn svg")
     assert ["apart" in one["class"] for one in drawn[:3]] == [False, False, True]
     assert words(report.select_one("#factors summary")) == (
@@ -25,7 +25,7 @@ def test_comparisons_have_the_real_ones_first_in_words(report):
     assert heads == ["what changes", "so", "difference", "p", "before → after", "up, down", "effect size", "n"]
     rows = [words(row) for row in report.select("#comparisons tbody tr")]
     assert rows == [
-        f"direct → {HOSTILE} evidence, cells 3 → 4 really higher +0.30 [+0.20, +0.40] 0.001 0.50 "
+        f"direct → {HOSTILE} gold, cells 3 → 4 really higher +0.30 [+0.20, +0.40] 0.001 0.50 "
         f"[0.40, 0.60] → 0.80 [0.65, 0.90] 9 up, 4 down odds 2.25 50 2 left out",
         f"direct → {HOSTILE} retrieved, cells 1 → 2 no difference seen it would take 0.20 -0.10 [-0.20, +0.00] "
         f"0.200 0.50 [0.40, 0.60] → 0.40 [0.25, 0.50] 9 up, 4 down odds 2.25 50"]
@@ -34,7 +34,7 @@ def test_comparisons_have_the_real_ones_first_in_words(report):
 
 
 def test_comparisons_are_grouped_by_factor_and_what_is_real_alone_is_said(tmp_path):
-    pairs = [pair("direct/retrieved", "direct/evidence", 0.3, p=0.01, factor="condition"),
+    pairs = [pair("direct/retrieved", "direct/gold", 0.3, p=0.01, factor="condition"),
              pair("direct/retrieved", f"{HOSTILE}/retrieved", -0.2, p=0.02, p_holm=0.08)]
     made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": pairs, "notes": []}})
     assert [words(title) for title in made.select("#comparisons h3")] == [

@@ -17,7 +17,7 @@ def figure(mean, n=8):
     return {"mean": mean, "low": max(mean - 0.2, 0.0), "high": min(mean + 0.2, 1.0), "n": n}
 
 
-def made(strategies, conditions=("evidence",), changes=CHANGES, scores=None, asked=8):
+def made(strategies, conditions=("gold",), changes=CHANGES, scores=None, asked=8):
     """A summary: the later the strategy, the more it loses with each dose."""
     rows, answers = [], {}
     for condition in conditions:

@@ -38,22 +38,22 @@ def test_what_differs_on_its_own_and_not_after_the_correction_is_a_third_word():
 
 
 def test_the_best_is_sought_among_what_could_be_put_to_use():
-    cells = [cell("direct", 0.5), cell("plan", 0.6), cell("direct", 0.8, "evidence"), cell("plan", 0.9, "evidence"),
+    cells = [cell("direct", 0.5), cell("plan", 0.6), cell("direct", 0.8, "gold"), cell("plan", 0.9, "gold"),
              cell("plan", 0.2, "closed-book"), cell("plan", 1.0, id="dropped", perturbation="drop_gold")]
     cells[4]["metrics"]["unified"]["n"] = 60
     found = said(cells, pair("direct/given", "plan/given", 0.1, p=0.01),
-                 pair("plan/given", "plan/evidence", 0.3, p=0.01, factor="condition"))
+                 pair("plan/given", "plan/gold", 0.3, p=0.01, factor="condition"))
     assert found[""] == (f"{GIVEN}plan has the highest unified score (gpt-4o), 0.60 [0.50, 0.70], better by paired "
                          "tests than direct.")
     assert found["Ceiling and floor"] == (
-        "With the gold alone (evidence) the same reaches 0.90 [0.80, 1.00], the ceiling. Without any document "
+        "With the gold alone (gold) the same reaches 0.90 [0.80, 1.00], the ceiling. Without any document "
         "(closed-book) it reaches 0.20 [0.10, 0.30] over 60 of the 100 questions, the floor.")
 
 
 @pytest.mark.parametrize(("conditions", "start"), [
-    (("given", "retrieved", "evidence"), "With retrieval (retrieved), x has"), (("evidence", "full"), "With the "
+    (("given", "retrieved", "gold"), "With retrieval (retrieved), x has"), (("gold", "full"), "With the "
                                                                                                       "whole "),
-    (("closed-book", "evidence"), "With the gold alone (evidence), "), (("given", "full"), "Of 4 cells, ")])
+    (("closed-book", "gold"), "With the gold alone (gold), "), (("given", "full"), "Of 4 cells, ")])
 def test_conditions_compete_in_their_order(conditions, start):
     cells = [cell(name, 0.5 + 0.1 * (name == "x") + 0.01 * at, condition)
              for at, condition in enumerate(conditions) for name in "xy"]

@@ -28,7 +28,7 @@ def started(path, server, requests: int) -> subprocess.Popen[str]:
 
 
 def test_every_question_has_exactly_one_record_in_every_cell(serve, town, ragbed):
-    path = town.config(serve(town.reply).url, reasoning=FIVE, conditions=["closed-book", "given", "evidence"])
+    path = town.config(serve(town.reply).url, reasoning=FIVE, conditions=["closed-book", "given", "gold"])
     status, out, err = ragbed("run", path, "--json")
     assert status == 0
     cells = json.loads(out)["cells"]

@@ -151,17 +151,17 @@ def test_the_conditions_show_what_they_say(ragbed, serve, town, index):
                     "gold_documents": ["rome.md"]})
     server = serve(lambda _: "<Answer>Norway [1]</Answer>")
     retrievers = [{"index": str(index), "k": k} for k in (1, 2)]
-    path = town.config(server.url, benchmark=own, conditions=["evidence", "retrieved", "closed-book"],
+    path = town.config(server.url, benchmark=own, conditions=["gold", "retrieved", "closed-book"],
                        retriever=retrievers)
     status, out, _ = ragbed("run", path, "--json")
     assert status == 0
     cells = {(cell["condition"], cell["retrieval"], cell["retriever"]): cell for cell in json.loads(out)["cells"]}
-    assert set(cells) == {("evidence", None, "dense@1"), ("retrieved", "once", "dense@1"),
+    assert set(cells) == {("gold", None, "dense@1"), ("retrieved", "once", "dense@1"),
                           ("retrieved", "once", "dense@2"), ("closed-book", None, None)}
     shown = {(one["result"]["cell"], one["result"]["question"]):
              [passage["source"] for passage in one["result"]["evidence"]] for one in town.records()}
     by_name = {name: [shown[cell["id"], question] for question in "ab"] for name, cell in cells.items()}
-    assert by_name["evidence", None, "dense@1"] == [["oslo.md"], ["rome.md"]]
+    assert by_name["gold", None, "dense@1"] == [["oslo.md"], ["rome.md"]]
     assert by_name["retrieved", "once", "dense@1"] == [["oslo.md"], ["rome.md"]]
     assert by_name["retrieved", "once", "dense@2"] == [["oslo.md", "rome.md"], ["rome.md", "oslo.md"]]
     assert by_name["closed-book", None, None] == [[], []]
@@ -189,7 +189,7 @@ def test_gold_from_an_index_is_another_cell_for_each_format_and_index(ragbed, se
     own = town.own({"question": "Oslo is the capital of what?", "answer": "Norway",
                     "gold_documents": ["oslo.html"]}) | {"corpus": str(pages)}
     server = serve(lambda _: "<Answer>Norway [1]</Answer>")
-    path = town.config(server.url, benchmark=own, conditions="evidence", formats=["plain", "html"],
+    path = town.config(server.url, benchmark=own, conditions="gold", formats=["plain", "html"],
                        retriever=[{"k": 1}, {"k": 2}])
     status, out, _ = ragbed("run", path, "--json")
     assert status == 0

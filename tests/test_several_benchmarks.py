@@ -71,9 +71,9 @@ def test_an_entry_may_be_for_one_of_the_benchmarks(serve, town, ragbed):
     first, second = run(ragbed, two(
         town, server.url, conditions=["given", "closed-book"],
         exclude={"benchmark": "crest", "condition": "closed-book"},
-        include={"benchmark": "musique", "condition": "evidence"}), "--limit", "2")
+        include={"benchmark": "musique", "condition": "gold"}), "--limit", "2")
     assert [cell["condition"] for cell in first["cells"]] == ["given"]
-    assert [cell["condition"] for cell in second["cells"]] == ["given", "closed-book", "evidence"]
+    assert [cell["condition"] for cell in second["cells"]] == ["given", "closed-book", "gold"]
     assert [cell["n"] for cell in (*first["cells"], *second["cells"])] == [2, 2, 2, 2]
     assert first["run"].endswith("town-crest-limit-2")
 

@@ -11,33 +11,33 @@ def cell(condition="given", **changes):
 
 def related(cells, one):
     found = siblings_of(cells)[one.id]
-    return found.closed_book, found.evidence, found.undisturbed
+    return found.closed_book, found.gold, found.undisturbed
 
 
 def test_siblings_agree_in_everything_but_what_is_shown():
-    one, gold, closed = cell(), cell("evidence"), cell("closed-book", rules="closed-book")
-    others = [cell(kind, **changes) for kind in ("evidence", "closed-book") for changes in (
+    one, gold, closed = cell(), cell("gold"), cell("closed-book", rules="closed-book")
+    others = [cell(kind, **changes) for kind in ("gold", "closed-book") for changes in (
         {"repeat": 1}, {"model": "n"}, {"reasoning": "chain_of_thought"}, {"show": "sub_questions"})]
     found = cell("retrieved", retrieval="once", retriever="r", format="html")
     cells = [one, *others, gold, closed, found]
     assert related(cells, one) == (closed.id, gold.id, None)
     assert related(cells, found) == (closed.id, gold.id, None)
     assert related([one, *others], one) == (None, None, None)
-    assert related([one, cell("evidence", rules="reading")], one) == (None, None, None)
+    assert related([one, cell("gold", rules="reading")], one) == (None, None, None)
 
 
 def test_the_gold_alone_is_the_evidence_without_what_is_added_or_dropped():
     one = cell()
     for change in ("negatives@2", "drop_gold", "table", "negatives@2+shuffle"):
-        assert related([one, cell("evidence", perturbation=change)], one)[1] is None
-    shuffled, plain = cell("evidence", perturbation="shuffle"), cell("evidence")
+        assert related([one, cell("gold", perturbation=change)], one)[1] is None
+    shuffled, plain = cell("gold", perturbation="shuffle"), cell("gold")
     assert related([one, shuffled], one)[1] == shuffled.id
     assert related([one, shuffled, plain], one)[1] == plain.id
     assert related([plain, shuffled], shuffled)[1] is None  # the gold in another order is no less of it
 
 
 def test_of_several_the_one_in_the_same_format_is_taken():
-    html, plain = (cell("evidence", retriever="r", format=name) for name in ("html", "plain"))
+    html, plain = (cell("gold", retriever="r", format=name) for name in ("html", "plain"))
     for name, gold in (("html", html), ("plain", plain)):
         one = cell("retrieved", retrieval="once", retriever="r", format=name)
         assert related([html, plain, one], one)[1] == gold.id
@@ -54,8 +54,8 @@ def test_fewer_negatives_are_undisturbed():
 
 
 def test_seeds_are_matched_where_both_cells_draw_something():
-    gold = [cell("evidence", reasoning="r", seed=seed) for seed in (1, 2)]
+    gold = [cell("gold", reasoning="r", seed=seed) for seed in (1, 2)]
     one = cell(reasoning="r", seed=2, perturbation="shuffle")
     assert related([*gold, one], one)[1] == gold[1].id
-    drawn, plain = cell(perturbation="shuffle", seed=1), cell("evidence")
+    drawn, plain = cell(perturbation="shuffle", seed=1), cell("gold")
     assert related([drawn, plain], drawn)[1] == plain.id

@@ -27,11 +27,11 @@ def test_a_benchmark_by_its_name_is_run_as_its_paper_ran_it():
 
 
 def test_options_are_settings():
-    settings = of(models=["openai:a", "openai:b"], reasoning=["all"], conditions=["evidence"], judge="openai:c",
+    settings = of(models=["openai:a", "openai:b"], reasoning=["all"], conditions=["gold"], judge="openai:c",
                   perturbations=["shuffle", "negatives@2"], scoring="as-published", name="mine", out="elsewhere")
     assert settings.models == ["openai:a", "openai:b"]
     assert settings.reasoning == list(CRESTS)
-    assert (settings.conditions, settings.perturbations) == (["evidence"], ["shuffle", "negatives@2"])
+    assert (settings.conditions, settings.perturbations) == (["gold"], ["shuffle", "negatives@2"])
     assert (settings.judge.name, settings.scoring, str(settings.folder)) == (
         "openai:c", "as-published", "elsewhere/mine")
 

@@ -49,10 +49,10 @@ def test_each_threshold_tells_what_it_answers_and_refuses(serve, town, ragbed):
     assert [(row["answered"]["mean"], row["rightly"]["mean"], row["needlessly"]["mean"]) for row in rows[:3]] == [
         (1.0, 0.0, 0.0), (pytest.approx(5 / 6), 1.0, 0.0), (pytest.approx(4 / 6), 1.0, 0.2)]
     assert [row["risk"]["mean"] for row in rows[:2]] == [pytest.approx(1 / 6), 0.0]
-    status, out, _ = ragbed("attribute", town.run)
+    status, out, _ = ragbed("diagnose", town.run)
     assert status == 0
     assert "Thresholds: % of the questions" in out
-    assert json.loads(ragbed("attribute", town.run, "--json")[1])["tradeoff"] == rows
+    assert json.loads(ragbed("diagnose", town.run, "--json")[1])["tradeoff"] == rows
     report = BeautifulSoup((town.run / "report.html").read_text(), "html.parser")
     assert [words(row.th) for row in report.select("#refusals table.thresholds tbody tr")] == ["0.0", "0.2", "0.6"]
 

@@ -15,7 +15,7 @@ def detective_run(conditions):
     full = [(1, 0.5), (1, 0.2), (0, 0.9), (0, 0.5), (1, 0.4), (1, None)]
     closed = [(0, 0.9), (1, 0.4), (0, 0.1), (1, 0.0), (1, 0.4), (1, 0.3)]
     evidence = [(1, 0.9), (1, 0.9), (1, 0.9), (1, 0.9), (1, 0.9), (0, 0.9)]
-    answers = {"full": full, "given": evidence, "closed-book": closed, "evidence": evidence}
+    answers = {"full": full, "given": evidence, "closed-book": closed, "gold": evidence}
     results = {name: [result(name, f"q{n}", right, share) for n, (right, share) in enumerate(answers[name])]
                for name in conditions}
     cells = [{"id": name, "model": "m", "reasoning": "direct", "condition": name, "judge": "lexical", "n": 6,
@@ -52,10 +52,10 @@ def test_the_win_rate_knows_every_condition():
     assert set(_CONDITIONS) == set(get_args(Condition))
 
 
-def test_evidence_against_the_full_context_compares_answers_alone():
-    view = wins(detective_run(["closed-book", "full", "evidence"]))
+def test_gold_against_the_full_context_compares_answers_alone():
+    view = wins(detective_run(["closed-book", "full", "gold"]))
     assert [row[:2] for row in view.rows] == [
-        ("evidence against full", "answers alone"), ("evidence against closed-book", "answers and reasoning"),
+        ("gold against full", "answers alone"), ("gold against closed-book", "answers and reasoning"),
         ("full against closed-book", "answers and reasoning")]
     assert view.rows[0][3:] == (6, 2, 1, 3, 0, share_of(2, 3))
 

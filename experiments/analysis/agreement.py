@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from experiments.judges.base import GRADES
-from experiments.judges.points import MOST
+from experiments.judges.rubrics import MOST_POINTS
 from experiments.metrics import Estimate, share_among
 from experiments.metrics.bootstrap import RESAMPLES, percentiles
 from experiments.metrics.means import resampled
@@ -30,7 +30,7 @@ Item = tuple[str, str]  # cell and question
 Pairs = Sequence[tuple[int, int]]  # places of the two raters' labels, one for each judgement
 _NONE = Estimate(mean=None, low=None, high=None, n=0)
 LABELS: Mapping[Rubric, tuple[str, ...]] = MappingProxyType({
-    "grades": GRADES, "points": tuple(map(str, range(MOST + 1))), "steps": ("held", "not held")})
+    "grades": GRADES, "points": tuple(map(str, range(MOST_POINTS + 1))), "steps": ("held", "not held")})
 
 
 @dataclass(frozen=True, slots=True)

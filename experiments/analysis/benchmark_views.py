@@ -154,7 +154,7 @@ def _figures(material: Material, cell: Mapping[str, Any], pairs: Sequence[tuple[
 
 Ending = Literal["wins", "losses", "ties", "wrong in both"]
 
-_CONDITIONS = ("evidence", "full", "given", "retrieved", "closed-book")
+_CONDITIONS = ("gold", "full", "given", "retrieved", "closed-book")
 _FREE = ("condition", "retrieval", "retriever", "format")  # they go with the condition
 _WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
 
@@ -169,7 +169,7 @@ def wins(material: Material) -> View | None:
     rows: list[tuple[Value, ...]] = []
     unjudged: set[tuple[str, str]] = set()
     for first, second in _win_pairs([cell for cell in material.cells if "accuracy" in cell["metrics"]]):
-        reasoning = {first["condition"], second["condition"]} != {"evidence", "full"}
+        reasoning = {first["condition"], second["condition"]} != {"gold", "full"}
         answers = _answers(material, first, second)
         endings = [_ending(*pair, reasoning) for pair in answers]
         unjudged.update((one.cell, one.question) for pair in answers for one in pair

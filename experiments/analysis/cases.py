@@ -26,12 +26,12 @@ class Siblings:
 
     Attributes:
         closed_book: without documents; under rules of its own.
-        evidence: over the gold alone; of a cell that is so itself, none.
+        gold: over the gold alone; of a cell that is so itself, none.
         undisturbed: over the same evidence with fewer added negatives, the fewest that there are.
     """
 
     closed_book: str | None = None
-    evidence: str | None = None
+    gold: str | None = None
     undisturbed: str | None = None
 
 
@@ -53,7 +53,7 @@ def siblings_of(cells: Sequence[Cell]) -> dict[str, Siblings]:
 def gold_alone(cell: Cell) -> bool:
     """Whether the cell places the gold and nothing else, in whatever order and form."""
     change = cell.change
-    return cell.condition == "evidence" and not (change.negatives or change.drop_gold or change.table)
+    return cell.condition == "gold" and not (change.negatives or change.drop_gold or change.table)
 
 
 def _asked(cell: Cell, rules: bool = True) -> tuple[object, ...]:
@@ -159,11 +159,11 @@ def _joined(case: Case, question: str, siblings: Siblings, alone: Cases) -> Case
     if case.closed_book:
         return case
     known = _told(siblings.closed_book, question, alone)
-    evidence = _told(siblings.evidence, question, alone, whole=True)
+    over_gold = _told(siblings.gold, question, alone, whole=True)
     undisturbed = _told(siblings.undisturbed, question, alone)
-    if known is None and evidence is None and undisturbed is None:
+    if known is None and over_gold is None and undisturbed is None:
         return case
-    return replace(case, known=known, evidence=evidence, undisturbed=undisturbed)
+    return replace(case, known=known, over_gold=over_gold, undisturbed=undisturbed)
 
 
 def _told(cell: str | None, question: str, alone: Cases, whole: bool = False) -> bool | None:

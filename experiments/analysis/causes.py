@@ -31,7 +31,7 @@ class Case:
         unjudged: whether the judge said nothing readable of the answer.
         gold_alone: whether nothing but the gold was placed.
         known: whether the question is right closed-book; None where that cannot be told.
-        evidence: whether it is right over the gold alone; None where that cannot be told.
+        over_gold: whether it is right over the gold alone; None where that cannot be told.
         undisturbed: whether it is right over the same evidence with fewer added negatives; None likewise.
     """
 
@@ -50,7 +50,7 @@ class Case:
     unjudged: bool = False
     gold_alone: bool = False
     known: bool | None = None
-    evidence: bool | None = None
+    over_gold: bool | None = None
     undisturbed: bool | None = None
 
     @property
@@ -155,12 +155,12 @@ CAUSES: tuple[Cause, ...] = (
           "Refused although all of the gold was in view.",
           lambda case: case.refused),
     Cause("distracted", "distracted",
-          "Wrong with all of the gold in view, and right over the gold alone (`evidence`); where that is not known, "
+          "Wrong with all of the gold in view, and right over the gold alone (`gold`); where that is not known, "
           "right over the same evidence with fewer added negatives.",
-          lambda case: bool(case.undisturbed if case.evidence is None else case.evidence)),
+          lambda case: bool(case.undisturbed if case.over_gold is None else case.over_gold)),
     Cause("reasoning_error", "reasoning error",
           "Wrong with all of the gold in view, and wrong over the gold alone too.",
-          lambda case: case.gold_alone or case.evidence is False),
+          lambda case: case.gold_alone or case.over_gold is False),
     Cause("wrong_in_view", "wrong with gold in view",
           "Wrong with all of the gold in view; what the same cell makes of the gold alone is not known, so distraction "
           "and reasoning cannot be told apart.",

@@ -26,14 +26,14 @@ from experiments.words import ON_INTERVALS
 from retrieval.hits import DECIMALS
 from retrieval.perturbations import Perturbation
 
-_SHORT = ("negatives", "among")  # kinds of notes that fewer negatives could be had
+_SHORT = ("negatives", "pool")  # kinds of notes that fewer negatives could be had
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
     """Attributes:
         fewer: for how many questions of the cell fewer negatives could be had than its dose.
-        hardness: of the mined negatives that each question is shown, or under `among` searched over beside its gold:
+        hardness: of the mined negatives that each question is shown, or under `pool` searched over beside its gold:
             the mean, averaged over the questions that have any. It is the mean cosine with the question; None where
             none were mined.
     """
@@ -50,7 +50,7 @@ def reached_of(change: Perturbation, results: Collection[Result], questions: Map
 
 
 def _hardness(change: Perturbation, result: Result, question: Question) -> list[float]:
-    ids = question.in_turns(change.sort)[:change.among] if change.among else [one.chunk for one in result.evidence]
+    ids = question.in_turns(change.sort)[:change.pool] if change.pool else [one.chunk for one in result.evidence]
     return [question.mined[id].hardness for id in ids if id in question.mined]
 
 

@@ -18,9 +18,9 @@ from experiments.settings.cells import PART, shortened
 from retrieval.perturbations import Perturbation
 
 _TITLES = {("negatives", "negatives"): "negatives added to what is shown",
-           ("negatives", "among"): "negatives beside the gold in what is searched",
+           ("negatives", "pool"): "negatives beside the gold in what is searched",
            ("hardness", "negatives"): "thirds of each question's own negatives, added to what is shown",
-           ("hardness", "among"): "thirds of each question's own negatives, beside the gold in what is searched"}
+           ("hardness", "pool"): "thirds of each question's own negatives, beside the gold in what is searched"}
 _THIRDS = {"easy": "easiest third of negatives", "medium": "middle third of negatives",
            "hard": "hardest third of negatives"}
 
@@ -99,7 +99,7 @@ class Curve:
     Attributes:
         axis: what the dose is: the number of negatives, or their hardness at one number (0, 1 and 2 stand for
             `HARDNESS`).
-        word: what is done with them: they are added (`negatives`), or searched among (`among`).
+        word: what is done with them: they are added (`negatives`), or searched among (`pool`).
         levels: the factors that all cells share, by name: those of cells, of which `perturbation` is the rest of it,
             and of negatives the `sort` (`any` for none in particular), or over the hardness their `number`.
         plain: over the hardness, the cell without negatives, which is no dose of it: where there is one.
@@ -127,10 +127,10 @@ def curves_of(variants: Iterable[Variant]) -> list[Curve]:
     """Every curve of two doses or more, those over the number of negatives first.
 
     Without a perturbation the number is 0: of negatives that are added to what is shown, of any sort. What is searched
-    (`among`) has no such cell, since without it other chunks are searched.
+    (`pool`) has no such cell, since without it other chunks are searched.
     """
     several = [(variant, Perturbation.parse(variant.levels[_CHANGE] or "none")) for variant in variants]
-    without = {_shared(variant, change): variant for variant, change in several if not change.negatives + change.among}
+    without = {_shared(variant, change): variant for variant, change in several if not change.negatives + change.pool}
     return [*_over("negatives", several, without), *_over("hardness", several, without)]
 
 
@@ -162,7 +162,7 @@ def _over(axis: Axis, variants: Iterable[tuple[Variant, Perturbation]],
 def _placed(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | None:
     """What is done with the negatives, the name and the level of the factor that the other axis is, and the dose; None
     for what has no place on the axis."""
-    number, word = (change.among, "among") if change.among else (change.negatives, "negatives")
+    number, word = (change.pool, "pool") if change.pool else (change.negatives, "negatives")
     if not number:
         return None
     if axis == "negatives":
@@ -172,7 +172,7 @@ def _placed(axis: Axis, change: Perturbation) -> tuple[str, str, str, int] | Non
 
 def _shared(variant: Variant, change: Perturbation) -> tuple[str | None, ...]:
     """What is the same at every dose: the rest of the perturbation, and the levels of all other factors."""
-    rest = str(replace(change, negatives=0, among=0, sort=""))
+    rest = str(replace(change, negatives=0, pool=0, sort=""))
     return (rest, *(level for name, level in variant.levels.items() if name != _CHANGE))
 
 

@@ -57,9 +57,9 @@ def _on_lacking(cells: Sequence[Cell], every: Sequence[Case]) -> Iterator[str]:
     """Which condition would tell what is left open."""
     conditions = {cell.condition for cell in cells}
     names = [cause_of(case).name for case in every]
-    if (untold := names.count("wrong_in_view")) and "evidence" not in conditions:
+    if (untold := names.count("wrong_in_view")) and "gold" not in conditions:
         yield (f"{untold} answers are wrong with the gold in view. Whether other passages distracted or the reasoning "
-               "failed cannot be told without the gold alone: add `evidence` to the conditions.")
+               "failed cannot be told without the gold alone: add `gold` to the conditions.")
     if (guessed := names.count("unsupported")) and "closed-book" not in conditions:
         yield (f"{guessed} answers are right without gold in view. Whether from memory cannot be told without "
                "asking closed-book: add `closed-book` to the conditions.")
@@ -74,7 +74,7 @@ def _on_gold(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Questi
     alone = [case for cell in cells for case in cases[cell.id].values() if case.gold_alone and case.answerable]
     short = sum(case.gold is not None and not case.in_view for case in alone)
     if short:
-        yield (f"Under `evidence` {short} of {len(alone)} answers were given without all of the gold that is named, "
+        yield (f"Under `gold` {short} of {len(alone)} answers were given without all of the gold that is named, "
                "since not all of it is where evidence is taken from: wrong ones count as retrieval misses there too.")
 
 
@@ -94,7 +94,7 @@ def on_mended(joint: Sequence[Mapping[str, Any]]) -> list[str]:
     some = any(row["mended"]["mean"] for row in joint)
     return ["Retrieval misses that are right over the gold alone show what better retrieval could mend at most: a "
             "model that is right now and then, whatever it is shown, is right there as often. So it may be with what "
-            "stays right. `ragbed attribute` shows beside them how often the cells' other questions are right over the "
+            "stays right. `ragbed diagnose` shows beside them how often the cells' other questions are right over the "
             "gold alone."] if some else []
 
 
@@ -108,7 +108,7 @@ def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
     chance = sum(row["p_holm"] is None or row["p_holm"] >= ALPHA or row["lost"] <= row["gained"] for row in told)
     return [f"`distracted` may be chance in {chance} of {len(told)} cells that have it and are paired with the gold "
             "alone: questions that are right over the gold alone only are not clearly more there than those that are "
-            "right in the cell only (`ragbed attribute` shows the pairs)."] if chance else []
+            "right in the cell only (`ragbed diagnose` shows the pairs)."] if chance else []
 
 
 def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
@@ -161,7 +161,7 @@ class _Answer:
 
 
 def joint_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -> list[dict[str, Any]]:
-    """A row for each cell that has a sibling over the gold alone, which is `evidence` in the row.
+    """A row for each cell that has a sibling over the gold alone, which is `gold` in the row.
 
     Over the questions that are scored and judged in both and answerable in both; where no answer came, none is right.
     `both`, `lost` (right over the gold alone, not in the cell), `gained` (the other way round) and `neither` count
@@ -171,7 +171,7 @@ def joint_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -
     that of McNemar's exact test, or of the permutation test where questions share documents; `p_holm` is corrected over
     the rows.
     """
-    rows = [_joint_row(cell, evidence, cases, grouped, seed) for cell, evidence in _paired(cells)]
+    rows = [_joint_row(cell, gold, cases, grouped, seed) for cell, gold in _paired(cells)]
     corrected = holm([row["p"] for row in rows])
     return [{**row, "p_holm": _rounded(p)} for row, p in zip(rows, corrected, strict=True)]
 
@@ -179,7 +179,7 @@ def joint_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped, seed: int) -
 def _paired(cells: Sequence[Cell]) -> list[tuple[str, str]]:
     """Each cell with its sibling over the gold alone; closed-book, whose rules are its own, with each that has it."""
     siblings = siblings_of(cells)
-    of = {cell.id: [one] for cell in cells if (one := siblings[cell.id].evidence) is not None}
+    of = {cell.id: [one] for cell in cells if (one := siblings[cell.id].gold) is not None}
     for cell in cells:
         closed = siblings[cell.id].closed_book
         if gold_alone(cell) and not cell.change.moves and closed is not None:
@@ -187,16 +187,16 @@ def _paired(cells: Sequence[Cell]) -> list[tuple[str, str]]:
     return [(cell.id, one) for cell in cells for one in of.get(cell.id, ())]
 
 
-def _joint_row(cell: str, evidence: str, cases: Cases, grouped: Grouped, seed: int) -> dict[str, Any]:
+def _joint_row(cell: str, gold: str, cases: Cases, grouped: Grouped, seed: int) -> dict[str, Any]:
     pairs = {question: (case, other) for question, case in cases[cell].items()
-             if (other := cases[evidence].get(question)) is not None and _comparable(case) and _comparable(other)}
+             if (other := cases[gold].get(question)) is not None and _comparable(case) and _comparable(other)}
     counts = Counter((case.right, other.right) for case, other in pairs.values())
     both, lost, gained = counts[True, True], counts[False, True], counts[True, False]
     kept = {question: case.right for question, (case, other) in pairs.items() if other.right}
     missed = {question for question, (case, _) in pairs.items() if cause_of(case).name == "retrieval_miss"}
     mended, others = ({question: other.right for question, (_, other) in pairs.items() if (question in missed) is miss}
                       for miss in (True, False))
-    return {"cell": cell, "evidence": evidence, "n": len(pairs), "both": both, "lost": lost, "gained": gained,
+    return {"cell": cell, "gold": gold, "n": len(pairs), "both": both, "lost": lost, "gained": gained,
             "neither": counts[False, False], "kept": share(kept, grouped),
             "mended": share(mended, grouped), "others": share(others, grouped),
             "p": _rounded(_p(pairs, lost, gained, grouped, seed))}

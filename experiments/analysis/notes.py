@@ -66,7 +66,7 @@ LEXICAL = ("The lexical judge graded: it compares words, numbers and dates and s
            "do not compare with published ones.")
 
 _FEWER = "for {} of {} questions fewer negatives could be had, down to {}"
-_SHORT = {"negatives": _FEWER, "among": _FEWER,
+_SHORT = {"negatives": _FEWER, "pool": _FEWER,
           "gold_at": "for {} of {} questions the position is beyond the end, so the gold stands last, down to {}"}
 
 
@@ -140,7 +140,7 @@ def on_late_clues(questions: Collection[Question]) -> list[str]:
     """How many questions have a clue that no condition shows, since it stands where the answer is told, or after."""
     late = sum("late" in question.tags.get("clues", ()) for question in questions)
     return [f"In {late} of {len(questions)} questions a clue stands at the place where the novel tells the answer, or "
-            "after it: neither evidence nor full shows it."] if late else []
+            "after it: neither gold nor full shows it."] if late else []
 
 
 def on_dropped(perturbations: Iterable[str], questions: Collection[Question]) -> list[str]:

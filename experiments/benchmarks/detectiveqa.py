@@ -48,7 +48,7 @@ class DetectiveQa(Selection):
         licence="Apache 2.0 by the dataset's page; the novels are their authors'",
         size="1,200 questions over novels of 100,000 words and more, in English and in Chinese",
         get="hub:Phospheneser/DetectiveQA, or a folder of its annotations and novels",
-        settings={"rules": "choice", "conditions": ["full", "closed-book", "evidence"],
+        settings={"rules": "choice", "conditions": ["full", "closed-book", "gold"],
                   "reasoning": "chain_of_thought"})
     scheme = Scheme(
         groups=("choice", "steps", "ranking", "form"), rubric="steps", columns=("accuracy", "reasoning_score", "gm"),

@@ -2,7 +2,7 @@
 
 Everything of a question is as in the benchmark that it was mined from, and answers are scored as there. What was mined
 stands in `given`, which it fills up, and in `negatives`; how each was mined, and how hard it is, in `mined`. The
-perturbations `negatives@N` and `among@N` take these alone, one of each miner in turn. `manifest.json` says of what they
+perturbations `negatives@N` and `pool@N` take these alone, one of each miner in turn. `manifest.json` says of what they
 were mined, with what and by which rules.
 
 The folder of a mined benchmark: questions, chunks and documents as JSON Lines, and a manifest with their hashes.

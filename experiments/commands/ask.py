@@ -1,8 +1,9 @@
-"""`ragbed ask`."""
+"""Commands that ask one question: search, ask, resume."""
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,11 +14,66 @@ from experiments.commands.options import (
     Conditions,
     IndexFolder,
     ModelName,
+    Query,
     RetrieverText,
     StepsTaken,
     Streamed,
     Traced,
 )
+
+if TYPE_CHECKING:
+    from retrieval.index import Index
+    from retrieval.retrievers import Kind
+    from retrieval.types import Hit
+
+def search(query: Query, index: IndexFolder,
+           k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many chunks.")] = 10,
+           retriever: RetrieverText = "dense", where: Conditions = None,
+           json: AsJson = False) -> None:
+    """Show the chunks that a retriever finds for a query."""
+    from documents.errors import SettingsError
+    from experiments.settings.finders import finding
+    from experiments.terminal.display import note, print_json, say
+    from experiments.terminal.show import hit_row, place
+    from retrieval.filters.narrowed import narrowed
+    from retrieval.index import Index
+
+    if not query.strip():
+        raise SettingsError("the query is empty: say what to look for")
+    kind, conditions = finding(retriever, where or [])
+    opened = Index.open(index)
+    hits, judging = asyncio.run(_found(opened, kind, conditions, query, k))
+    rows = [hit_row(hit, opened) for hit in hits]
+    for text in judging.get("notes", ()):
+        note(text)
+    if not rows:
+        met = narrowed(opened, conditions).among
+        left = len(opened.chunks) if met is None else int(met.sum())
+        note(f"nothing was found among {left} of {len(opened.chunks)} chunks" +
+             (", those that meet --where" if conditions else ""))
+    if json:
+        print_json({"hits": rows, **judging})
+        return
+    for row in rows:
+        found_by = f"  {row['found_by']}" if "(" in row["found_by"] else ""
+        say(f"{row['rank']:>3}. {row['score']:.3f}  {place(row)}  [{row['start']}-{row['end']}]{found_by}")
+        say("     " + " ".join(row["text"].split())[:240])
+
+
+async def _found(index: Index, kind: Kind, where: tuple[str, ...], query: str,
+                 k: int) -> tuple[list[Hit], dict[str, Any]]:
+    """In a thread: a model that judges relevance is asked on the event loop meanwhile. With what such models used."""
+    from dataclasses import asdict
+
+    from agents.relevance import on_judges, open_aids, tallies
+    from agents.settings import ModelSettings
+    from retrieval.scoped import How, Whole
+    from strategies.types import Usage
+
+    async with open_aids(kind, ModelSettings()) as aids:
+        hits = (await asyncio.to_thread(Whole(index, How(kind, where, lambda: aids)).search, [query], k))[0]
+    used = sum((tally.usage for tally in tallies(aids).values()), Usage())
+    return hits, {"usage": asdict(used), "notes": on_judges(aids)} if used.calls else {}
 
 
 def ask(question: Asked, index: IndexFolder,
@@ -32,7 +88,10 @@ def ask(question: Asked, index: IndexFolder,
         save: Annotated[Path | None, typer.Option(help="A file that keeps the question after each step, for `ragbed "
                                                        "resume`.")] = None,
         stop_after: StepsTaken = None, stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
-    """Answer one question from an index, cited or refused. Exit status 1: neither, for the reason that is shown."""
+    """Answer one question from an index, cited or refused.
+
+    Exit status 1: neither, for the reason that is shown.
+    """
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
     from documents.errors import SettingsError
@@ -84,3 +143,32 @@ def _temperature(text: str) -> float | None:
     if not 0 <= value < float("inf"):
         raise SettingsError(f"--temperature {text!r}: give a number of at least 0, or none")
     return value
+
+
+def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save FILE`.")],
+           index: Annotated[Path | None, typer.Option(help="Where the index is now, if it was moved.")] = None,
+           model: Annotated[str | None, typer.Option(help=(
+               "Where the model is reached now, if that changed; to be said of every URL of another machine, which "
+               "gets your key."))] = None,
+           plugin: Annotated[list[str] | None, typer.Option("--plugin", metavar="FILE.py:FUNCTION", help=(
+               "A strategy of the question that is code in a file, which is executed. May be given again."))] = None,
+           judge: Annotated[list[str] | None, typer.Option("--judge", metavar="URL#NAME", help=(
+               "A relevance judge of the question at a URL of another machine, which gets your key. May be given "
+               "again."))] = None,
+           stop_after: StepsTaken = None, stream: Streamed = False, trace: Traced = False,
+           json: AsJson = False) -> None:
+    """Go on with a question that `ragbed ask --save` kept.
+
+    It ends as if it had never been stopped; a last step that failed is made again. Exit status as that of `ragbed ask`.
+    """
+    from agents.checkpoint import read_state, settings_of
+    from experiments.settings.trusted import check_named
+    from experiments.terminal.ask import How, sit
+
+    state = read_state(file)
+    moved: dict[str, Any] = {name: value for name, value in (("index", index), ("model", model)) if value is not None}
+    saved = settings_of(state)
+    check_named(saved, file, {"--plugin": plugin or (), "--judge": judge or (), "--index": [index] if index else (),
+                              "--model": [model] if model else ()})
+    if not sit(saved.model_copy(update=moved), state, How(stream, trace, json, file, stop_after)):
+        raise typer.Exit(1)

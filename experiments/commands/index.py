@@ -45,7 +45,10 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
           embedder: EmbedderText = None, vectors: Vectors = None,
           metadata: Fields = None, add: Add = False, remove: Remove = False, check: Check = False,
           dry_run: DryRun = False, json: AsJson = False) -> None:
-    """Parse, chunk, embed and index documents; run again after a change, only what changed is done."""
+    """Parse, chunk, embed and index documents.
+
+    Run again after a change, only what changed is done.
+    """
     settings = {"--chunker": chunker, "--size": size, "--format": format, "--embedder": embedder, "--vectors": vectors}
     asked = Asked(sources or [], out, settings, metadata, add, remove, check, dry_run)
     asked.check_together()

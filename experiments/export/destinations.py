@@ -1,8 +1,12 @@
-"""Where a run is exported to: a file, whose ending says in what form, or MLflow."""
+"""Where a run is exported to: a file, whose ending says in what form, or MLflow.
+
+Nothing but an earlier export of the same form is replaced.
+"""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from uuid import uuid4
@@ -11,10 +15,56 @@ from documents.errors import RunError, SettingsError
 from experiments.analysis.cases import causes_of
 from experiments.export.junit import write_junit
 from experiments.export.mlflow import log_to_mlflow
-from experiments.export.replacing import check_replaceable
 from experiments.export.tables import Material, write_csv, write_jsonl, write_parquet
 from experiments.runs.finished import Finished
 from retrieval.storage.files import why_unwritten
+
+# How every export of a form begins; what other programs write in it begins otherwise.
+_BEGINS: Mapping[str, re.Pattern[bytes]] = MappingProxyType({
+    ".jsonl": re.compile(rb'\{"run": "[^"]*", "cell": \{"id": "'),
+    ".csv": re.compile(rb"run,cell,cell_name,"),
+    ".xml": re.compile(rb"<\?xml version='1\.0' encoding='utf-8'\?>\n<testsuites name=\"[^\"]*\" tests=")})
+_PARQUET = ["run", "cell", "cell_name"]
+_LOOKED_AT = 4096  # bytes
+
+
+def check_replaceable(path: Path, form: str) -> None:
+    """Make sure that writing there destroys nothing but an earlier export.
+
+    Args:
+        form: the ending of files of that form, whatever that of this one is.
+
+    Raises:
+        RunError: something else is there.
+    """
+    if path.is_dir():
+        raise RunError(f"{path}: that is a folder; name a file")
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise RunError(f"{path}: that is a device or a pipe; name a file")
+    if not _written_by_us(path, form):
+        raise RunError(f"{path} is there, and not an earlier export of this form; name another file")
+
+
+def _written_by_us(path: Path, form: str) -> bool:
+    try:
+        with path.open("rb") as stream:
+            begins = stream.read(_LOOKED_AT)
+    except OSError as error:
+        raise RunError(f"{path} is there, and cannot be read: {error.strerror}; name another file") from error
+    return not begins or (_columns(path) == _PARQUET if form == ".parquet" else bool(_BEGINS[form].match(begins)))
+
+
+def _columns(path: Path) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return list(pq.read_schema(path).names[:len(_PARQUET)])
+    except (pa.ArrowException, OSError):
+        return []
+
 
 FORMS: MappingProxyType[str, Callable[[Material, Path], None]] = MappingProxyType({
     ".jsonl": write_jsonl, ".csv": write_csv, ".parquet": write_parquet, ".xml": write_junit})

@@ -1,21 +1,15 @@
 """A model as judge: asked by the rubric, and once more where its reply cannot be read; as published, only once."""
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.judges import grades, points, steps
-from experiments.judges.base import Brief, Graded, Judging
-from experiments.question import Rubric
+from experiments.judges.base import Graded, Judging
+from experiments.judges.rubrics import BRIEFS
 from experiments.record import Verdict
 from strategies.reading import read_answer
 from strategies.types import Failure, Generate, Message, Reply
-
-BRIEFS: Mapping[Rubric, Brief] = MappingProxyType(
-    {"grades": grades.BRIEF, "points": points.BRIEF, "steps": steps.BRIEF})
 
 
 class ModelJudge(BaseModel):
@@ -37,7 +31,7 @@ class ModelJudge(BaseModel):
         return self.model
 
     def judge(self, graded: Graded) -> Judging:
-        """Asks once, corrected once more where the reply cannot be read; then the answer is unjudged, with a note."""
+        """Ask once; under corrected scoring once more where the reply cannot be read. Then the answer is unjudged."""
         published = graded.scoring == "as-published"
         brief = BRIEFS[graded.rubric]
         if brief.as_published is not None and published:

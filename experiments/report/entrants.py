@@ -14,15 +14,15 @@ from experiments.settings.cells import REPLICATED, called
 from experiments.words import plural
 
 # The gold alone is at no user's hand: it is the ceiling; closed-book is the floor.
-_TIERS = (("retrieved",), ("given", "full"), ("evidence",), ("closed-book",))
+_TIERS = (("retrieved",), ("given", "full"), ("gold",), ("closed-book",))
 _PLAIN = {"perturbation": None, "show": "question"}  # anything else is done to the evidence or told of the gold
 _SETTINGS = {"retrieved": "With retrieval (retrieved)", "given": "With the benchmark's own passages (given)",
-             "full": "With the whole document (full)", "evidence": "With the gold alone (evidence)",
+             "full": "With the whole document (full)", "gold": "With the gold alone (gold)",
              "closed-book": "Without any document (closed-book)"}
 
 
 def contenders(table: Table) -> Table:
-    """The cells of the first condition of `retrieved`, `given` and `full`, `evidence` and `closed-book` that there is,
+    """The cells of the first condition of `retrieved`, `given` and `full`, `gold` and `closed-book` that there is,
     without perturbation where any has none; called by what tells these apart."""
     found = [[cell for cell in table.cells if cell.factors.get("condition") in tier] for tier in _TIERS]
     cells = next((tier for tier in found if tier), list(table.cells))

@@ -262,12 +262,12 @@ def _none(count: int) -> str:
 
 
 _SAME = ("benchmark", "model", "reasoning", "show")
-_BOUNDS = {"evidence": ("With the gold alone (evidence) {} reaches {}{}.", ", the ceiling"),
+_BOUNDS = {"gold": ("With the gold alone (gold) {} reaches {}{}.", ", the ceiling"),
            "closed-book": ("Without any document (closed-book) {} reaches {}{}.", ", the floor")}
 
 
 def on_bounds(table: Table, competing: Table) -> list[str]:
-    """The best of the competing cells under `evidence` and `closed-book`, as far as these do not compete."""
+    """The best of the competing cells under `gold` and `closed-book`, as far as these do not compete."""
     best, known = leaders(competing), figures(table)
     rivals = {cell.id for cell in competing.cells}
     if not best or len(competing.cells) == len(table.cells):
@@ -278,7 +278,7 @@ def on_bounds(table: Table, competing: Table) -> list[str]:
         if cell is not None and cell.id in known and cell.id not in rivals:
             figure, own = known[cell.id], known[best[0].id]
             over = "" if figure.n == own.n else f" over {figure.n} of the {own.n} questions"
-            beyond = ((figure.mean or 0.0) - (own.mean or 0.0)) * (1 if condition == "evidence" else -1)
+            beyond = ((figure.mean or 0.0) - (own.mean or 0.0)) * (1 if condition == "gold" else -1)
             said.append(sentence.format("the same" if not said else "it", mean_words(figure) + over,
                                         name if beyond > 0 else ""))
     return said

@@ -48,7 +48,7 @@ def _check_negatives(cells: Sequence[Cell], benchmark: Benchmark) -> None:
                 f"{benchmark.name} says of no negative how it was mined; see `ragbed negatives`"
             raise SettingsError(f"perturbations: {cell.perturbation}: no negative is of the sort {cell.change.sort}; "
                                 f"{there}")
-        if cell.change.among and cell.format is not None:
+        if cell.change.pool and cell.format is not None:
             raise SettingsError(f"perturbations: {cell.perturbation}: an index is searched as it is; use negatives@N, "
                                 "or leave the retriever's index out")
 
@@ -61,8 +61,8 @@ def _check_labelled(shown: Collection[str], cells: Sequence[Cell], benchmark: Be
                             f"or {_INDEX}")
     if any(question.gold or not question.answerable for question in benchmark.questions):
         return
-    if "evidence" in shown:
-        raise SettingsError(f"conditions: no question of {benchmark.name} says what its evidence is; leave evidence "
+    if "gold" in shown:
+        raise SettingsError(f"conditions: no question of {benchmark.name} says what its gold is; leave gold "
                             "out")
     if whole:
         raise SettingsError(f"conditions: no question of {benchmark.name} says which document to show under full; "

@@ -17,9 +17,7 @@ from documents.errors import RunError, SettingsError
 from documents.rows import Row, read_rows, read_text
 from experiments.analysis.agreement import Item, Rater
 from experiments.judges import Graded
-from experiments.judges.grades import read_grade
-from experiments.judges.points import read_points
-from experiments.judges.steps import numbered, read_steps
+from experiments.judges.rubrics import numbered, read_grade, read_points, read_steps
 from experiments.record import Verdict
 from experiments.running.rejudge import Material
 from retrieval.storage.files import write_atomically

@@ -40,7 +40,7 @@ class Shown:
         self._spans.setdefault((chunk.document, chunk.format), []).append((chunk.start, chunk.end))
 
 
-PLACING = ("no_table", "negatives", "among", "gold_at")  # kinds of the notes on what could not be placed
+PLACING = ("no_table", "negatives", "pool", "gold_at")  # kinds of the notes on what could not be placed
 _SAID_ANYWHERE = frozenset({"yes", "no", "true", "false", "noanswer"})
 
 
@@ -91,7 +91,7 @@ class Perturber:
         return Changed(after, tuple(notes))
 
     def searched(self, change: Perturbation, question: Question, own: Sequence[Chunk], seed: int) -> Changed:
-        """What is searched under `among`: the gold of the question's chunks, unless it is dropped, and negatives.
+        """What is searched under `pool`: the gold of the question's chunks, unless it is dropped, and negatives.
 
         Args:
             own: the chunks that the question is searched over without it.
@@ -100,7 +100,7 @@ class Perturber:
         gold = [chunk for chunk in own if chunk.id in golden]
         negatives = self._negatives(change, question, gold, question.gold, seed, own)
         kept = [] if change.drop_gold else gold
-        return Changed((*kept, *negatives), tuple(_short("among", len(negatives), change.among)))
+        return Changed((*kept, *negatives), tuple(_short("pool", len(negatives), change.pool)))
 
     def _golden(self, gold: Sequence[Gold], chunks: Sequence[Chunk]) -> set[str]:
         """Ids of the chunks that are gold at any level."""
@@ -116,7 +116,7 @@ class Perturber:
             if shown.lacks(chunk) and not self._golden(every, [chunk]):
                 shown.add(chunk)
                 chosen.append(chunk)
-                if len(chosen) == (change.negatives or change.among):
+                if len(chosen) == (change.negatives or change.pool):
                     break
         return chosen
 

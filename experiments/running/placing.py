@@ -54,7 +54,7 @@ class Placing:
         """The chunks of the cell's condition, in the benchmark's order; none where it places none."""
         if cell.condition == "given":
             return question.given
-        if cell.condition == "evidence":
+        if cell.condition == "gold":
             return self._evidence(cell, question)
         if cell.condition == "full":
             return question.whole if cell.retriever is None else self._whole(cell, question)
@@ -68,9 +68,9 @@ class Placing:
         if cell.retriever is None:
             return self._among(key, self._benchmark.shared, question.gold)
         gold = self._gold(question)
-        request = {"condition": "evidence", "gold": as_json(gold)}
+        request = {"condition": "gold", "gold": as_json(gold)}
         return self._recording.of_index(
-            key, request, lambda index: Found.placed(self._among(key, index.chunks, gold), "evidence")).chunks
+            key, request, lambda index: Found.placed(self._among(key, index.chunks, gold), "gold")).chunks
 
     def _among(self, key: IndexKey, chunks: Sequence[Chunk], gold: Sequence[Gold]) -> tuple[Chunk, ...]:
         if key not in self._places:

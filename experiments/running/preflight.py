@@ -22,17 +22,17 @@ def beforehand(settings: RunSettings, cells: Sequence[Cell], resources: Resource
     yield from _missing_gold(benchmark, resources)
     if any(cell.condition == "closed-book" for cell in cells):
         yield from _nameless(benchmark)
-    if any(cell.condition == "evidence" for cell in cells):
+    if any(cell.condition == "gold" for cell in cells):
         yield from _without_gold(benchmark)
     yield from _unscored(cells, benchmark)
     yield from _too_long(settings, cells, resources)
 
 
 def _without_gold(benchmark: Benchmark) -> Iterator[str]:
-    """Without gold there is no evidence to show, and a strategy that knows of none is no worse for it."""
+    """Without gold there is none to show, and a strategy that knows of none is no worse for it."""
     without = sum(not question.gold for question in benchmark.questions)
     if without:
-        yield (f"evidence: {without} of {len(benchmark.questions)} questions have no gold evidence, so they are asked "
+        yield (f"gold: {without} of {len(benchmark.questions)} questions have no gold, so they are asked "
                "with no documents")
 
 

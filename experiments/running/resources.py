@@ -186,8 +186,8 @@ class Resources:
 
     def among(self, cell: Cell) -> Among | None:
         """Which negatives the cell searches; None where it searches what the questions bring."""
-        change = Perturbation(among=cell.change.among, sort=cell.change.sort, drop_gold=cell.change.drop_gold)
-        return Among(change, self._seed if cell.seed is None else cell.seed) if change.among else None
+        change = Perturbation(pool=cell.change.pool, sort=cell.change.sort, drop_gold=cell.change.drop_gold)
+        return Among(change, self._seed if cell.seed is None else cell.seed) if change.pool else None
 
     def _perturbed(self, cell: Cell, question: Question, found: SearchFunction, before: Sequence[str] = ()) -> Shown:
         notes = list(before)

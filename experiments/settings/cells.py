@@ -265,7 +265,7 @@ class _Maker:
         if one.condition == "retrieved":
             return one.retriever if one.retrieval != "none" else None
         benchmark = self._benchmark
-        brought = {"evidence": benchmark.gives_chunks, "full": benchmark.has_whole}.get(one.condition, True)
+        brought = {"gold": benchmark.gives_chunks, "full": benchmark.has_whole}.get(one.condition, True)
         return None if brought else self._first_over(self._retrievers[one.retriever])
 
     def _first_over(self, retriever: RetrieverFactor) -> str:

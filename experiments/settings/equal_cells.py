@@ -20,8 +20,8 @@ def with_effect(change: Perturbation, condition: Condition, gathering: str, benc
     if not any(question.gold for question in benchmark.questions):
         change = replace(change, drop_gold=False, gold_at=0)
     if condition != "retrieved" or benchmark.corpus is not None:
-        change = replace(change, among=0, sort=change.sort if change.negatives else "")
-    if condition == "evidence" and not change.negatives:
+        change = replace(change, pool=0, sort=change.sort if change.negatives else "")
+    if condition == "gold" and not change.negatives:
         change = replace(change, gold_at=0)  # all that stands there is gold
     most = _most(change, condition, benchmark)
     return change if most is None or most > 1 else replace(change, shuffle=False, gold_at=0)
@@ -36,7 +36,7 @@ def shown_of(show: Show, sub_answers: SubAnswers, benchmark: Benchmark) -> Show:
 
 def drawn(change: Perturbation, *strategies: Strategy) -> bool:
     """Whether a seed may change anything: a perturbation draws, or a strategy that is none of ours, which may."""
-    return change.shuffle or change.negatives > 0 or change.among > 0 or any(map(may_draw, strategies))
+    return change.shuffle or change.negatives > 0 or change.pool > 0 or any(map(may_draw, strategies))
 
 
 def may_draw(strategy: Strategy) -> bool:
@@ -48,7 +48,7 @@ def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> i
     """How many chunks any question shows at most; None where that is not known beforehand."""
     if change.table:
         return 1 + change.negatives
-    if condition == "evidence":
+    if condition == "gold":
         return change.negatives if change.drop_gold else None
     if condition == "given":
         return max(len(question.given) for question in benchmark.questions) + change.negatives

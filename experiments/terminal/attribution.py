@@ -1,4 +1,4 @@
-"""`ragbed attribute` at work, and the table of causes that a run ends with.
+"""`ragbed diagnose` at work, and the table of causes that a run ends with.
 
 The questions of one cause, each with what decided it, for a person to check by hand.
 """
@@ -78,7 +78,7 @@ def facts(case: Case) -> Iterator[str]:
         yield "no gold known" if case.gold is None else f"{case.found} of {case.gold} gold in view"
     if case.cites and case.found and case.answered:
         yield "gold cited" if case.cited_gold else "no gold cited"
-    for said, name in ((case.evidence, "over the gold alone"), (case.undisturbed, "with fewer negatives"),
+    for said, name in ((case.over_gold, "over the gold alone"), (case.undisturbed, "with fewer negatives"),
                        (case.known, "closed-book")):
         if said is not None:
             yield f"{'right' if said else 'wrong'} {name}"
@@ -152,7 +152,7 @@ def _show(run: _Run) -> None:
         say("The best threshold is picked on the questions that it is measured on, and so looks better than it is.")
     if run.said["joint"]:
         say("")
-        print_table(*_joint(run), title="Beside the same questions over the gold alone (`evidence`)")
+        print_table(*_joint(run), title="Beside the same questions over the gold alone (`gold`)")
     say("")
     print_records([("Causes; the first that holds is the one", [
         (one["title"], one["definition"]) for one in _occurring(run.said)])])

@@ -88,7 +88,7 @@ def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool
 
 
 def _check_junit(path: Path, gates: Sequence[Gate]) -> None:
-    from experiments.export.replacing import check_replaceable  # brings all exports with it
+    from experiments.export.destinations import check_replaceable
 
     if not gates:
         raise SettingsError("--junit writes the conditions of --fail-if, and none is given; give one")

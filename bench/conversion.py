@@ -114,6 +114,6 @@ def _credits(target: str, converter: Converter, sources: Sources, draw: Draw) ->
                    for name, source in converter.sources.items() if name in sources)
     files = "".join(f"- `{name}`: {path.name}\n" for name, paths in sources.items() for path in paths)
     limit = "" if draw.limit is None else f", at most {draw.limit} questions of each source"
-    return (f"# Records in the format of {target}\n\nMade by `ragbed convert {target}` with seed {draw.seed}{limit}. "
+    return (f"# Records in the format of {target}\n\nMade by `bench/convert.py {target}` with seed {draw.seed}{limit}. "
             f"They are not {target}'s own questions, and figures over them are not comparable with its paper's.\n\n"
             f"| made of | licence | how |\n|---|---|---|\n{rows}\nFiles read:\n\n{files}")

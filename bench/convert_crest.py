@@ -1,4 +1,9 @@
-"""CReSt-shaped records: ten chunks, text and HTML, gold positions, and half of the questions without their gold."""
+"""Questions over paragraphs, on their way from a dataset to CReSt-shaped records.
+
+AutoRAG's Korean questions over pages of PDF files.
+
+CReSt-shaped records: ten chunks, text and HTML, gold positions, and half of the questions without their gold.
+"""
 from __future__ import annotations
 
 import html
@@ -6,16 +11,83 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from conversion import Converter, Draw, Source, Sources, json_lines
+
+from documents.rows import Row, read_rows
 from experiments.answers import holds
 from experiments.benchmarks.crest import Split
 from experiments.benchmarks.hotpotqa import HotpotQa
-from experiments.converters.conversion import Converter, Draw, Source, Sources, json_lines
-from experiments.converters.crest_korean import korean_items
-from experiments.converters.crest_paragraphs import Item, Paragraph
 from experiments.question import Benchmark, Question
 from strategies.normalising import normalize_answer
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """One paragraph or page.
+
+    Attributes:
+        source: its name in the whole dataset.
+        gold: whether it is needed for the answer to the question that has it.
+    """
+
+    title: str
+    text: str
+    source: str
+    gold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question.
+
+    Attributes:
+        kind: CReSt's optional `question_type`; empty where nothing is known.
+        field: the subject whose paragraphs may be given to one another's questions.
+        paragraphs: what is shown, in order.
+        more: paragraphs that may be given to it, and to others.
+    """
+
+    id: str
+    query: str
+    answer: str
+    language: str
+    difficulty: str
+    reasoning: str
+    kind: str
+    field: str
+    paragraphs: tuple[Paragraph, ...]
+    more: tuple[Paragraph, ...] = ()
+
+
+def korean_items(folder: Path) -> list[Item]:
+    """The questions of `qa_v4.jsonl`, each with its gold page; the other pages of its field are there to be added.
+
+    Raises:
+        BenchmarkError: a file cannot be read, or a question names a page that is not there.
+    """
+    pages = {row.text("doc_id"): row.text("contents") for row in read_rows(folder / "ocr_corpus_v3.jsonl")}
+    return [_item(row, pages) for row in read_rows(folder / "qa_v4.jsonl")]
+
+
+def _item(row: Row, pages: dict[str, str]) -> Item:
+    groups = row.fields.get("retrieval_gt")
+    gold = [name for group in groups if isinstance(group, list) for name in group] if isinstance(groups, list) else []
+    if not gold or any(name not in pages for name in gold):
+        row.fail("retrieval_gt", "lists of pages in ocr_corpus_v3.jsonl", groups)
+    answers = row.fields.get("generation_gt")
+    if not isinstance(answers, list) or not answers or not isinstance(answers[0], str):
+        row.fail("generation_gt", "a list of texts", answers)
+    field = gold[0].partition(" - ")[0]
+    return Item(
+        id=row.text("qid"), query=row.text("query"), answer=answers[0], language="ko", difficulty="SimpleQA",
+        reasoning="textual reasoning", kind="", field=field,
+        paragraphs=tuple(Paragraph("", pages[name], name, gold=True) for name in dict.fromkeys(gold)),
+        more=tuple(Paragraph("", text, name) for name, text in pages.items()
+                   if name.startswith(f"{field} - ") and name not in gold))
+
 
 _CHUNKS = 10  # of a question, as in CReSt
 _HTML = 55  # percent of chunks, as in CReSt

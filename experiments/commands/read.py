@@ -1,0 +1,137 @@
+"""Commands that read a finished run."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import AsJson
+
+
+def report(run: Annotated[Path, typer.Argument(help="A run's folder.")], json: AsJson = False) -> None:
+    """Write the report of a finished run: one HTML file."""
+    from experiments.report.page import report_run
+    from experiments.runs.finished import open_finished
+    from experiments.terminal.display import print_json, say
+
+    with open_finished(run) as finished:
+        path = report_run(finished)
+    if json:
+        print_json({"run": str(run), "report": str(path)})
+    else:
+        say(str(path))
+
+
+def show(run: Annotated[Path, typer.Argument(help="A run's folder; the run need not have finished.")],
+         question: Annotated[str, typer.Argument(help="An id, the beginning of one, or #N for the Nth.")],
+         cell: Annotated[str | None, typer.Option(help="Only cells of this name, as tables show it, or part of it, as "
+                                                       "in --cell direct; by default every one.")] = None,
+         prompts: Annotated[bool, typer.Option("--prompts", help="With the prompts as they were sent.")] = False,
+         scores: Annotated[bool, typer.Option("--scores", help="Every score, not those of the run's table "
+                                                               "alone.")] = False,
+         json: AsJson = False) -> None:
+    """Show one question: gold, answers, causes, scores, every step."""
+    from experiments.terminal.show import show_question
+
+    show_question(run, question, cell, prompts, scores, json)
+
+
+def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished run's folder: the baseline.")],
+            second: Annotated[Path | None, typer.Argument(
+                metavar="B", help="Another run's, whose cells are compared with A's. Without, those cells of A "
+                                    "are compared that differ in one factor, as in its summary and report.")] = None,
+            metric: Annotated[list[str] | None, typer.Option(
+                "--metric", help="See `ragbed list metrics`; may be given again. By default the first of the run's "
+                                 "table.")] = None,
+            cell: Annotated[list[str] | None, typer.Option(
+                "--cell", help="Only cells of this name: what a row is called, its id, or parts of it such as "
+                               "`direct` or `repeat 0`; may be given again.")] = None,
+            baseline: Annotated[str | None, typer.Option(
+                "--baseline", help="The cell of A that all are compared with, named as for --cell; in one run with "
+                                   "--cell or --fail-if the first of them by default.")] = None,
+            fail_if: Annotated[list[str] | None, typer.Option(
+                "--fail-if", metavar="EXPR", help="Exit status 1 where it holds of any cell, such as 'unified < "
+                                                  "baseline - 0.02' of the means, which chance alone may bring about; "
+                                                  "'unified.high < baseline - 0.02' where the 95 % interval of the "
+                                                  "difference is wholly below; 'unified.low < baseline - 0.02' where "
+                                                  "it does not rule such a loss out. May be given again.")] = None,
+            shared: Annotated[bool, typer.Option(
+                "--shared", help="Check --fail-if over the questions that both runs have. Without, it is refused where "
+                                 "one of them has others.")] = False,
+            flips: Annotated[bool, typer.Option("--flips", help="List the questions whose score differs.")] = False,
+            steps: Annotated[bool, typer.Option("--steps", help="Show at which step the two answers to each question "
+                                                                "part, as a histogram.")] = False,
+            junit: Annotated[Path | None, typer.Option(help="Write the conditions of --fail-if to this file as JUnit's "
+                                                            "tests.")] = None,
+            json: AsJson = False) -> None:
+    """Tell which differences between runs or cells are real.
+
+    Cells are compared question by question.
+    """
+    from experiments.terminal.comparing import Wanted, show_comparisons
+
+    wanted = Wanted(metric or [], cell or [], baseline, fail_if or [], shared, flips, steps, junit)
+    show_comparisons((first, second), wanted, json)
+
+
+def effects(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+            metric: Annotated[str | None, typer.Option(
+                help="See `ragbed list metrics`; by default the first column of the run's table.")] = None,
+            json: AsJson = False) -> None:
+    """Show what each factor does over the levels of the others.
+
+    And which two depend on each other.
+    """
+    from experiments.terminal.effects import show_effects
+
+    show_effects(run, metric, json)
+
+
+def dose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+         metric: Annotated[str | None, typer.Option(
+             help="By which curves are compared; see `ragbed list metrics`; by default the first column of the run's "
+                  "table.")] = None,
+         json: AsJson = False) -> None:
+    """Show what more, or harder, negatives do to the answers.
+
+    With the area under each curve.
+
+    A run for it has several doses: under conditions: evidence, perturbations: none, negatives@2, negatives@5 and
+    negatives@10; under conditions: retrieved, several retrievers and perturbations: pool@5, pool@10 and pool@20.
+    Negatives of a hardness, as in negatives@4:easy, negatives@4:medium and negatives@4:hard (the easiest, the middle
+    and the hardest third of each question's own), are mined by `ragbed negatives`.
+    """
+    from experiments.terminal.dose import show_dose
+
+    show_dose(run, metric, json)
+
+
+def budgets(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+            unit: Annotated[str, typer.Option(help="What is budgeted for each question: tokens, calls, searches or "
+                                                   "seconds.")] = "tokens",
+            at: Annotated[str | None, typer.Option(help="Budgets, as in 500,1000,2000; by default those that a tenth "
+                                                        "to all of the records keep.")] = None,
+            metric: Annotated[str | None, typer.Option(
+                help="See `ragbed list metrics`; by default the first column of the run's table.")] = None,
+            json: AsJson = False) -> None:
+    """Compare ways of answering at equal budgets for a question.
+
+    An answer that took more than the budget counts as ended by it, so that a strategy is not better merely for having
+    spent more. Nothing is asked again.
+    """
+    from experiments.terminal.budgets import show_budgets
+
+    show_budgets(run, unit, at, metric, json)
+
+
+def diagnose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+              cell: Annotated[str | None, typer.Option(help="Only cells of this name, as tables show it, or part of "
+                                                            "it, as in --cell direct; by default every one.")] = None,
+              cause: Annotated[str | None, typer.Option(metavar="NAME", help="List the questions that have this cause, "
+                                                        "such as retrieval_miss, each with what decided it.")] = None,
+              json: AsJson = False) -> None:
+    """Say why each question came out as it did."""
+    from experiments.terminal.attribution import attribute as show_causes
+
+    show_causes(run, cell, cause, json)

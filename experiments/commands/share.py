@@ -1,0 +1,180 @@
+"""Commands that pass a run on, and take its figures again."""
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.commands.options import AsJson
+
+if TYPE_CHECKING:
+    from experiments.running.verify import Check
+
+def export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+           to: Annotated[str, typer.Argument(metavar="TO", help=(
+               "A file, whose ending says in what form: .csv and .parquet for a row for each question in each cell, "
+               ".jsonl for all that is stored of it, prompts and evidence too, .xml for JUnit, where a question passes "
+               "whose answer is right by its score, whatever it cites or rests on, and fails whose answer is wrong; "
+               "or mlflow, or mlflow:URI, of a folder or a server."))], json: AsJson = False) -> None:
+    """Write a run's records for other tools."""
+    from experiments.export import export as write
+    from experiments.runs.finished import open_finished
+    from experiments.terminal.display import print_json, say
+
+    with open_finished(run) as finished:
+        said = write(finished, to)
+    if json:
+        print_json({"run": str(run), "to": to, "said": said})
+    else:
+        say(said)
+
+
+def cassette_export(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+           out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help=(
+               "The file; by default NAME.cassette.jsonl.gz in this folder. A cassette there is replaced."))] = None,
+           json: AsJson = False) -> None:
+    """Write a run's calls and searches into one file.
+
+    `ragbed run --replay FILE` makes the run again from it anywhere.
+    """
+    from experiments.running.write_cassette import export_cassette
+    from experiments.runs.finished import open_finished
+    from experiments.terminal.display import print_json, say
+
+    with open_finished(run) as finished:
+        done = export_cassette(finished, out)
+    if json:
+        print_json({"run": str(run), "file": str(done.path), "bytes": done.size, **done.counts})
+    else:
+        say(f"{done.path}: {_counted(done.counts)}, {done.size} bytes; `ragbed run --replay {done.path}` makes the run "
+            "again from it, with the benchmark's files and without a model, an index or a network")
+
+
+def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson = False) -> None:
+    """Show what a cassette holds, once all of it was checked."""
+    from experiments.running.cassette import Replay
+    from experiments.running.write_cassette import holdings
+    from experiments.terminal.display import print_json, print_records
+
+    held = holdings(Replay.open(file))
+    if json:
+        print_json(held)
+    else:
+        print_records([(str(file), _holdings(held))])
+
+
+def _holdings(held: dict[str, Any]) -> list[tuple[str, str]]:
+    from experiments.words import price
+
+    tokens = held["tokens"]
+    return [("run", f"{held['run']}, by ragbed {held['ragbed']}"),
+            ("benchmark", f"{held['benchmark']}, {held['questions']} questions"),
+            *(("model", name if name.endswith(f"#{identity}") else f"{name} ({identity})")
+              for name, identity in held["models"].items()),
+            *(("cell", name) for name in held["cells"]),
+            ("holds", f"{_counted(held)}; {held['failed']} of the calls failed"),
+            ("tokens", f"{tokens['prompt']} of prompts, {tokens['cached']} of them cached, and "
+                       f"{tokens['completion']} of replies"),
+            ("price", f"{price(held['price'])} for these calls made live")]
+
+
+def _counted(counts: Any) -> str:
+    return f"{counts['calls']} calls, {counts['searches']} searches, {counts['texts']} texts"
+
+
+_SHOWN = 10  # differences of one check that a terminal shows
+
+
+def verify(run: Annotated[Path, typer.Argument(help="A finished run's folder.")], json: AsJson = False) -> None:
+    """Compute a run's figures and hashes again and compare.
+
+    Exit status 1: any differs.
+    """
+    from experiments.running.verify import verify as checks_of
+    from experiments.runs.finished import open_finished
+    from experiments.terminal.display import print_json
+
+    with open_finished(run) as finished:
+        checks = checks_of(finished)
+    agrees = all(check.agrees for check in checks)
+    if json:
+        print_json({"run": str(run), "agrees": agrees, "checks": [_check_row(check) for check in checks]})
+    else:
+        _show_checks(checks)
+    if not agrees:
+        raise typer.Exit(1)
+
+
+def _check_row(check: Check) -> dict[str, object]:
+    return {"name": check.name, "agrees": check.agrees if check.checked else None, "detail": check.detail,
+            "differences": list(check.differences)}
+
+
+def _show_checks(checks: list[Check]) -> None:
+    from experiments.terminal.display import print_table, say
+
+    print_table(["what", "", "compared"], [[check.name, _verdict(check), check.detail] for check in checks])
+    for check in checks:
+        for text in check.differences[:_SHOWN]:
+            say(f"{check.name}: {text}")
+        if len(check.differences) > _SHOWN:
+            say(f"{check.name}: and {len(check.differences) - _SHOWN} more, with --json")
+    wrong = [check.name for check in checks if not check.agrees]
+    say(f"What differs: {', '.join(wrong)}." if wrong else "Everything that could be compared agrees.")
+
+
+def _verdict(check: Check) -> str:
+    if not check.checked:
+        return "not compared"
+    return "agrees" if check.agrees else f"{len(check.differences)} differ"
+
+
+class ScoringName(StrEnum):
+    """How answers are scored."""
+
+    corrected = "corrected"
+    as_published = "as-published"
+
+
+def rescore(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
+            scoring: Annotated[ScoringName | None, typer.Option(help="By default the run's own.")] = None,
+            judge: Annotated[str | None, typer.Option(help="`lexical`, or a model, asked of every answer; by default "
+                                                           "the verdicts are those of the run.")] = None,
+            metric: Annotated[list[str] | None, typer.Option(
+                "--metric", help="See `ragbed list metrics`; may be given again. Any that the records have what is "
+                                 "needed for, also those of other benchmarks; by default the columns of the run's "
+                                 "table.")] = None,
+            plugin: Annotated[list[str] | None, typer.Option(
+                "--plugin", metavar="FILE.py:FUNCTION", help="A strategy of the run that is code in a file: it is "
+                "executed to read its replies again, if it is the file that the run was made with. May be given "
+                "again.")] = None,
+            json: AsJson = False) -> None:
+    """Score a run again from its records.
+
+    Shows which figures differ. The run stays as it is.
+    """
+    from experiments.terminal.score_again import score_again
+
+    score_again(run, scoring.value if scoring else None, judge, metric or [], json, plugin or [])
+
+
+def judge(run: Annotated[Path, typer.Argument(help="A run's folder.")],
+          judge: Annotated[list[str] | None, typer.Option(
+              "--judge", help="lexical, or a model as for --model; may be given again.")] = None,
+          repeats: Annotated[int, typer.Option(
+              min=1, max=1000, help="How often each model judges; without --judge, the run's own.")] = 1,
+          labels: Annotated[list[Path] | None, typer.Option(
+              "--labels", help="A filled-in sheet, or JSON Lines with cell, question and grade; may be given again.",
+          )] = None,
+          sheet: Annotated[Path | None, typer.Option(
+              "--sheet", help="Write a CSV file of the answers for people to grade.")] = None,
+          json: AsJson = False) -> None:
+    """Judge answers again: do the judges and people agree?
+
+    The run stays as it is.
+    """
+    from experiments.terminal.judge_again import judge_again
+
+    judge_again(run, judge or [], repeats, labels or [], sheet, json)

@@ -1,0 +1,154 @@
+"""Commands to begin with: what there is, and what is one's own."""
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from experiments.commands.options import DEFAULT_MODEL, AsJson, ModelName
+
+
+def demo(model: ModelName = DEFAULT_MODEL,
+         out: Annotated[Path, typer.Option(help="Folder in which the run's folder `demo` is made.")] = Path("runs"),
+         fresh: Annotated[bool, typer.Option("--fresh", help="Forget the journal and ask the model again.")] = False,
+         json: AsJson = False) -> None:
+    """Do the main job on bundled pages with a local model.
+
+    Index, five strategies, scores, report.
+    A second time, the answers come from the journal of the first.
+    """
+    from experiments.settings.file import check_settings
+    from experiments.terminal.run import carry_out
+    from strategies.catalogue import CRESTS
+
+    settings = check_settings({
+        "name": "demo", "out": out, "benchmark": {"kind": "demo"}, "models": model, "reasoning": list(CRESTS),
+        "retriever": {"kind": "dense", "k": 4}, "limits": {"max_tokens": 192},
+    }, "demo")
+    carry_out(settings, again=True, fresh=fresh, json=json)
+
+
+class What(StrEnum):
+    """What can be listed."""
+
+    strategies = "strategies"
+    retrievers = "retrievers"
+    benchmarks = "benchmarks"
+    conditions = "conditions"
+    rules = "rules"
+    perturbations = "perturbations"
+    metrics = "metrics"
+    models = "models"
+
+
+def list_(what: Annotated[What, typer.Argument(help="What to list.")], json: AsJson = False) -> None:
+    """Show what there is to choose from."""
+    from experiments.terminal.display import print_json, print_records, print_table
+    from experiments.terminal.lists import INVENTORY
+
+    rows = INVENTORY[what.value]()
+    if json:
+        print_json({what.value: rows})
+    elif what is What.benchmarks:
+        print_records([(f"{row['name']}: {row['is']}", _fields(row)) for row in rows])
+    elif what is What.strategies:
+        print_records([(f"{row['kind']} {row['name']}: {row['does']}", [
+            (name, row[name]) for name in ("settings", "from") if row[name] not in ("", "ragbed")]) for row in rows])
+    else:
+        print_table(list(rows[0]), [[str(value) for value in row.values()] for row in rows])
+
+
+def _fields(row: dict[str, Any]) -> list[tuple[str, str]]:
+    """The fields of a benchmark that a reader chooses by."""
+    as_text = {name: ", ".join(value) if isinstance(value, list) else value for name, value in row.items()}
+    for field in ("run_as", "as_published"):
+        as_text[field.replace("_", " ")] = "; ".join(
+            f"{name}: {', '.join(value) if isinstance(value, list) else value}" for name, value in row[field].items())
+    return [(name, as_text[name]) for name in ("paper", "licence", "size", "metrics", "judge", "views", "published",
+                                               "run as", "as published", "settings", "get", "here") if as_text[name]]
+
+
+def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed list models`, or hf:OWNER/REPO/FILE.gguf.")],
+         offline: Annotated[bool, typer.Option("--offline", help="Only say whether it is here.")] = False,
+         json: AsJson = False) -> None:
+    """Fetch a local model and check it against its sha256."""
+    from agents.pull import pull as fetch
+    from experiments.terminal.display import Bars, print_json, say
+
+    with Bars() as bars:
+        path = fetch(name, lambda done, total: bars("download", done, total), offline=offline)
+    if json:
+        print_json({"model": name, "path": str(path)})
+    else:
+        say(str(path))
+
+
+def distil(model: Annotated[str, typer.Argument(help="A sentence-transformers model: folder or name.")],
+           out: Annotated[Path, typer.Option("--out", help="The folder of the static model.")],
+           dimensions: Annotated[int, typer.Option(min=8, help="Of its vectors, at most the model's own.")] = 256,
+           json: AsJson = False) -> None:
+    """Make a static model out of a sentence-transformers model that is here; `static:DIR` then embeds with it."""
+    from experiments.terminal.display import Bars, print_json, say
+    from retrieval.embedders.distilling import distil as make
+
+    with Bars() as bars:
+        tokens = make(model, out, dimensions, bars)
+    if json:
+        print_json({"model": model, "path": str(out), "tokens": tokens})
+    else:
+        say(f"{tokens} tokens; name it static:{out}")
+
+
+def new_strategy(name: Annotated[str, typer.Argument(help="Of the file, and of the strategy in tables: letters, digits "
+                                                      "and _.")],
+             retrieval: Annotated[bool, typer.Option("--retrieval", help="A retrieval strategy, in the place of a "
+                                                                         "reasoning strategy.")] = False) -> None:
+    """Write a strategy of your own to begin with, and its test, into the current folder."""
+    from experiments.terminal.display import say
+    from experiments.terminal.lists import write_strategy
+
+    family = "retrieval" if retrieval else "reasoning"
+    write_strategy(name, family)
+    say(f"{name}.py and test_{name}.py are written. Next:")
+    say(f"  ragbed check strategy {name}.py:recipe")
+    say(f"  ragbed run demo --limit 5 --name {name} --{family} {name}.py:recipe"
+        f"{' --condition retrieved' if retrieval else ' --reasoning direct'}")
+    say(f"  ragbed report runs/{name}")
+
+
+def check_strategy(strategy: Annotated[str, typer.Argument(metavar="STRATEGY", help=(
+        "FILE.py:FUNCTION, a name of `ragbed list strategies`, or settings in YAML, as in '{kind: FILE.py:FUNCTION, "
+        "iterations: 3}'."))], json: AsJson = False) -> None:
+    """Hold a strategy to what every strategy promises.
+
+    It is played with many replies, in processes of its own, which execute its code. Exit status 1: it breaks a
+    promise.
+    """
+    from agents.conformance import PROMISES, check
+    from experiments.settings.file import said
+    from experiments.terminal.display import print_json, print_table, say
+
+    verdicts = check(said(strategy, "STRATEGY"))
+    kept, words = all(verdict.passed for verdict in verdicts), {True: "kept", False: "BROKEN", None: "not seen"}
+    if json:
+        print_json({"strategy": strategy, "passed": kept, "promises": [
+            {"name": one.name, "passed": one.passed, "promise": PROMISES[one.name], "detail": one.detail}
+            for one in verdicts]})
+    else:
+        print_table(["promise", "", "it says that"], [[one.name, words[one.passed], PROMISES[one.name]]
+                                                     for one in verdicts])
+        for one in verdicts:
+            if one.detail and (one.passed is False or one.name == "ends"):
+                say(f"{one.name}: {one.detail}")
+    if not kept:
+        raise typer.Exit(1)
+
+
+def schema() -> None:
+    """Print the JSON Schema of a run's settings."""
+    from experiments.settings.schema import settings_schema
+    from experiments.terminal.display import print_json
+
+    print_json(settings_schema())
