@@ -47,7 +47,7 @@ PIECES = ["<p>", "</p>\n", "<table>\n", "<tr>\n", "<td>", "</td>", "</tr>\n", "<
           "word. ", "<", ">", "&", "x" * 90, "</div>", '<td colspan="2">', "   \n \n"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.sampled_from(CHUNKERS), st.sampled_from(FORMATS))
 def test_any_text_is_covered_by_chunks_in_order(text: str, chunker: Chunker, format: Format) -> None:
     checked(chunker, document(text, text), format)
@@ -70,7 +70,6 @@ def test_fixed_chunks_overlap_by_what_was_asked() -> None:
     assert [chunk.content for chunk in chunks] == ["abcdefghij", "ghijklmnop", "mnopqrst"]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(["<p>", "</p>", '<td colspan="2">', "&amp;", "&lt;", "word ", "한글 "])).map("".join),
        st.integers(1, 30), st.integers(0, 29))
 def test_fixed_and_section_chunks_never_cut_a_tag_or_an_entity(text: str, size: int, overlap: int) -> None:

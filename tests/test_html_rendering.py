@@ -5,7 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from documents.parsers.html import parse_html
@@ -152,7 +152,6 @@ TAGS = ["p", "div", "h2", "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", 
         "i", "a", "span", "sup", "blockquote", "section", "br", "button", "form", "unknown"]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(TAGS), st.booleans()), max_size=40))
 def test_whatever_the_nesting_every_word_is_in_both_renderings_once(
         tags: list[tuple[bool, str, bool]]) -> None:

@@ -103,7 +103,7 @@ def product(given):
     return {tuple(zip(given, values, strict=True)) for values in itertools.product(*given.values())}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(lists, st.lists(parts, max_size=2), st.lists(parts, max_size=2))
 def test_the_matrix_is_that_of_a_plain_reference(base, exclude, include):
     wanted, sound = product(base), True
