@@ -27,6 +27,7 @@ def test_overhead_sets_ragbed_beside_its_peers():
     assert report["machine"]["cores"] >= 1
 
 
+@pytest.mark.slow
 def test_scoring_times_every_record():
     done = subprocess.run([sys.executable, BENCH / "scoring.py", "--records", "30", "--json"], capture_output=True,
                           text=True, timeout=120)
@@ -37,6 +38,7 @@ def test_scoring_times_every_record():
         assert taken["both"] >= taken["aggregating"] >= 0
 
 
+@pytest.mark.slow
 def test_kinds_of_vector_index_stand_side_by_side():
     done = subprocess.run([sys.executable, BENCH / "vectors.py", "--vectors", "600", "--dimensions", "16", "--clusters",
                            "6", "--queries", "9", "--kinds", "flat,ivf", "--json"],

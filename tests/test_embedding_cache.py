@@ -124,6 +124,7 @@ def test_only_a_damaged_store_is_to_be_deleted(tmp_path):
         cached.embed_passages(["c"])
 
 
+@pytest.mark.slow
 def test_processes_share_the_store(tmp_path: Path) -> None:
     children = [_child(tmp_path, number * 300, 0.05) for number in range(3)]
     assert [child.wait(30) for child in children] == [0, 0, 0]

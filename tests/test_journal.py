@@ -148,6 +148,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_what_was_handed_on_survives_a_kill(serve, tmp_path):
     server = serve(["Norway"])
     arguments = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(tmp_path / "j"), server.url]

@@ -104,6 +104,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path, monkeypatch):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_two_processes_build_the_same_once(tmp_path, cache):
     script = ("import sys, time; sys.path.insert(0, 'tests')\n"
               "from test_kept_postings import Reefs, found\n"

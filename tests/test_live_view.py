@@ -105,6 +105,7 @@ def held(serve, town):
                        conditions=["given", "closed-book"], budget={"tokens": 10**6}), go
 
 
+@pytest.mark.slow
 def test_on_a_terminal_cells_and_totals_are_drawn_and_leave_nothing_behind(held):
     config, go = held
     status, shown, last, raw = watched(["run", config], "12 made, 4 under way", lambda _: go.set())
