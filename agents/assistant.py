@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import StreamMode
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.checkpoint import check_mark, mark_of, restore
+from agents.checkpoint import check_mark, restore
 from agents.client import ModelClient
 from agents.events import Event
 from agents.graph import State, answer_to_json, build_graph, recursion_limit
@@ -27,9 +27,9 @@ from documents.errors import SettingsError
 from documents.types import digest
 from retrieval.filters.terms import Where
 from retrieval.index import Index
+from retrieval.pool import RetrieverChoice, WholeSearch
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import RetrieverSettings
-from retrieval.scoped import How, Whole
-from retrieval.types import Aids
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy, chosen
 from strategies.types import AnswerFormat, Framing, Rules, Task
@@ -40,7 +40,7 @@ Pair = tuple[Strategy, Strategy]
 
 
 class AssistantSettings(BaseModel):
-    """What an assistant answers with; the same names as in the settings of a run."""
+    """Settings of an assistant, under the same names as in the settings of a run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -70,7 +70,7 @@ class Assistant:
     to look at it, see `agents.graph`.
 
     Attributes:
-        made: what its questions are marked with: settings, and hashes of index, model, strategies and prompts.
+        made: the mark of its questions: settings, and the identities of model and index.
     """
 
     def __init__(self, settings: AssistantSettings, index: Index, client: ModelClient,
@@ -79,10 +79,14 @@ class Assistant:
         self.index = index
         self.aids = aids or Aids()
         self.model = Model(client, Journal(None), settings.limits.max_tokens)
-        how = How(settings.retriever, settings.where, lambda: self.aids)
-        self.searcher = Searcher(Whole(index, how), settings.k)
+        how = RetrieverChoice(settings.retriever, settings.where, lambda: self.aids)
+        self.searcher = Searcher(WholeSearch(index, how), settings.k)
         reasoning, retrieval = strategies or _chosen(settings)
-        self.made = mark_of(settings, reasoning, retrieval, index, client.identity)
+        elsewhere = {"index", "model", "calls"}  # where things are may change; what they are may not
+        self.made = {**settings.model_dump(mode="json", exclude=elsewhere), "reasoning": reasoning.said,
+                     "retrieval": retrieval.said, "temperature": settings.calls.temperature,
+                     "reasoning_effort": settings.calls.reasoning_effort, "model": client.identity,
+                     "index": index.content}
         self._reasoning, self._retrieval = reasoning.function, retrieval.function
         self._live: dict[str, Playback | None] = {}
         self.graph = build_graph(self, checkpointer, self.made)
@@ -90,7 +94,7 @@ class Assistant:
     @classmethod
     @contextlib.asynccontextmanager
     async def open(cls, settings: AssistantSettings, checkpointer: Any = None) -> AsyncIterator[Assistant]:
-        """An assistant whose model and index are closed at the end.
+        """Open an assistant; its model and index are closed at the end.
 
         Args:
             checkpointer: a LangGraph checkpointer, for states that outlive the process.
@@ -101,7 +105,6 @@ class Assistant:
         # Files are read here, once, and in a thread: a server's event loop must not wait for them.
         strategies = await asyncio.to_thread(_chosen, settings)
         index = await asyncio.to_thread(Index.open, settings.index)
-        await asyncio.to_thread(mark_of, settings, *strategies, index, "")
         async with (open_model(settings.model, settings.calls) as client,
                     open_aids(settings.retriever, settings.calls, settings.limits) as aids):
             assistant = cls(settings, index, client, checkpointer, aids, strategies)
@@ -111,25 +114,25 @@ class Assistant:
                 assistant.searcher.close()
 
     def on_judges(self) -> list[str]:
-        """A line for each model that judged what was found: what it graded so far, and what it used."""
+        """Return a line for each model that judged passages: how many it graded so far, and what it used."""
         return on_judges(self.aids)
 
     async def ask(self, question: str, options: Options = (), thread: str | None = None) -> Answer:
-        """The answer to one question; its outcome says how it ended.
+        """Answer one question; the outcome says how it ended.
 
         Args:
             thread: under which a checkpointer keeps its states. Asked again under it, the question goes on.
         """
-        return await self._ended(self.begin(question, options, thread))
+        return await self.resume(self.begin(question, options, thread))
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
-        """Events as they happen, tokens included, and last `answer`; see `agents.events`."""
+        """Yield events as they happen, tokens included, and last `answer`; see `agents.events`."""
         async with contextlib.aclosing(self.play(self.begin(question, options, thread), watched=True)) as events:
             async for event in events:
                 yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event
 
     async def resume(self, saved: State | str) -> Answer:
-        """The answer to a question that was saved; what its steps used counts, and is not paid again.
+        """Answer a question that was saved; what its steps used counts, and is not paid again.
 
         Args:
             saved: its state, or the thread under which the checkpointer keeps it.
@@ -141,17 +144,19 @@ class Assistant:
         state = await self.saved(saved) if isinstance(saved, str) else saved
         if state is None:
             raise SettingsError(f"no question is kept under the thread {saved!r}")
-        return await self._ended(state)
+        *_, answer = [event async for event in self.play(state)]
+        assert isinstance(answer, Answer)
+        return answer
 
     async def saved(self, thread: str) -> State | None:
-        """The last state that the checkpointer keeps under a thread; None where there is none."""
+        """Return the last state that the checkpointer keeps under a thread; None where there is none."""
         if self.graph.checkpointer is None:
             return None
         snapshot = await self.graph.aget_state({"configurable": {"thread_id": thread}})
         return cast(State, snapshot.values) if snapshot.values else None
 
     def begin(self, question: str, options: Options = (), thread: str | None = None) -> State:
-        """The state of a question before its first step; its id is the thread, else a new one.
+        """Return the state of a question before its first step; its id is the thread, else a new one.
 
         Raises:
             SettingsError: the question is empty.
@@ -199,7 +204,7 @@ class Assistant:
         yield play.answer()
 
     def playback(self, state: State) -> Playback:
-        """The live playback of a state, or one restored from its results.
+        """Return the live playback of a state, or one restored from its results.
 
         Raises:
             RecipeMismatch: as `resume`.
@@ -209,25 +214,25 @@ class Assistant:
             return live
         if "made" in state:
             check_mark(state["made"], self.made)
-        play = self._begin(state["question"], tuple((label, text) for label, text in state.get("options", ())))
+        question = state["question"]
+        task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,
+                    options=tuple((label, text) for label, text in state.get("options", ())),
+                    answer_format=self.settings.answer_format, framing=self.settings.framing)
+        play = Playback(task, self._reasoning, Means(self.searcher, self.model.ask, self.model.key, self.index.chunk,
+                                                     self.settings.limits))
         restore(play, state.get("results", ()))
         play.watched = True  # whoever plays the graph itself, such as LangGraph's server, may listen
         return play
 
     async def _known(self, state: State) -> State | None:
-        """What is kept under the thread of a state; SettingsError where that is another question."""
+        """Return what is kept under the thread of a state; SettingsError where that is another question."""
         known = await self.saved(state["id"])
         if known is not None and (known["question"], known.get("options")) != (state["question"], state.get("options")):
             raise SettingsError(f"the thread {state['id']!r} holds another question; name a new one")
         return known
 
-    async def _ended(self, state: State) -> Answer:
-        *_, answer = [event async for event in self.play(state)]
-        assert isinstance(answer, Answer)
-        return answer
-
     async def _steps(self, state: State, known: State | None, kept: bool) -> AsyncGenerator[tuple[str, Any]]:
-        """What the graph streams: events as `custom`, and where they are to be kept, states as `values`."""
+        """Yield what the graph streams: events as `custom`, and where they are to be kept, states as `values`."""
         config: RunnableConfig = {**recursion_limit(self.settings.limits), "configurable": {"thread_id": state["id"]}}
         modes: list[StreamMode] = ["custom", "values"] if kept else ["custom"]
         durable: dict[str, Any] = {"durability": "sync"} if self.graph.checkpointer else {}
@@ -236,15 +241,9 @@ class Assistant:
             async for mode, event in steps:
                 yield mode, event
 
-    def _begin(self, question: str, options: Options) -> Playback:
-        task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,
-                    options=options, answer_format=self.settings.answer_format, framing=self.settings.framing)
-        means = Means(self.searcher, self.model.ask, self.model.key, self.index.chunk, self.settings.limits)
-        return Playback(task, self._reasoning, means)
-
 
 def _chosen(settings: AssistantSettings) -> Pair:
-    """The strategies that settings name, with whatever files they name."""
+    """Look up the strategies that settings name, with the files that these name."""
     reasoning, retrieval = chosen("reasoning", settings.reasoning), chosen("retrieval", settings.retrieval)
     if reasoning.kind == SEARCH_ONLY:
         raise SettingsError("reasoning: search_only gives no answer; `ragbed search` shows what is found")
@@ -252,7 +251,7 @@ def _chosen(settings: AssistantSettings) -> Pair:
 
 
 def _before_the_last_step(state: State) -> State:
-    """A question as it was before a step that failed, and what came of that."""
+    """Return a question as it was before a step that failed, and what came of that."""
     before = cast(State, {**state, "results": state["results"][:-1]})
     before.pop("answer", None)
     return before

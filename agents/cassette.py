@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from agents.cassette_lines import KINDS, MAGIC, VERSION, Call, End, Head, Line, Search, Text, format_for, kept, packed
 from agents.database import Database, text_hash
-from agents.searches import request_key
+from agents.search import request_key
 from documents.errors import RunError
 from retrieval.storage.files import why_unwritten
 

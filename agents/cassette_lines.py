@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents import journal, searches
+from agents import journal, search
 from agents.database import Database
-from agents.outcome import outcome_to_json
+from agents.types import outcome_to_json
 from documents.types import Format
 from strategies.types import Failure, Reply
 
@@ -99,7 +99,7 @@ class Search(Line):
     """What was found for a request, by the request's key."""
 
     counted: ClassVar[str] = "searches"
-    statement: ClassVar[str] = searches.KEEP
+    statement: ClassVar[str] = search.KEEP
     search: Key
     request: dict[str, Any]
     found: FoundFields
@@ -110,7 +110,7 @@ class Search(Line):
 
     def row(self) -> tuple[str, ...]:
         """For `statement`."""
-        return self.search, searches.request_json(self.request), json.dumps(self.found.model_dump(mode="json"))
+        return self.search, search.request_json(self.request), json.dumps(self.found.model_dump(mode="json"))
 
 
 class End(Line):

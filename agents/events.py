@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from agents.outcome import CallOutcome
 from agents.playback import Playback
-from agents.types import DecisionStep, SearchStep
+from agents.types import CallOutcome, DecisionStep, SearchStep
 from strategies.types import Failure, Generate, Reply
 
 if TYPE_CHECKING:

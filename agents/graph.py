@@ -29,10 +29,9 @@ from typing_extensions import TypedDict  # LangGraph's server makes schemas of i
 
 from agents.events import Teller, begin_searches, tell_steps
 from agents.limits import in_window
-from agents.outcome import CallOutcome, failure_of
 from agents.playback import Node, Playback, evidence_of
 from agents.settings import Limits
-from agents.types import Answer
+from agents.types import Answer, CallOutcome, failure_of
 from documents.errors import CallError
 from strategies.types import Failure
 

@@ -19,8 +19,8 @@ from typing import Any, Literal, Protocol
 from weakref import WeakValueDictionary
 
 from agents.database import Database
-from agents.outcome import CallOutcome, failure_of, outcome_to_json, reply_from_json
-from agents.streamed import Tell
+from agents.replies import Tell
+from agents.types import CallOutcome, failure_of, outcome_to_json, reply_from_json
 from documents.errors import CallError, ReplayMiss
 from strategies.types import Failure, Generate, Message, Reply
 

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import TypeVar
 
-from retrieval.serving.servers import back_off
+from retrieval.servers import back_off
 
 
 class CallClock:

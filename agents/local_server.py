@@ -17,7 +17,7 @@ from typing import IO
 from agents.settings import LocalSettings
 from documents.errors import ModelError
 from documents.places import processors
-from retrieval.serving.servers import Address, clean
+from retrieval.servers import Address, clean
 
 _ENOUGH = 5.0  # seconds for a child to end by itself
 

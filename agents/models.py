@@ -13,14 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agents import catalogue
+from agents.catalogue import HUB, check, found_on_disk, hub_place, sha256_of
 from agents.client import ModelClient
-from agents.context import Context
-from agents.fetch import check, sha256_of
-from agents.pull import HUB, found_on_disk, place
 from agents.replies import Pricer
-from agents.settings import CallLimits, Endpoint, ModelSettings, Price, Remote
+from agents.settings import CallLimits, Context, Endpoint, ModelSettings, Price, Remote
 from documents.errors import MissingExtra, ModelError
-from retrieval.serving.servers import SERVED, Address, served_at
+from retrieval.servers import SERVED, Address, served_at
 
 
 def free(prompt: int, completion: int, cached: int) -> float:
@@ -106,7 +104,7 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
     if form == "gguf" and colon:
         return _local(spec, Path(_named(rest, spec)).expanduser(), known)
     if spec.startswith(HUB):
-        return _local(spec, place(spec) if known else found_on_disk(spec), known)
+        return _local(spec, hub_place(spec) if known else found_on_disk(spec), known)
     return _catalogued(spec, calls)
 
 

@@ -18,9 +18,10 @@ import openai
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from agents.replies import BadJson, BadReply
-from agents.streamed import MOST_BYTES, MOST_STREAMED, Assembly, Tell
-from retrieval.serving.servers import OPENAI_HOST, Address, is_compressed, is_loopback, unusable_environment
+from agents.replies import MOST_BYTES, Assembly, BadReply, Tell
+from retrieval.servers import OPENAI_HOST, Address, is_compressed, is_loopback, unusable_environment
+
+_MOST_STREAMED = 4 * MOST_BYTES  # of a reply in pieces, each of which repeats the names of its fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,14 @@ class Chat(ChatOpenAI):
                 got = error.response
             return Response(got.status_code, got.headers, got.content)
 
-    async def post_streamed(self, body: Mapping[str, Any], tell: Tell) -> Response:
+    async def post_streamed(self, body: Mapping[str, Any], tell: Tell, key: str) -> Response:
         """As `post`, for a body that asks for the reply in pieces: `tell` is told each, and they come back as one.
 
-        An error that is sent in the middle comes back as the status that it names, else 500.
+        An error that is sent in the middle comes back as the status that it names, else 500. What is told does not
+        hold the server's key.
 
         Raises:
-            BadJson: a piece is not JSON.
+            ValueError: a piece is not JSON.
         """
         with _named_errors():
             try:
@@ -81,14 +83,13 @@ class Chat(ChatOpenAI):
             try:
                 if got.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream":
                     return Response(got.status_code, got.headers, await got.aread())
-                return await self._pieces(got, tell)
+                return await self._pieces(got, Assembly(tell, key))
             finally:
                 await got.aclose()
 
-    async def _pieces(self, got: httpx2.Response, tell: Tell) -> Response:
+    async def _pieces(self, got: httpx2.Response, whole: Assembly) -> Response:
         if isinstance(got.stream, _Bounded):
-            got.stream.most = MOST_STREAMED
-        whole = Assembly(tell)
+            got.stream.most = _MOST_STREAMED
         pieces = openai.AsyncStream(cast_to=object, response=got, client=self.root_async_client)
         try:
             async for piece in pieces:
@@ -99,8 +100,8 @@ class Chat(ChatOpenAI):
             code = error.body.get("code") if isinstance(error.body, dict) else None
             status = code if type(code) is int and 400 <= code < 600 else 500
             return Response(status, got.headers, json.dumps({"error": error.body}).encode())
-        except (ValueError, RecursionError):
-            raise BadJson from None
+        except RecursionError:
+            raise ValueError("nested beyond reason") from None
         if not whole.whole:
             raise ConnectionError("the stream ended before the reply did")
         return Response(got.status_code, got.headers, whole.body())

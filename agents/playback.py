@@ -7,16 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agents.outcome import CallOutcome
+from agents.replies import Tell
 from agents.settings import Limits
-from agents.streamed import Tell
-from agents.types import Answer, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
+from agents.types import Answer, CallOutcome, Cost, DecisionStep, GenerateStep, Outcome, SearchStep, Step
 from documents.errors import RecipeFailed
 from documents.types import Chunk, digest
+from retrieval.servers import hide_keys
+from strategies.answering import without_sub_answers
 from strategies.choice import read_choice
 from strategies.protocol import MOST_DECISIONS, actions_of, draft_of
 from strategies.reading import is_only_citations, read_citations
-from strategies.sub_answers import without_sub_answers
 from strategies.types import (
     Action,
     Decision,
@@ -229,22 +229,17 @@ class Playback:
         """Run the recipe up to what it asks for next. A failure of a strategy that is none of ragbed's ends the
         question, and so does any that breaks the protocol of recipes, or decides without end."""
         try:
-            asked = self._next(value)
+            try:
+                asked = self._next(value)
+            except StopIteration as end:
+                draft = draft_of(end.value)
+                self.draft = without_sub_answers(draft) if self.task.with_sub_answers else draft
+                self.pending = []
+                return
             self._listed = isinstance(asked, list)
             self.pending = actions_of(asked)
         except RecipeFailed as error:
-            self._stop(Failure("strategy", str(error)))
-        except StopIteration as end:
-            self._end(end.value)
-
-    def _end(self, returned: Any) -> None:
-        try:
-            draft = draft_of(returned)
-        except RecipeFailed as error:
-            self._stop(Failure("strategy", str(error)))
-            return
-        self.draft = without_sub_answers(draft) if self.task.with_sub_answers else draft
-        self.pending = []
+            self._stop(Failure("strategy", hide_keys(str(error))))
 
     def _next(self, value: Any) -> Any:
         """What the recipe asks for next, past what needs no performing: decisions, and lists such as that of the

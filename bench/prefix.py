@@ -25,8 +25,8 @@ from agents.assistant import Assistant, AssistantSettings
 from agents.client import Completion, ModelClient
 from agents.local_server import LocalServer
 from agents.models import free, resolve
+from agents.replies import Tell
 from agents.settings import CallLimits, Limits, LocalSettings
-from agents.streamed import Tell
 from experiments.benchmarks.jsonl import load_demo
 from retrieval.build import build_index
 from retrieval.index import Index

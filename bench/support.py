@@ -24,11 +24,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from documents.numbers import values
 from documents.types import Chunk
-from documents.values import values
 from strategies.retrieval import none
+from strategies.support.check import statements_of
 from strategies.support.lexical import score
-from strategies.support.sentences import statements_of
 from strategies.types import Draft, Evidence, Passage, Task
 
 DRAWS = 3

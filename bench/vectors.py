@@ -30,7 +30,7 @@ from retrieval.vectors import VectorIndex
 if TYPE_CHECKING:
     import numpy as np
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 KINDS: dict[str, VectorSettings] = {
     "flat": Flat(), "flat/float16": Flat(codes="float16"), "flat/sq8": Flat(codes="sq8"),

@@ -15,7 +15,8 @@ RagbedError
 │   ├── CallTimeout     the call's or the question's deadline passed
 │   ├── CallTooLong     the prompt does not fit the model's context
 │   └── ReplayMiss      a replay was asked for a call that the journal does not hold
-└── RecipeFailed        a strategy that is none of ragbed's raised something, or broke the protocol of recipes
+├── RecipeFailed        a strategy that is none of ragbed's raised something, or broke the protocol of recipes
+└── ScriptEnded         a scripted model was called once more than its script has lines
 """
 from __future__ import annotations
 
@@ -111,3 +112,7 @@ class ReplayMiss(CallError):
 
 class RecipeFailed(RagbedError):
     """A strategy that is none of ragbed's raised something, or broke the protocol; its text is one line."""
+
+
+class ScriptEnded(RagbedError):
+    """A scripted model was called once more than its script has lines."""

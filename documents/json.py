@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 MOST_NESTED = 200
 _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
@@ -13,17 +13,16 @@ def loads(text: str | bytes, *, mend: bool = False) -> Any:
     """Parse JSON into a value that can be encoded as UTF-8 and walked through without fear for the stack.
 
     Args:
-        mend: for what a model or its server sends: half a surrogate pair becomes U+FFFD, NaN and infinities become
-            None, and the last of two equal names counts. Otherwise halves and equal names are errors.
+        mend: for what a model or its server sends: half a surrogate pair becomes U+FFFD, and the last of two equal
+            names counts; NaN and infinities are errors. Otherwise halves and equal names are.
 
     Raises:
-        ValueError: it is no JSON, is nested more than 200 deep, holds half a surrogate pair, or gives a name twice.
+        ValueError: it is no JSON, is nested more than 200 deep, or holds one of these errors.
     """
     try:
         if isinstance(text, bytes):
             text = text.decode(json.detect_encoding(text), "surrogatepass")
-        value = json.loads(text, parse_constant=lambda _: None) if mend else json.loads(text,
-                                                                                         object_pairs_hook=_distinct)
+        value = json.loads(text, parse_constant=_refuse) if mend else json.loads(text, object_pairs_hook=_distinct)
     except RecursionError:
         raise ValueError("nested beyond reason") from None
     _check_depth(text, value)
@@ -53,3 +52,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is given twice")
     return record
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

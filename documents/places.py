@@ -1,9 +1,4 @@
-"""The place that a path names.
-
-How many processors this process may use.
-
-Where ragbed keeps what it may compute or fetch again.
-"""
+"""Places: the path that a user names, the cache folder, and the processors that this process may use."""
 from __future__ import annotations
 
 import os
@@ -14,12 +9,12 @@ from documents.errors import BenchmarkError
 
 
 def processors() -> int:
-    """Those that it is allowed: a container or `taskset` may leave fewer than the machine has."""
+    """Count the processors that this process may use: a container or `taskset` may leave fewer than there are."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cache_dir() -> Path:
-    """The user's cache folder of ragbed: `RAGBED_CACHE`, else the platform's own place.
+    """Return the user's cache folder of ragbed: `RAGBED_CACHE`, else the platform's own place.
 
     The folder need not exist yet.
     """
@@ -37,7 +32,7 @@ _SHOWN = 60  # characters of a path that is none
 
 
 def local(path: str | Path) -> Path:
-    """The place that a path names, `~` expanded, whether or not something is there.
+    """Return the place that a path names, `~` expanded, whether or not something is there.
 
     Raises:
         BenchmarkError: the path is empty, or can name nothing on this machine.

@@ -35,57 +35,57 @@ class Row:
         raise BenchmarkError(f"{where}: expected {expected}, found {_short(found)}")
 
     def text(self, field: str) -> str:
-        """A field that must be text."""
+        """Return a field that must be text."""
         value = self.fields.get(field)
         return value if isinstance(value, str) else self.fail(field, "text", value)
 
     def filled(self, field: str) -> str:
-        """A field that must be text with something in it."""
+        """Return a field that must be text with something in it."""
         text = self.text(field)
         return text if text.strip() else self.fail(field, "text that is not blank", text)
 
     def optional(self, field: str) -> str:
-        """A field that is text where it is there; empty where it is null or missing."""
+        """Return a field that is text where it is there; empty where it is null or missing."""
         return "" if self.fields.get(field) is None else self.text(field)
 
     def flag(self, field: str, default: bool) -> bool:
-        """A field that is true or false; `default` where it is missing."""
+        """Return a field that is true or false; `default` where it is missing."""
         value = self.fields.get(field, default)
         return value if isinstance(value, bool) else self.fail(field, "true or false", value)
 
     def number(self, field: str) -> int:
-        """A field that must be a whole number."""
+        """Return a field that must be a whole number."""
         value = self.fields.get(field)
         return value if isinstance(value, int) and not isinstance(value, bool) else self.fail(
             field, "a whole number", value)
 
     def texts(self, field: str) -> tuple[str, ...]:
-        """A field that must be a list of texts."""
+        """Return a field that must be a list of texts."""
         value = self.fields.get(field)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.fail(field, "a list of texts", value)
         return tuple(value)
 
     def filled_texts(self, field: str) -> tuple[str, ...]:
-        """A field that must be a list of texts, each with something in it."""
+        """Return a field that must be a list of texts, each with something in it."""
         texts = self.texts(field)
         return texts if all(map(str.strip, texts)) else self.fail(field, "texts that are not blank", list(texts))
 
     def parts(self, field: str) -> list[Row]:
-        """A field that must be a list of records."""
+        """Return a field that must be a list of records."""
         value = self.fields.get(field)
         if not isinstance(value, list):
             self.fail(field, "a list of records", value)
         return [self.part(f"{field}[{at}]", item) for at, item in enumerate(value)]
 
     def part(self, field: str, value: object) -> Row:
-        """A record that stands inside this one, under the field."""
+        """Return a record that stands inside this one, under the field."""
         if not isinstance(value, dict):
             self.fail(field, "a record", value)
         return Row(self.file, self.line, value, f"{self.within}{field}.")
 
     def stated_id(self, field: str = "id") -> str | None:
-        """A field that may hold an id: text or a whole number; None where it holds none."""
+        """Return a field that may hold an id: text or a whole number; None where it holds none."""
         value = self.fields.get(field)
         if value is None or value == "":
             return None
@@ -94,12 +94,12 @@ class Row:
         return str(value)
 
     def id(self, *fields: str) -> str:
-        """The first of the fields that holds an id; one must."""
+        """Return the first of the fields that holds an id; one must."""
         found = next((id for id in map(self.stated_id, fields) if id is not None), None)
         return self.fail(fields[0], "text or a whole number", None) if found is None else found
 
     def decoded(self, field: str, kind: type | tuple[type, ...], expected: str) -> Any:
-        """A field that is JSON text, or already what the JSON text would say, of the given type."""
+        """Return a field that is JSON text, or already what the JSON text would say, of the given type."""
         value = self.fields.get(field)
         if isinstance(value, str):
             try:
@@ -110,7 +110,8 @@ class Row:
 
 
 def read_rows(file: Path) -> Iterator[Row]:
-    """The rows of a `.parquet`, `.jsonl` or `.json` file; the last is one record, a list of them, or has one a line.
+    """Return the rows of a `.parquet`, `.jsonl` or `.json` file; the last is one record, a list of them, or has one a
+    line.
 
     Raises:
         BenchmarkError: the file cannot be read, or holds something other than JSON objects.
@@ -145,7 +146,7 @@ def _json_whole(file: Path) -> Iterator[Row]:
 
 
 def read_json(file: Path) -> Any:
-    """The content of a whole file of JSON.
+    """Return the content of a whole file of JSON.
 
     Raises:
         BenchmarkError: it cannot be read as JSON.
@@ -157,7 +158,7 @@ def read_json(file: Path) -> Any:
 
 
 def read_text(file: Path) -> str:
-    """The content of a text file in UTF-8, with or without a byte order mark.
+    """Return the content of a text file in UTF-8, with or without a byte order mark.
 
     Raises:
         BenchmarkError: it cannot be read as such.

@@ -41,7 +41,7 @@ class Source:
 
 
 def find_sources(sources: Sequence[str | Path]) -> list[Source]:
-    """The files that `sources` name, sorted by their relative path.
+    """Return the files that `sources` name, sorted by their relative path.
 
     A folder is searched recursively, without hidden entries and unknown suffixes. A link inside a folder, or
     below the fixed part of a glob, is followed to a file below that folder only; other links are listed with their
@@ -106,7 +106,6 @@ def _first_magic(pattern: Path) -> int:
 
 
 def _linked_folder(base: Path, match: Path) -> Path | None:
-    """The first link that a match passes below the part of the pattern which is fixed."""
     above = match.parents[:len(match.relative_to(base).parts) - 1]
     return next((parent for parent in reversed(above) if parent.is_symlink()), None)
 
@@ -172,7 +171,6 @@ def _portable(relative: str) -> str:
 
 
 def _without_collisions(sources: Iterable[Source]) -> list[Source]:
-    """Relative paths are made distinct by as many parent folders as it takes."""
     result = list(sources)
     for extra in range(1, 256):
         counts = Counter(source.relative for source in result)

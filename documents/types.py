@@ -11,7 +11,7 @@ FORMATS: tuple[Format, ...] = ("html", "plain")
 
 
 def digest(*parts: str) -> str:
-    """The first 32 hex digits of the SHA-256 of the parts, each preceded by its length."""
+    """Return the first 32 hex digits of the SHA-256 of the parts, each preceded by its length."""
     state = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -50,11 +50,11 @@ class Document:
     pages: tuple[Page, ...] = ()
 
     def text(self, format: Format) -> str:
-        """The rendering in which offsets of that format count, in code points."""
+        """Return the rendering in which offsets of that format count, in code points."""
         return self.html if format == "html" else self.plain
 
     def pages_of(self, format: Format, start: int, end: int) -> tuple[int, int] | None:
-        """The first and last page that `[start, end)` touches; None without pages."""
+        """Return the first and last page that `[start, end)` touches; None without pages."""
         if not self.pages:
             return None
         def begin(page: Page) -> int:
@@ -85,7 +85,7 @@ class Chunk:
 
     @classmethod
     def of(cls, document: Document, format: Format, start: int, end: int, prefix: str = "") -> Chunk:
-        """The chunk over `[start, end)` of the document's rendering in that format."""
+        """Return the chunk over `[start, end)` of the document's rendering in that format."""
         content = prefix + document.text(format)[start:end]
         return cls(chunk_id(document.id, format, start, end, content), document.id, format, start, end,
                    content, prefix, document.pages_of(format, start, end))

@@ -45,7 +45,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(path: Path, largest: int) -> bytes:
-    """The bytes of a file.
+    """Return the bytes of a file.
 
     Raises:
         DocumentError: it cannot be read, is empty, or has more than `largest` bytes.

@@ -1,7 +1,4 @@
-"""Worker processes that parse documents, each killed when it is late.
-
-Reads many documents in parallel, or one, apart from this process.
-"""
+"""Reads documents in worker processes, each of which is killed when it is late."""
 from __future__ import annotations
 
 import json
@@ -42,7 +39,7 @@ class Worker:
         return None if self._process is None else self._process.pid
 
     def parse(self, source: Source) -> Document | DocumentError:
-        """The document, or why it cannot be read; a crash or a missed deadline is a reason too."""
+        """Return the document, or why it cannot be read; a crash or a missed deadline is a reason too."""
         if self._closed:
             return DocumentError(source.relative, "not read: reading was ended")
         used = self._process is not None
@@ -148,7 +145,7 @@ _AHEAD = 4
 
 def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: int | None = None,
                    largest: int = LARGEST) -> Iterator[Document | DocumentError]:
-    """Each source's document, or the error that says why there is none, in the order of `sources`.
+    """Return each source's document, or the error that says why there is none, in the order of `sources`.
 
     Files are parsed in processes of their own, so that one which hangs or kills its parser costs itself only.
 
@@ -175,7 +172,7 @@ def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: 
 
 
 def read_document(path: str | Path, deadline: float = 120.0, largest: int = LARGEST) -> Document:
-    """The document in one file; its source is the file's name.
+    """Return the document in one file; its source is the file's name.
 
     Raises:
         DocumentError: it cannot be read.

@@ -26,7 +26,7 @@ class Scheme:
     """What a benchmark measures.
 
     Attributes:
-        groups: the metric groups that are computed, by name (`experiments.metrics.catalogue.GROUPS`).
+        groups: the metric groups that are computed, by name (`experiments.metrics.scoring.GROUPS`).
         rubric: what a judge is asked; None where none is.
         columns: the metrics of a run's table, in order; ` / ` joins those that share a column.
         views: the breakdowns of a finished run, by name (`experiments.views.VIEWS`).

@@ -8,23 +8,21 @@ from pathlib import Path
 
 from documents.sources import find_sources
 from documents.types import Document
-from retrieval.building.arrivals import of_documents, of_files
-from retrieval.building.estimate import Estimate, estimate
+from retrieval.building.before import Before, Staging
+from retrieval.building.estimate import BuildEstimate, estimate
 from retrieval.building.pieces import LazyEmbedder
-from retrieval.building.plan import Work, check_place, plan_added, plan_files, plan_removed
-from retrieval.building.preflight import Before, Staging
-from retrieval.building.progress import Progress, silent
-from retrieval.building.run import BuildReport, Job, run, unchanged
-from retrieval.embedder import Embedder
+from retrieval.building.plan import Work, check_place, of_documents, of_files, plan_added, plan_files, plan_removed
+from retrieval.building.run import BuildJob, BuildReport, run, unchanged
 from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.settings import IndexSettings
 from retrieval.storage.folder import alone, settled, tidy
+from retrieval.types import Embedder, Progress, silent
 
-__all__ = ["BuildReport", "Estimate", "Progress", "add_to_index", "build_index", "estimate_index", "index_documents",
-           "remove_from_index", "silent"]
+__all__ = ["BuildEstimate", "BuildReport", "add_to_index", "build_index", "estimate_index", "index_documents",
+           "remove_from_index"]
 
-Estimated = Callable[[Estimate], None]
+Estimated = Callable[[BuildEstimate], None]
 
 
 def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
@@ -57,16 +55,16 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
 
 def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
-                   embedder: Embedder | None = None, add: bool = False) -> Estimate:
+                   embedder: Embedder | None = None, add: bool = False) -> BuildEstimate:
     """What `build_index` will take, or `add_to_index` if `add`, measured on a sample that is not done again then.
 
     Raises:
         UserError: as `build_index`.
     """
-    with _carried(out, embedder) if add else _anew(out, settings, embedder) as job, _staged(job) as staging:
+    with _carried(out, embedder) if add else _anew(out, settings, embedder) as job:
         found = find_sources(sources)
         plan = plan_added(found, job.before) if add and job.before else plan_files(found, job.before)
-        return estimate(job, plan, staging)
+        return estimate(job, plan, Staging(job.out))
 
 
 def index_documents(documents: Iterable[Document], out: Path, settings: IndexSettings | None = None,
@@ -115,57 +113,42 @@ def remove_from_index(names: Sequence[str], out: Path, progress: Progress = sile
 
 @contextmanager
 def _anew(out: Path, settings: IndexSettings | None, embedder: Embedder | None,
-          metadata: Metadata | None = None) -> Iterator[Job]:
-    """The job of building an index at a place where nobody else builds meanwhile."""
+          metadata: Metadata | None = None) -> Iterator[BuildJob]:
     place, wanted = out.absolute(), settings or IndexSettings()
     with alone(place):
         check_place(place)
         opened = LazyEmbedder(_opener(wanted, embedder), None, place)
-        yield Job(place, wanted, Before.there(settled(place)), opened, metadata or {})
+        yield BuildJob(place, wanted, Before.there(settled(place)), opened, metadata or {})
 
 
 @contextmanager
-def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = None) -> Iterator[Job]:
-    """The job of carrying on the index that stands there, with its settings and its embedder."""
+def _carried(out: Path, embedder: Embedder | None, metadata: Metadata | None = None) -> Iterator[BuildJob]:
     place = out.absolute()
     with alone(place):
         check_place(place)
         before = Before.checked(settled(place))
         settings = before.manifest.settings
         opened = LazyEmbedder(_opener(settings, embedder), before.manifest, place)
-        yield Job(place, settings, before, opened, metadata or {}, carried=True)
+        yield BuildJob(place, settings, before, opened, metadata or {}, carried=True)
 
 
-@contextmanager
-def _staged(job: Job) -> Iterator[Staging]:
-    """What was parsed for this index; it stays for the next build."""
-    staging = Staging(job.out)
-    try:
-        yield staging
-    finally:
-        staging.close()
-
-
-def _of_plan(plan: Sequence[Work], job: Job, progress: Progress, estimated: Estimated | None = None) -> BuildReport:
+def _of_plan(plan: Sequence[Work], job: BuildJob, progress: Progress,
+             estimated: Estimated | None = None) -> BuildReport:
     check_sources(job.metadata, (work.source for work in plan))
-    with _staged(job) as staging:
-        report = unchanged(plan, job)
-        if report is None:
-            report = _changed(plan, replace(job, total=len(plan)), staging, progress, estimated)
-        else:
-            tidy(job.out)
+    staging = Staging(job.out)
+    report = unchanged(plan, job)
+    if report is not None:
+        tidy(job.out)
+    else:
+        job = replace(job, total=len(plan))
+        if estimated is not None and plan:
+            expected = estimate(job, plan, staging)
+            estimated(expected)
+            job = replace(job, windows=expected.windows)
+        with closing(of_files(plan, job.before, staging)) as arriving:
+            report = run(job, arriving, progress)
     staging.remove()
     return report
-
-
-def _changed(plan: Sequence[Work], job: Job, staging: Staging, progress: Progress,
-             estimated: Estimated | None) -> BuildReport:
-    if estimated is not None and plan:
-        expected = estimate(job, plan, staging)
-        estimated(expected)
-        job = replace(job, windows=expected.windows)
-    with closing(of_files(plan, job.before, staging)) as arriving:
-        return run(job, arriving, progress)
 
 
 def _opener(settings: IndexSettings, embedder: Embedder | None) -> Callable[[], Embedder]:

@@ -12,7 +12,7 @@ DECIMALS = 6
 
 
 def distinct(hits: Sequence[Hit]) -> list[Hit]:
-    """Each chunk once, where it stands first."""
+    """Return each chunk once, where it stands first."""
     found: dict[str, Hit] = {}
     for hit in hits:
         found.setdefault(hit.chunk.id, hit)
@@ -20,7 +20,7 @@ def distinct(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def number(value: object) -> float | None:
-    """A number of whatever library as a float; None for what is none, a truth value, not finite or too large."""
+    """Return a number of whatever library as a float; None for what is none, a truth value, not finite or too large."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
@@ -31,7 +31,8 @@ def number(value: object) -> float | None:
 
 
 def scaled(scores: Sequence[float]) -> list[float]:
-    """Scores moved to 0..1 by the least and the highest of them; all 1 where they are equal, as that of one alone."""
+    """Return scores moved to 0..1 by the least and the highest of them; all 1 where they are equal, as that of one
+    alone."""
     least, highest = min(scores, default=0.0), max(scores, default=0.0)
     if highest - least <= 10 ** -DECIMALS * max(abs(least), abs(highest)):
         return [1.0] * len(scores)
@@ -39,7 +40,8 @@ def scaled(scores: Sequence[float]) -> list[float]:
 
 
 def continued(first: Sequence[Hit], rest: Iterable[Hit], k: int) -> list[Hit]:
-    """At most `k` hits: those that were put into an order, and behind them others in the order in which they come.
+    """Return at most `k` hits: those that were put into an order, and behind them others in the order in which they
+    come.
 
     So a retriever that reorders so many of another's hits and no more has the same best ones however many are asked
     for. The others score 1, 2, 3 ... below the last of the first.

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 
 from documents.errors import IndexFolderError
 from documents.types import Chunk, Document, digest
-from retrieval.building.pieces import plain_header
-from retrieval.dense import nearest_chunks, windows_of
-from retrieval.embedder import Embedder
 from retrieval.embedders.opening import open_embedder
-from retrieval.retrievers.dense import DenseRetriever
+from retrieval.retrievers.dense import DenseRetriever, nearest_chunks, windows_of
 from retrieval.storage.cache import CachedEmbedder, check_fit
 from retrieval.storage.folder import settled
 from retrieval.storage.manifest import (
@@ -26,8 +23,8 @@ from retrieval.storage.manifest import (
     check_files,
     read_manifest,
 )
-from retrieval.storage.tables import ChunkTable, DocumentTable
-from retrieval.types import Hit, Value
+from retrieval.storage.parquet import ChunkTable, DocumentTable
+from retrieval.types import Embedder, FieldValue, Hit
 from retrieval.vector_settings import Flat
 from retrieval.vectors import VectorIndex
 
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 _REPLACED = 20
 """How often an index is read anew that was replaced while being read."""
@@ -60,7 +57,7 @@ class Index:
 
     @classmethod
     def open(cls, path: str | Path, embedder: Embedder | None = None, verify: bool = False) -> Index:
-        """The index in a folder, after every file was compared with its hash; read again if replaced meanwhile.
+        """Return the index in a folder, after every file was compared with its hash; read again if replaced meanwhile.
 
         A large file that was compared before, and that the system says was not touched since, is not read for it again
         (`retrieval.storage.files.unchanged_sha256`). Chunks, documents and vectors are read when they are asked for.
@@ -105,8 +102,7 @@ class Index:
     @property
     def wording(self) -> str:
         """A hash of what the chunks are searched by."""
-        files = self.manifest.files
-        return self.manifest.content or digest(files[CHUNKS], files[DOCUMENTS])
+        return self.manifest.content
 
     @property
     def embedder(self) -> Embedder:
@@ -128,11 +124,11 @@ class Index:
         """All chunks may be found."""
 
     def texts(self) -> Iterator[str]:
-        """The content of each chunk, below the header of its document."""
-        return self.chunks.texts(self._headers)
+        """Return the content of each chunk, below the header of its document."""
+        return self.chunks.texts(self._documents.headers)
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """For each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
+        """Return for each unit vector at most `k` rows of chunks with the cosine of their nearest window, best first.
 
         Args:
             among: which chunks may be found, shape (chunks,); None for all.
@@ -145,10 +141,10 @@ class Index:
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
         """As the protocol says; those that the index keeps only nearly as they were are embedded anew."""
-        return windows_of(chunks, self._stored, lambda document: self._headers.get(document, ""),
+        return windows_of(chunks, self._stored, lambda document: self._documents.headers.get(document, ""),
                           lambda: self.embedder)
 
-    def metadata(self) -> Iterator[Mapping[str, Value]]:
+    def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
         """Of each chunk: its document and source, the document's title, format, first page, and the user's fields."""
         sources, titles, said = self._documents.sources, self._documents.titles, self._documents.metadata
         for document, format, page in self.chunks.fields():
@@ -164,29 +160,20 @@ class Index:
         _ = self.embedder
 
     def chunk(self, id: str) -> Chunk:
-        """The chunk of that id; KeyError if there is none."""
+        """Return the chunk of that id; KeyError if there is none."""
         return self.chunks[self.chunks.row(id)]
 
     def document(self, id: str) -> Document:
-        """The document of that id, with both renderings; KeyError if there is none."""
+        """Return the document of that id, with both renderings; KeyError if there is none."""
         return self._documents[id]
 
     def documents(self) -> list[Document]:
-        """All documents, in the order of the index."""
+        """Return all documents, in the order of the index."""
         return list(self._documents)
 
     def source_of(self, document: str) -> str:
-        """The path, relative to what was indexed, of the document of that id; KeyError if there is none."""
+        """Return the path, relative to what was indexed, of the document of that id; KeyError if there is none."""
         return self._documents.sources[document]
-
-    @cached_property
-    def _headers(self) -> Mapping[str, str]:
-        """By document; an index of version 1 does not keep them, but made them of what it has."""
-        if self._documents.headers is not None:
-            return self._documents.headers
-        titled = self.manifest.settings.titled
-        return {key: f"{plain_header(source, self._documents.titles[key])}\n" if titled else ""
-                for key, source in self._documents.sources.items()}
 
     def _stored(self, chunk: Chunk) -> Matrix | None:
         import numpy as np
@@ -206,13 +193,12 @@ class Index:
 
 
 def content_of_index(manifest: Manifest) -> str:
-    """A hash of what can be found in an index: its chunks, what they are searched by, and how their vectors are.
+    """Return a hash of what can be found in an index: its chunks, what they are searched by, and how their vectors are.
 
     An exact index finds what any other exact one finds. Of an approximate one, the settings are a part of it.
     """
-    chunks = manifest.content or manifest.files[CHUNKS]
-    approximate = [] if manifest.kind == Flat() or not manifest.content else [manifest.kind.model_dump_json()]
-    return digest(chunks, manifest.embedder.identity, *approximate)
+    approximate = [] if manifest.kind == Flat() else [manifest.kind.model_dump_json()]
+    return digest(manifest.content, manifest.embedder.identity, *approximate)
 
 
 def _state(folder: Path) -> tuple[Path, int, int] | None:

@@ -21,7 +21,7 @@ class Named(BaseModel):
 
 
 def discriminated(kinds: Iterable[type[BaseModel]], usual: str | None = None) -> Any:
-    """The union of these models by their `kind`; a name alone stands for a kind's defaults.
+    """Return the union of these models by their `kind`; a name alone stands for a kind's defaults.
 
     Args:
         usual: the kind of settings that name none.

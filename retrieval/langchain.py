@@ -28,7 +28,7 @@ _START = 2 ** 40  # no text is as long: what says that it begins beyond says not
 
 
 def as_langchain(retriever: Retriever, k: int = 5, source_of: Callable[[str], str] | None = None) -> BaseRetriever:
-    """A retriever for LangChain: `invoke`, `ainvoke`, `batch` (one search for all queries), and streams.
+    """Return a retriever for LangChain: `invoke`, `ainvoke`, `batch` (one search for all queries), and streams.
 
     Metadata of its documents: `chunk` (also the document's id), `document`, `source`, `format`, `start`, `end`,
     `pages` (first and last, or None), `score`, `rank` and `found_by`.
@@ -42,7 +42,7 @@ def as_langchain(retriever: Retriever, k: int = 5, source_of: Callable[[str], st
 
 
 def as_documents(chunks: Iterable[Chunk], source_of: Callable[[str], str] = str) -> list[LangChainDocument]:
-    """Chunks as LangChain's documents, by which `FromLangChain` knows them again."""
+    """Return chunks as LangChain's documents, by which `FromLangChain` knows them again."""
     from langchain_core.documents import Document
 
     return [Document(chunk.content, id=chunk.id, metadata={
@@ -72,7 +72,6 @@ class FromLangChain:
         self._name = name
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises what the retriever raises, and SettingsError where it returns anything but documents of the chunks."""
         if k < 1 or not queries:
             return [[] for _ in queries]
         asked = _asking_for(self._retriever, k)
@@ -107,7 +106,7 @@ class Known:
             self._texts.setdefault(chunk.content.strip(), []).append(chunk)
 
     def of(self, document: LangChainDocument) -> Chunk | None:
-        """The chunk that a document is; None if it is none of these."""
+        """Return the chunk that a document is; None if it is none of these."""
         for id in (document.metadata.get("chunk"), document.id):
             if isinstance(id, str) and id in self.chunks:
                 return self.chunks[id]
@@ -159,7 +158,6 @@ def _checked(found: Any, name: str) -> list[LangChainDocument]:
 
 
 def _asking_for(retriever: BaseRetriever, k: int) -> BaseRetriever:
-    """The retriever, made to return `k` documents where it is known how."""
     from langchain_core.vectorstores import VectorStoreRetriever
 
     if isinstance(retriever, VectorStoreRetriever):

@@ -10,7 +10,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
-    """Bytes that can be taken without swapping: of the machine, or of the control groups that this process is in.
+    """Return bytes that can be taken without swapping: of the machine, or of the control groups that this process is
+    in.
 
     Where the system does not tell what is free, all of its memory; None where it tells nothing.
     """
@@ -19,7 +20,7 @@ def free_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> int | None:
 
 
 def peak_memory(children: int = 0) -> int | None:
-    """Bytes at the peak of this process, and of that many like its largest child; None where no system tells."""
+    """Return bytes at the peak of this process, and of that many like its largest child; None where no system tells."""
     if sys.platform == "win32":
         return None
     import resource
@@ -41,7 +42,6 @@ def _of_machine(proc: Path) -> int | None:
 
 
 def _of_groups(proc: Path, cgroups: Path) -> list[int | None]:
-    """What each group that limits memory, from the process's own up to the root, has left."""
     left: list[int | None] = []
     for line in _lines(proc / "self" / "cgroup"):
         controllers, _, path = line.partition(":")[2].partition(":")

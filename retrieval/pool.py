@@ -1,27 +1,30 @@
-"""Pool: chunks that are searched among some of them at a time, without an index folder."""
+"""Pools of chunks without an index folder, and retrievers that are opened when they first search."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from documents.types import Chunk, Document, digest
-from retrieval.building.progress import Progress, silent
-from retrieval.dense import windows_of
+from retrieval.filters.narrowed import narrowed
 from retrieval.hits import DECIMALS
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers import RetrieverKind
+from retrieval.retrievers.dense import windows_of
 from retrieval.storage.cache import CachedEmbedder
-from retrieval.types import Value
+from retrieval.types import Collection, FieldValue, Hit, Progress, Retriever, silent
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
-
+    from retrieval.types import Matrix
 
 def content_of(embedder: str, chunks: Iterable[str]) -> str:
-    """A hash of the chunks of a pool, by their ids, and of the embedder, by its identity."""
+    """Return a hash of the chunks of a pool, by their ids, and of the embedder, by its identity."""
     return digest(embedder, *sorted(chunks))
 
 
@@ -57,7 +60,7 @@ class Pool:
         return content_of(self.embedder.identity, self._rows)
 
     def scope(self, name: str) -> Scope:
-        """The chunks of that name, as what a retriever is opened over."""
+        """Return the chunks of that name, as what a retriever is opened over."""
         return Scope(self, self._scopes[name])
 
     def embed(self, progress: Progress = silent) -> None:
@@ -79,7 +82,7 @@ class Pool:
         self._vectors = _embedded(texts, self.embedder, progress)
 
     def windows(self, rows: NDArray[np.intp]) -> tuple[Matrix, NDArray[np.intp]]:
-        """The vectors of the chunks in these rows, and where those of each begin."""
+        """Return the vectors of the chunks in these rows, and where those of each begin."""
         import numpy as np
 
         self.embed()
@@ -93,7 +96,7 @@ class Pool:
         return self._vectors[places], starts
 
     def known(self, chunk: Chunk) -> Matrix | None:
-        """The vectors of one chunk; None where it is none of the pool."""
+        """Return the vectors of one chunk; None where it is none of the pool."""
         import numpy as np
 
         return self.windows(np.array([self._rows[chunk.id]]))[0] if chunk.id in self._rows else None
@@ -115,7 +118,6 @@ class Scope:
 
     @cached_property
     def chunks(self) -> list[Chunk]:
-        """In the order of the scope."""
         return [self.pool.chunks[row] for row in self.rows]
 
     @property
@@ -130,18 +132,15 @@ class Scope:
 
     @property
     def embedder(self) -> CachedEmbedder:
-        """The pool's."""
         return self.pool.embedder
 
     def texts(self) -> Iterator[str]:
-        """The content of each chunk."""
         return (chunk.content for chunk in self.chunks)
 
     def document(self, id: str) -> Document:
-        """The document of that id; KeyError where the pool was not told of it."""
         return self.pool.documents[id]
 
-    def metadata(self) -> Iterator[Mapping[str, Value]]:
+    def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
         """Of each chunk: its document, format and first page, and, where it is known, its source and title."""
         for chunk in self.chunks:
             known = self.pool.documents.get(chunk.document)
@@ -150,7 +149,8 @@ class Scope:
                    "page": chunk.pages[0] if chunk.pages else None}
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """For each unit vector at most `k` rows of the scope with the cosine of their nearest window, best first."""
+        """Return for each unit vector at most `k` rows of the scope with the cosine of their nearest window, best
+        first."""
         import numpy as np
 
         rows = np.arange(len(self.rows)) if among is None else np.flatnonzero(among)
@@ -161,7 +161,6 @@ class Scope:
                 for query in queries]  # one by one: the product of two matrices may differ in the last digits, and ties
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """As the protocol says."""
         return windows_of(chunks, self.pool.known, lambda document: "", lambda: self.embedder)
 
     @cached_property
@@ -172,7 +171,6 @@ class Scope:
 
 
 def _embedded(texts: Sequence[str], embedder: CachedEmbedder, progress: Progress) -> Matrix:
-    """Unit vectors of passages, float32 of shape (texts, dimension), telling of the stage `embed`."""
     total, done = len(set(texts)), 0
 
     def advance(more: int) -> None:
@@ -189,3 +187,83 @@ def _best(query: Matrix, vectors: Matrix, starts: NDArray[np.intp], k: int) -> I
     best = np.maximum.reduceat(vectors @ query, starts).round(DECIMALS)
     order = np.argsort(-best, kind="stable")[:k].tolist()
     return zip(order, best[order].tolist(), strict=True)
+
+
+_OPEN = 512
+"""Retrievers kept open: a benchmark has a scope for each of its questions, and asks each of them more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverChoice:
+    """A kind of retriever, and among which chunks it looks.
+
+    Attributes:
+        where: conditions on chunks, decided before a search.
+        aids: what opening it may need, asked for when it is opened.
+    """
+
+    kind: RetrieverKind
+    where: tuple[str, ...] = ()
+    aids: Callable[[], Aids] = Aids
+
+    def open(self, collection: Collection) -> Retriever:
+        """Return the retriever over what of the collection meets the conditions.
+
+        Raises:
+            UserError: a model, a package or a field is not to be had.
+        """
+        return self.kind.open(narrowed(collection, self.where), self.aids())
+
+    def identity(self) -> str:
+        """Tells ways of finding apart that find otherwise in equal collections."""
+        where = " and ".join(self.where)
+        return f"{self.kind.identity()} where {where}" if where else self.kind.identity()
+
+
+@dataclass(frozen=True)
+class WholeSearch:
+    """One retriever over a collection. It is opened once, however many threads search first."""
+
+    collection: Collection
+    how: RetrieverChoice
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        with self._lock:
+            retriever = self._retriever
+        return retriever.search(queries, k)
+
+    @cached_property
+    def _retriever(self) -> Retriever:
+        return self.how.open(self.collection)
+
+
+class ScopedSearch:
+    """One retriever over each scope of a pool: what it finds depends on the scope alone."""
+
+    def __init__(self, pool: Pool, how: RetrieverChoice) -> None:
+        self.pool = pool
+        self._how = how
+        self._open: OrderedDict[str, Retriever] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def search(self, queries: Sequence[Within], k: int) -> list[list[Hit]]:
+        if self._how.kind.embeds:  # together, which is faster than scope by scope, and kept from then on
+            self.pool.embedder.embed_queries([one.query for one in queries])
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, one in enumerate(queries):
+            places[one.scope].append(place)
+        found: dict[int, list[Hit]] = {}
+        for scope, at in places.items():
+            hits = self._retriever(scope).search([queries[place].query for place in at], k)
+            found |= dict(zip(at, hits, strict=True))
+        return [found[place] for place in range(len(queries))]
+
+    def _retriever(self, scope: str) -> Retriever:
+        with self._lock:
+            if scope not in self._open:
+                self._open[scope] = self._how.open(self.pool.scope(scope))
+                if len(self._open) > _OPEN:
+                    self._open.popitem(last=False)
+            self._open.move_to_end(scope)
+            return self._open[scope]

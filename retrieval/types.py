@@ -1,7 +1,7 @@
-"""Hit, Retriever, Collection: what a search returns, the one method of every retriever, and what it is opened over."""
+"""The protocols of retrieval: what embeds, what is searched, what searches and scores; and Hit, what is found."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,10 +11,49 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Embedder, Matrix
-    from retrieval.rerankers.judge import Judge
+    from documents.chunkers.spans import Span
 
-Value = str | int | float | bool | None
+    Matrix = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors.
+
+    `name` is what a user calls the model; `identity` tells models apart that give different vectors
+    (it holds a hash of the weights). Reading either does not load the model; `dimension` and `window` may.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def window(self) -> int:
+        """How many tokens the model reads of one text, its special tokens included."""
+        ...
+
+    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
+        """Return for each text the spans, in code points, that fit the window with `header` in front of each.
+
+        The spans are in order, do not overlap and cover the text; an empty text has one empty span.
+        """
+        ...
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """Return unit vectors of questions, float32 of shape (texts, dimension)."""
+        ...
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        """Return unit vectors of passages, float32 of shape (texts, dimension)."""
+        ...
+
+
+FieldValue = str | int | float | bool | None
 """What a metadata field may hold."""
 
 
@@ -39,7 +78,7 @@ class Retriever(Protocol):
     """Finds chunks for queries."""
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """At most `k` hits for each query, best first, one list per query in their order."""
+        """Return at most `k` hits for each query, best first, one list per query in their order."""
         ...
 
 
@@ -76,7 +115,7 @@ class Collection(Protocol):
         ...
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """For each unit vector at most `k` rows that may be found, with their cosine, best first, then by row.
+        """Return for each unit vector at most `k` rows that may be found, with their cosine, best first, then by row.
 
         Args:
             among: which rows may be found, beside what the collection itself says; shape (chunks,).
@@ -84,7 +123,7 @@ class Collection(Protocol):
         ...
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """The unit vectors of the windows of these chunks, shape (windows, d), and where those of each begin.
+        """Return the unit vectors of the windows of these chunks, shape (windows, d), and where those of each begin.
 
         A chunk that is none of the collection's own, such as one that was widened, is embedded as those are.
 
@@ -94,10 +133,10 @@ class Collection(Protocol):
         ...
 
     def document(self, id: str) -> Document:
-        """The document of a chunk, with both renderings; KeyError if it is not known."""
+        """Return the document of a chunk, with both renderings; KeyError if it is not known."""
         ...
 
-    def metadata(self) -> Iterator[Mapping[str, Value]]:
+    def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
         """What filters ask of each chunk: `document`, `source`, `title`, `format`, `page`, and the document's own."""
         ...
 
@@ -106,16 +145,15 @@ class Scorer(Protocol):
     """Says how relevant texts are to queries."""
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """For each query one number for each of its texts, in their order; higher is more relevant."""
+        """Return for each query one number for each of its texts, in their order; higher is more relevant."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Aids:
-    """What opening a retriever may need beside the collection.
+class Progress(Protocol):
+    """Is told how far a stage (`parse`, `embed`, `index`, `write`) has come; `total` None where unknown."""
 
-    Attributes:
-        judge: the relevance judge of such settings; None where no model can be asked.
-    """
+    def __call__(self, stage: str, done: int, total: int | None) -> None: ...
 
-    judge: Callable[[Judge], Scorer] | None = None
+
+def silent(stage: str, done: int, total: int | None) -> None:
+    """Show no progress."""

@@ -1,7 +1,4 @@
-"""How vectors are searched: one small closed model for each kind of index. Nothing here imports faiss.
-
-Which kind of index suits so many vectors in so much memory, and why, in a few words.
-"""
+"""How vectors are searched: settings of each kind of index, and which kind suits so many vectors. Imports no faiss."""
 from __future__ import annotations
 
 import math
@@ -39,11 +36,11 @@ class Auto(Named):
     memory: ByteSize | None = None
 
 
-class _Kind(Named):
+class VectorKind(Named):
     """What every kind of index says of itself."""
 
     def size(self, count: int, dimension: int) -> int:
-        """Bytes of the index of so many vectors, in its file and in memory, within a few per cent."""
+        """Return bytes of the index of so many vectors, in its file and in memory, within a few per cent."""
         raise NotImplementedError
 
     def fitted(self, count: int, dimension: int) -> Self:
@@ -59,7 +56,7 @@ class _Kind(Named):
         raise NotImplementedError
 
 
-class Flat(_Kind):
+class Flat(VectorKind):
     """Every vector is compared: exact with `float32`, nearly so with the smaller codes."""
 
     kind: Literal["flat"] = "flat"
@@ -72,7 +69,7 @@ class Flat(_Kind):
         return f"are compared{_as(self.codes)}"
 
 
-class Hnsw(_Kind):
+class Hnsw(VectorKind):
     """A graph of neighbours, walked from vector to vector (Malkov and Yashunin, arXiv:1603.09320).
 
     Of a million vectors of 384 dimensions in 10,000 clusters (`bench/vectors.py`) the defaults find 0.995 of the ten
@@ -102,7 +99,7 @@ class Hnsw(_Kind):
         return f"in a graph with {self.neighbours} neighbours each{_as(self.codes)}{built}"
 
 
-class _Lists(_Kind):
+class _Lists(VectorKind):
     """Lists of vectors around centres that were learnt from a sample; the lists nearest to a query are compared."""
 
     lists: Count | None = None
@@ -182,7 +179,6 @@ else:
 
 
 def _divisor(number: int, most: int) -> int:
-    """The largest divisor of a number that is at most so much, and 1 if none is."""
     return next((one for one in range(min(most, number), 0, -1) if number % one == 0), 1)
 
 
@@ -197,14 +193,14 @@ FREE_SHARE = 2
 """The index may take one in so many bytes of what is free: the rest is for the embedder and for whoever asks."""
 
 
-class Choice(NamedTuple):
+class ChosenVectors(NamedTuple):
     """A kind of index with everything filled in, and why it is that one."""
 
     settings: Decided
     why: str
 
 
-def choose(settings: VectorSettings, count: int, dimension: int) -> Choice:
+def choose(settings: VectorSettings, count: int, dimension: int) -> ChosenVectors:
     """What `settings` come to for so many vectors of so many dimensions.
 
     `auto` compares all vectors where they are few, and else takes the first of a graph, a graph of 8-bit codes, and
@@ -214,7 +210,7 @@ def choose(settings: VectorSettings, count: int, dimension: int) -> Choice:
         SettingsError: a setting does not go with the vectors' dimensions.
     """
     if not isinstance(settings, Auto):
-        return Choice(settings.fitted(count, dimension), "as set")
+        return ChosenVectors(settings.fitted(count, dimension), "as set")
     room, whose = _room(settings)
     usual: list[Decided] = [Hnsw(), Hnsw(codes="sq8")]
     if count <= FLAT_LIMIT:
@@ -223,12 +219,12 @@ def choose(settings: VectorSettings, count: int, dimension: int) -> Choice:
     sizes = [one.size(count, dimension) for one in usual]
     why = f"chosen {'up to' if count <= FLAT_LIMIT else 'above'} {FLAT_LIMIT:,} vectors"
     if room is None or sizes[0] <= room:
-        return Choice(usual[0].fitted(count, dimension), why)
+        return ChosenVectors(usual[0].fitted(count, dimension), why)
     fits = next((place for place, size in enumerate(sizes) if size <= room), None)
     place = sizes.index(min(sizes)) if fits is None else fits
     large = _told(sizes[place] if fits is None else sizes[place - 1])
     small = ", and this is the smallest" if fits is None else ""
-    return Choice(usual[place].fitted(count, dimension),
+    return ChosenVectors(usual[place].fitted(count, dimension),
                   f"{why}, and {large} do not fit into {_told(room)} of memory{whose}{small}")
 
 

@@ -17,7 +17,7 @@ from documents.places import processors
 from retrieval.vector_settings import (
     FLAT_LIMIT,
     Auto,
-    Choice,
+    ChosenVectors,
     Codes,
     Decided,
     Flat,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 BLOCK = 16_384
 """Vectors that are added at a time: 25 MB at 384 dimensions."""
@@ -60,7 +60,7 @@ class VectorIndex:
         settings: the kind, with everything filled in that its settings left to the vectors.
     """
 
-    def __init__(self, choice: Choice, index: Any) -> None:
+    def __init__(self, choice: ChosenVectors, index: Any) -> None:
         self.settings: Decided = choice.settings
         self._why = choice.why
         self._index = index
@@ -68,7 +68,7 @@ class VectorIndex:
     @classmethod
     def build(cls, vectors: Matrix, settings: VectorSettings | None = None,
               advance: Callable[[int], None] | None = None) -> VectorIndex:
-        """An index over the rows of `vectors`, float32 of shape (n, d), in memory or mapped from a file.
+        """Return an index over the rows of `vectors`, float32 of shape (n, d), in memory or mapped from a file.
 
         They are read in blocks, beside a sample for what learns. Equal vectors give an equal index on one machine,
         unless the settings let several threads link a graph.
@@ -102,7 +102,7 @@ class VectorIndex:
         return int(self._index.d)
 
     def describe(self) -> str:
-        """One sentence on how the vectors are searched, and why so."""
+        """Return one sentence on how the vectors are searched, and why so."""
         exact = self.settings == Flat()
         how = f"all {len(self):,} vectors" if isinstance(self.settings, Flat) else f"{len(self):,} vectors"
         return (f"{self.settings.kind}: {how} {self.settings.phrase()} ({'exact' if exact else 'approximate'}; "
@@ -131,7 +131,8 @@ class VectorIndex:
         return scores, rows
 
     def stored(self, first: int, end: int) -> Matrix | None:
-        """The vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them only nearly."""
+        """Return the vectors in rows `[first, end)`, float32 of shape (rows, d); None where codes keep them only
+        nearly."""
         if not isinstance(self.settings, Flat | Hnsw) or self.settings.codes != "float32":
             return None
         vectors: Matrix = self._index.reconstruct_n(first, end - first)
@@ -152,7 +153,7 @@ class VectorIndex:
 
     @classmethod
     def read(cls, path: Path, settings: Decided) -> VectorIndex:
-        """The index in a file whose hash was checked, mapped into memory: what is not searched is not read.
+        """Return the index in a file whose hash was checked, mapped into memory: what is not searched is not read.
 
         Args:
             settings: those of the index that was written.
@@ -168,11 +169,10 @@ class VectorIndex:
                                    "build the index anew") from error
         if type(index) is not type(_empty(settings, index.d)):
             raise IndexFolderError(f"{path} is no index of kind {settings.kind}: build the index anew")
-        return cls(Choice(settings.fitted(index.ntotal, index.d), "as built"), index)
+        return cls(ChosenVectors(settings.fitted(index.ntotal, index.d), "as built"), index)
 
 
 def _empty(settings: Decided, dimension: int) -> Any:
-    """faiss's index of that kind, which holds nothing yet."""
     faiss = _faiss()
     metric = faiss.METRIC_INNER_PRODUCT
     if isinstance(settings, Flat):
@@ -218,7 +218,6 @@ def _quantised(codes: Codes) -> int:
 
 
 def _taught(lists: Any) -> Any:
-    """The lists, to be learnt by k-means on the sphere."""
     lists.cp.spherical = True
     lists.cp.seed = SEED
     lists.cp.niter = ROUNDS
@@ -228,7 +227,6 @@ def _taught(lists: Any) -> Any:
 
 
 def _learn(index: Any, vectors: Matrix, settings: Decided) -> None:
-    """Centres, pieces and the range of the codes, from a seeded sample."""
     import numpy as np
 
     if not len(vectors):
@@ -291,7 +289,6 @@ def _nothing(queries: int, k: int) -> tuple[Matrix, NDArray[np.int64]]:
 
 
 def _faiss() -> Any:
-    """The library, whose annotations do not fit it."""
     import faiss
 
     return faiss

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from strategies.option_text import EDGE, by_text, plain
+from strategies.normalising import EDGE, by_text, plain
 from strategies.reading import fold, read_answer, strip_citations
 
 Options = Sequence[tuple[str, str]]

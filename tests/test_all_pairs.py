@@ -4,7 +4,7 @@ import random
 import pytest
 from factored import BASE, Row
 
-from experiments.analysis import pairs as all_pairs
+import experiments.analysis.pairs as all_pairs
 from experiments.analysis.effects import effects
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated

@@ -5,39 +5,26 @@ import json
 
 import pytest
 
-from agents.outcome import CallOutcome
-from agents.playback import Means, Playback
-from agents.settings import Limits
-from documents.types import Chunk
+from agents import Scripted
 from strategies.answering import answer_schema
-from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
+from strategies.catalogue import CRESTS, RETRIEVAL
 from strategies.reading import REFUSAL
-from strategies.types import Exemplar, Reply, Task
-
-CHUNK = Chunk("c1", "d", "plain", 0, 9, "Oslo is in Norway.")
+from strategies.types import Exemplar, Task
 
 
 def played(name, replies, **changes):
     """The calls of a strategy whose task asks for JSON, and its answer."""
-    task = Task("q", "Where is Oslo?", RETRIEVAL["once"], answer_format="json", **changes)
-    play = Playback(task, REASONING[name], Means(None, None, None, None, Limits()))
-    replies, calls = iter(replies), []
-    while play.node != "finish":
-        if play.node == "search":
-            play.take_found([[CHUNK] for _ in play.searches()])
-            continue
-        calls += play.calls()
-        play.take_asked([CallOutcome("", next(replies)) for _ in play.calls()])
-    return calls, play.answer()
+    model = Scripted([*replies], ["Oslo is in Norway."])
+    return model.calls, model.play(name, "Where is Oslo?", answer_format="json", **changes)
 
 
 def fields(**said):
-    return Reply(json.dumps(said), parsed=said)
+    return json.dumps(said)
 
 
 @pytest.mark.parametrize("name", CRESTS)
 def test_the_final_call_of_every_strategy_carries_the_schema_and_names_its_fields(name):
-    replies = [Reply("Where?"), Reply("In Norway.")] if name == "least_to_most" else []
+    replies = ["Where?", "In Norway."] if name == "least_to_most" else []
     said = fields(reasoning="It says so.", answer="Norway", citations=[1], refused=False)
     calls, answer = played(name, [*replies, said])
     assert [call.schema is None for call in calls] == [True] * len(replies) + [False]
@@ -72,10 +59,7 @@ def test_fields_say_that_it_refuses_and_brackets_in_the_answer_count_beside_the_
 
 @pytest.mark.parametrize("text", ["Norway [1]", "", '{"answer": 7}', '["Norway"]', '{"answer": "Nor'])
 def test_a_reply_that_is_no_such_object_is_malformed(text):
-    from agents.replies import parse_object
-
-    reply = Reply(text, parsed=parse_object(text))
-    answer = played("direct", [reply])[1]
+    answer = played("direct", [text])[1]
     assert answer.outcome == "malformed"
     assert not answer.tagged
 

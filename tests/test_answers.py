@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.values import values
-from experiments.answers import best_overlap, exact_match, holds, token_f1, tokens
+from documents.numbers import values
+from experiments.metrics import best_overlap, exact_match, holds, token_f1, tokens
 from strategies.normalising import normalize_answer, with_values
 
 

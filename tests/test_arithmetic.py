@@ -10,7 +10,7 @@ from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies.arithmetic import Line, Unworkable, evaluate, run, shown_value
+from strategies.arithmetic import ProgramLine, Unworkable, evaluate, run, shown_value
 
 
 @pytest.mark.parametrize(("text", "value"), [
@@ -150,7 +150,7 @@ def test_a_program_is_bounded():
     assert run("NONE") == run("") == ()
     doubling = run("a = 1e200\n" + "\n".join("a = a * a" for _ in range(30)))
     assert {line.error for line in doubling} == {"", "the number gets too large", "a has no value yet"}
-    assert len(str(Line("x", "1 + " * 500, error="too long"))) < 250
+    assert len(str(ProgramLine("x", "1 + " * 500, error="too long"))) < 250
 
 
 @pytest.mark.parametrize("piece", ["=", "a = ", "x" , " ", "1,234", "1_", "(", "* ", "\n", "a b "])

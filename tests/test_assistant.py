@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from agents.assistant import Assistant, AssistantSettings
 from agents.models import open_model
 from agents.settings import Limits, ModelSettings
-from documents.chunkers import Crest
+from documents.chunkers import CrestSizes
 from documents.errors import SettingsError
 from retrieval.build import build_index
 from retrieval.index import Index
@@ -44,7 +44,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
     (tmp_path / "oslo.txt").write_text("Oslo is the capital of Norway.")
     (tmp_path / "rome.txt").write_text("Rome is the capital of Italy.")
     build_index([tmp_path / "oslo.txt", tmp_path / "rome.txt"], tmp_path / "index",
-                IndexSettings(chunker=Crest(smallest=500, largest=500), titled=False), embedder=Letters())
+                IndexSettings(chunker=CrestSizes(smallest=500, largest=500), titled=False), embedder=Letters())
     return Index.open(tmp_path / "index", Letters())
 
 

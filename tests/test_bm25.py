@@ -6,8 +6,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from documents.types import Chunk, Document
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import Bm25, RetrieverSettings
-from retrieval.types import Aids
 
 
 class Few:

@@ -5,13 +5,8 @@ from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.outcome import CallOutcome
-from agents.playback import Means, Playback
-from agents.settings import Limits
-from documents.types import Chunk
-from strategies.catalogue import REASONING, RETRIEVAL
+from agents import Scripted
 from strategies.choice import read_choice
-from strategies.types import Reply, Task
 
 PLACES = (("A", "France"), ("B", "Italy"), ("C", "New York"), ("D", "New York City"))
 FORMS = ["{}", "({})", "{}.", "{})", "[{}]", "**{}**", "`{}`", "'{}'", " {}\n", "{} [1]", "{}。", "（{}）",
@@ -163,8 +158,5 @@ def test_without_options_nothing_has_to_be_named():
 
 def answered(rules, reply, options):
     """The answer of `direct` to a reply, over one document."""
-    task = Task("q", "Where is Rome?", RETRIEVAL["once"], rules=rules, options=options)
-    play = Playback(task, REASONING["direct"], Means(None, None, None, None, Limits()))
-    play.take_found([[Chunk("c", "d", "plain", 0, 1, "Rome.")]])
-    play.take_asked([CallOutcome("k", Reply(reply))])
-    return play.answer()
+    model = Scripted([reply], ["Rome."])
+    return model.play("direct", "Where is Rome?", rules=rules, options=options)

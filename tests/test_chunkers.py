@@ -7,12 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from documents import FORMATS, Chunk, ChunkerSettings, Crest, Document, Fixed, Format, Page, Sections, parse_document
+from documents import (
+    FORMATS,
+    Chunk,
+    ChunkerSettings,
+    CrestSizes,
+    Document,
+    Fixed,
+    Format,
+    Page,
+    Sections,
+    parse_document,
+)
 from documents.chunkers import Recursive, Sentences
 from documents.types import Chunker
 
 CHUNKERS: list[Chunker] = [
-    Crest(), Crest(smallest=5, largest=40, seed=3), Fixed(), Fixed(size=50), Fixed(size=200, overlap=60),
+    CrestSizes(), CrestSizes(smallest=5, largest=40, seed=3), Fixed(), Fixed(size=50), Fixed(size=200, overlap=60),
     Fixed(size=7, overlap=6), Sections(), Sections(target=60, largest=150), Sections(target=10, largest=10),
     Recursive(), Recursive(size=60), Recursive(size=40, overlap=25), Sentences(size=80), Sentences(size=50, overlap=30),
     Recursive(size=7, overlap=6), Sentences(size=9)]
@@ -55,13 +66,13 @@ def test_any_text_is_covered_by_chunks_in_order(text: str, chunker: Chunker, for
 
 def test_crest_sizes_are_between_the_limits_and_depend_on_the_id_and_the_seed_only() -> None:
     source = document("", "가나다라 " * 40_000)
-    chunks = checked(Crest(), source, "plain")
+    chunks = checked(CrestSizes(), source, "plain")
     sizes = [len(chunk.content) for chunk in chunks]
     assert all(2_048 <= size <= 16_384 for size in sizes[:-1])
     assert len(set(sizes)) > 10
-    assert Crest().chunk(document("", "x" * 200_000), "plain")[0].end == chunks[0].end
-    assert Crest(seed=1).chunk(source, "plain")[0].end != chunks[0].end
-    assert Crest().chunk(document("", source.plain, "other"), "plain")[0].end != chunks[0].end
+    assert CrestSizes().chunk(document("", "x" * 200_000), "plain")[0].end == chunks[0].end
+    assert CrestSizes(seed=1).chunk(source, "plain")[0].end != chunks[0].end
+    assert CrestSizes().chunk(document("", source.plain, "other"), "plain")[0].end != chunks[0].end
     assert [chunk.end for chunk in chunks[:3]] == [15513, 17854, 25547]
 
 
@@ -148,7 +159,7 @@ def test_pages_reach_the_chunks() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunker", [Crest(), Fixed(), Sections(), Recursive(), Sentences()])
+@pytest.mark.parametrize("chunker", [CrestSizes(), Fixed(), Sections(), Recursive(), Sentences()])
 def test_the_time_grows_with_the_number_of_characters(chunker) -> None:
     row = "<tr>\n<td>abc</td>\n<td>12,345</td>\n</tr>\n"
 
@@ -160,7 +171,7 @@ def test_the_time_grows_with_the_number_of_characters(chunker) -> None:
 
 
 def test_a_typo_in_the_settings_lists_the_valid_kinds() -> None:
-    adapter: TypeAdapter[Crest | Fixed | Sections] = TypeAdapter(ChunkerSettings)
+    adapter: TypeAdapter[CrestSizes | Fixed | Sections] = TypeAdapter(ChunkerSettings)
     assert adapter.validate_python({"kind": "fixed", "size": 10}) == Fixed(size=10)
     with pytest.raises(ValidationError, match="'crest', 'fixed', 'recursive', 'sections', 'sentences'"):
         adapter.validate_python({"kind": "section"})

@@ -10,10 +10,10 @@ from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
 from retrieval.filters.terms import normal
 from retrieval.pool import Pool
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.base import MOST
 from retrieval.storage.cache import CachedEmbedder
-from retrieval.types import Aids
 
 READ = TypeAdapter(RetrieverSettings)
 PAGES = {"reefs": "# Reefs\n\nCrabs live on the northern reef.\n\nThe reef of the north grows slowly.\n",

@@ -14,8 +14,7 @@ from experiments.running.checks import check_conditions
 from experiments.running.perturbing import Perturber
 from experiments.settings.cells import cells_of
 from experiments.settings.file import check_settings
-from retrieval.conditions import Placed
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Perturbation, Placed
 from retrieval.types import Hit
 
 DATA = Path(__file__).parent / "data"

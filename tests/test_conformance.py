@@ -123,6 +123,8 @@ def recipe(task: Task) -> Recipe:
 
 CALL = "evidence = ()\n    yield Generate((system_message(),), 'plan'"
 TOLD = "evidence = ()\n    yield Generate((Message('assistant', ('x',)"
+SHOWS = ("evidence = yield from task.gather('x')\n    if task.exemplars:\n        return Draft.from_reply((yield "
+         "Generate((system_message(), first_message(task, evidence, ")
 ODD = [
     ('evidence = yield [Search("a"), Generate((), "b")]', "protocol", "searches and calls in one list"),
     ("evidence = ()\n    yield Search('')", "protocol", "searches for an empty text"),
@@ -153,6 +155,8 @@ ODD = [
     (f"{CALL}, tools=(5,))", "protocol", "whose schema or tools are no JSON objects"),
     (f"{TOLD}, (5,)),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
     (f"{TOLD}, (), 5),), 'plan')", "protocol", "whose tool calls are no tuple of JSON objects"),
+    (f"{SHOWS}'Answer at once.')), 'answer', numbers(task, evidence))), form='plain')", "answers",
+     "call 'answer' shows worked examples in another form than it asks for (as published, with exemplars, with a "),
     ("import sys\n    evidence = yield Search('x')\n    sys.__stdout__.write('hello\\n')", "io", "prints 'hello"),
     ("from os import write\n    evidence = yield Search('x')\n    write(1, b'{}')", "io", "prints '{}")]
 RETRIEVING = """

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from agents.context import Context, least_tokens
 from agents.models import open_model
-from agents.settings import LocalSettings, ModelSettings
+from agents.settings import Context, LocalSettings, ModelSettings, least_tokens
 from documents.errors import CallTooLong
-from retrieval.models.finding import MINILM, find_model
+from retrieval.embedders.settings import MINILM
+from retrieval.models.finding import find_model
 from strategies.types import Generate, Message
 
 STORY = ("the detective looked at a door and said that night nobody had left the house before rain came over hills "

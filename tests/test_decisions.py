@@ -3,16 +3,13 @@ from __future__ import annotations
 
 import pytest
 
-from agents.playback import Means, Playback
-from agents.settings import Limits
+from agents import Scripted
 from agents.types import DecisionStep
-from strategies.settings.choosing import retrieval
 from strategies.types import Decision, Draft, Recipe, Search, Task
 
 
 def played(recipe):
-    """The playback of a recipe at what it asks for first."""
-    return Playback(Task("q", "Where is Oslo?", retrieval("none")), recipe, Means(None, None, None, None, Limits()))
+    return Scripted([]).play(recipe, retrieval="none")
 
 
 @pytest.mark.parametrize("idle", [Decision("thinks", "still"), []])
@@ -24,12 +21,8 @@ def test_a_recipe_that_only_decides_ends_its_question_instead_of_never_ending(id
         while True:
             yield idle
 
-    play = played(never_asks)
-    if not first:
-        assert play.node == "search"
-        play.take_found([[]])
-    answer = play.answer()
-    assert (play.node, answer.outcome, answer.failure.kind) == ("finish", "error", "strategy")
+    answer = played(never_asks)
+    assert (answer.outcome, answer.failure.kind) == ("error", "strategy")
     assert "decisions in a row" in answer.failure.message
 
 
@@ -41,11 +34,9 @@ def test_as_many_decisions_as_one_likes_may_stand_between_steps_up_to_that():
             yield Search("next")
         return Draft("Norway", (), False, True, None)
 
-    play = played(decides)
-    for _ in range(3):
-        play.take_found([[]])
-    assert play.answer().outcome == "answered"
-    assert sum(isinstance(step, DecisionStep) for step in play.trace) == 597
+    answer = played(decides)
+    assert answer.outcome == "answered"
+    assert sum(isinstance(step, DecisionStep) for step in answer.trace) == 597
 
 
 def test_a_decision_is_one_short_line():
@@ -53,6 +44,6 @@ def test_a_decision_is_one_short_line():
         yield Decision("searches\nagain " * 50, "why " * 10_000)
         return Draft("Norway", (), False, True, None)
 
-    (step,) = played(talks).answer().trace
+    (step,) = played(talks).trace
     assert (len(step.what), len(step.why), step.what[:16]) == (80, 300, "searches again s")
     assert (step.what[-1], step.why[-1], "\n" in step.what) == ("…", "…", False)

@@ -10,7 +10,7 @@ from experiments.analysis.dose_curves import area, curves_of
 from experiments.analysis.variants import Averaged, variants_of
 from experiments.question import Mined, Question
 from experiments.statistics import Clusters
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Perturbation
 
 
 class Shown:

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from conftest import ScriptedServer, Town
 from test_mined_benchmark import SOURCE
 
-from experiments.benchmarks import HotpotQa, Mined
+from experiments.benchmarks import HotpotQa, MinedBenchmark
 from strategies.reading import REFUSAL
 
 
@@ -148,7 +148,7 @@ def test_hardness_of_mined_negatives_is_an_axis(town, serve, ragbed):
     folder = town.folder / "mined"
     mine(HotpotQa(path=str(SOURCE), limit=3), MiningSettings(miners=("dense",), per_question=6, fill=2), folder,
          lambda stage, done, total: None)
-    questions = Mined(path=str(folder)).load().questions
+    questions = MinedBenchmark(path=str(folder)).load().questions
     hard = {chunk.content for one in questions for chunk in one.negatives if one.mined[chunk.id].bucket == "hard"}
     answers = {one.text: one.answers[0] for one in questions}
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from experiments.question import Question
+from experiments.running.bounds import about_tokens
 from experiments.running.dry_run import SAMPLE, spread
-from experiments.running.scripted import about_tokens, reply_to
 from strategies import catalogue
 from strategies.answering import answer, inquiry
 from strategies.prompting import template
-from strategies.types import Generate, Message
 
 DATA = Path(__file__).parent / "data"
 
@@ -88,16 +87,6 @@ def test_checks_that_fail_at_first_and_then_hold_are_bounded(plan):
     cells = plan(reasoning=[checks, lexical], conditions="given")["cells"]
     # given: judged once, for a search brings nothing new; answered, checked, mended, checked again
     assert [cell["calls"]["most"] for cell in cells] == [6 * 5, 6 * 2]
-
-
-def test_a_strategy_that_asks_for_fields_gets_such_as_fit():
-    schema = {"type": "object", "properties": {
-        "enough": {"type": "boolean"}, "queries": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
-        "kind": {"enum": ["a", "b"]}, "score": {"type": "integer", "minimum": 0, "maximum": 9}}}
-    call = Generate((Message("user", ("x",)),), "plan", schema=schema)
-    assert reply_to(call, "Q?", "short", 100).parsed == {"enough": False, "queries": [], "kind": "a", "score": 0}
-    most = reply_to(call, "Q?", "long", 100).parsed
-    assert (most["enough"], len(most["queries"]), most["kind"], most["score"]) == (True, 3, "b", 9)
 
 
 def test_prices_are_of_the_whole_run_and_unknown_where_the_model_is(plan):

@@ -4,10 +4,20 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import random
+from types import SimpleNamespace
 
 import pytest
 
+from agents import Scripted
+from agents.scripted import never_content
+from agents.settings import Limits
+from documents.types import Chunk
+from experiments.running.bounds import bounds_of
 from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL
+from strategies.reading import REFUSAL
+from strategies.settings import choosing
+from strategies.types import Task
 
 UNCONTENT = """Something else is missing, namely {new}.
 Needed: {new}
@@ -57,3 +67,39 @@ def test_no_strategy_makes_more_calls_than_planned_whatever_it_is_told(ragbed, s
     made = [cell["usage"]["calls"] for cell in cells]
     assert [(name, most, calls) for (name, most), calls in zip(planned, made, strict=True) if calls > most] == []
     assert max(made) >= LAPS
+
+
+CONTENT, ANSWER = "Grade: 3\nSufficiency: 10\n1: yes\nYes.", "<Answer>Ada [1]</Answer>"
+MIXED = [*(raised(name, REASONING[name]) for name in ANSWERING if name != "few_shot"),
+         {"kind": "sufficient", "of": "least_to_most"}, {"kind": "self_consistency", "of": "sufficient", "samples": 3},
+         {"kind": "supported", "by": "model", "of": {"kind": "sufficient", "of": "direct"}},
+         {"kind": "supported", "by": "model", "of": "least_to_most"}]
+
+
+@pytest.mark.parametrize(("reasoning", "retrieval"), [
+    *((one, "once") for one in MIXED), *((one, "corrective") for one in ("direct", "self_ask", "ircot", "quote_first")),
+    ("sufficient", "corrective"), ("supported", "adaptive")], ids=str)
+def test_no_mix_of_replies_makes_fewer_or_more_calls_than_planned(reasoning, retrieval):
+    limits = Limits(calls=200, searches=200, tokens=10**9, max_tokens=64)
+    task = Task("q", "Who built the bridge?", choosing.retrieval(retrieval))
+    tasks = SimpleNamespace(reasoning=choosing.reasoning(reasoning), settings=SimpleNamespace(limits=limits),
+                            whole=lambda question: task, sub_answers=lambda question: "none")
+    bounds = bounds_of(tasks, None, lambda k, turn: [document(turn, place) for place in range(3)], None)
+    for seed in range(15):
+        rng, seen = random.Random(seed), {}
+
+        def reply(call, rng=rng):
+            return rng.choice([
+                never_content(call), never_content(call, lists=True, tools=False), REFUSAL, "", CONTENT, ANSWER,
+                UNCONTENT.replace("{new}", str(rng.random()))])
+
+        def find(search, seen=seen):
+            return [document(seen.setdefault(search.query, len(seen)), place) for place in range(3)]
+
+        model = Scripted(reply, find, limits)
+        model.play(tasks.reasoning, task.question, task.retrieval)
+        assert bounds.least.calls <= len(model.calls) <= bounds.most.calls
+
+
+def document(turn, place):
+    return Chunk(f"{turn}-{place}", "d", "plain", 0, 9, f"Report {turn}.{place} says that Ada built the bridge.")

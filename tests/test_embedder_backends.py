@@ -12,9 +12,9 @@ from tiny_models import make_tiny
 
 from documents.errors import ModelError
 from retrieval.embedders import Sentence
-from retrieval.embedders.engines import choice
-from retrieval.embedders.engines.base import TOKENS, batches
+from retrieval.embedders.engines import TOKENS, batches
 from retrieval.embedders.opening import open_embedder
+from retrieval.embedders.sentence import engine_of
 
 TEXTS = ["the river", "", "rain and sand, the sea. " * 30, "서울 서울", "a", "42 rivers"]
 GRAPHS = [pytest.param(backend, marks=pytest.mark.skipif(not all(map(find_spec, needs)), reason=f"{needs} not here"))
@@ -47,8 +47,8 @@ def test_the_models_own_pooling_is_in_the_graph(tmp_path, monkeypatch, backend):
     pooling = "cls" if backend == "openvino" else "lasttoken"
     monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
     model = make_tiny(tmp_path / "pooled", pooling=pooling, normalised=False)
-    wanted = Sentence(model=str(model), normalise=False).open().embed_passages(TEXTS[:2])
-    found = Sentence(model=str(model), normalise=False, backend=backend).open().embed_passages(TEXTS[:2])
+    wanted = open_embedder(Sentence(model=str(model), normalise=False)).embed_passages(TEXTS[:2])
+    found = open_embedder(Sentence(model=str(model), normalise=False, backend=backend)).embed_passages(TEXTS[:2])
     np.testing.assert_allclose(found, wanted, atol=1e-4)
     assert (np.abs(np.linalg.norm(found, axis=1) - 1) > 0.01).all()
 
@@ -93,10 +93,10 @@ def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_pa
     open_embedder(f"openvino:{model}").embed_queries(["rain"])
     (graph,) = (tmp_path / "cache" / "graphs").glob("*/model.xml")
     graph.write_text("no graph")
-    from retrieval.embedders.engines.openvino import read
+    from retrieval.embedders.graphs import read_openvino
 
     with pytest.raises(ModelError, match="is damaged: delete that folder"):
-        read(graph, "f32", 1)
+        read_openvino(graph, "f32", 1)
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_graph_with_one_changed_bit_is_exported_anew(tmp_path, monkeypatch):
     (graph,) = (tmp_path / "cache" / "graphs").glob("*/model.bin")
     content = graph.read_bytes()
     graph.write_bytes(content[:400] + bytes([content[400] ^ 64]) + content[401:])
-    choice._loaded.cache_clear()
+    engine_of.cache_clear()
     np.testing.assert_array_equal(open_embedder(model).embed_passages(TEXTS), wanted)
     assert graph.read_bytes() == content
 
@@ -117,12 +117,10 @@ def test_a_graph_with_one_changed_bit_is_exported_anew(tmp_path, monkeypatch):
 @openvino
 def test_a_graph_with_other_vectors_than_torch_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
-    from retrieval.embedders.engines import openvino as used
+    from retrieval.embedders import graphs as used
 
-    honest = used.form()
-    doubled = used.Form(honest.file, honest.maker, honest.write, lambda path: lambda ids, mask: honest.read(path)(
-        ids[:, ::-1].copy(), mask))
-    monkeypatch.setattr(used, "form", lambda: doubled)
+    honest = used.read_openvino
+    monkeypatch.setattr(used, "read_openvino", lambda path: lambda ids, mask: honest(path)(ids[:, ::-1].copy(), mask))
     with pytest.raises(ModelError, match="use the backend float32 or bfloat16"):
         open_embedder(f"openvino:{make_tiny(tmp_path / 'other')}").embed_queries(["rain"])
     assert list((tmp_path / "cache" / "graphs").iterdir()) == []

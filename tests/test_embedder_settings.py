@@ -8,8 +8,8 @@ from tiny_models import make_tiny
 from documents.errors import IndexFolderError, ModelError, SettingsError
 from retrieval.build import build_index
 from retrieval.embedders import Sentence, Server, Static
-from retrieval.embedders.base import Prefixes, family
 from retrieval.embedders.opening import embedder_settings, open_embedder
+from retrieval.embedders.prefixes import Prefixes, family
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
 
@@ -85,23 +85,23 @@ def test_what_a_model_declares_goes_before_its_family_and_what_is_set_before_bot
 def test_whatever_changes_a_vector_changes_the_identity(tiny):
     changes = [{}, {"backend": "bfloat16"}, {"backend": "onnx"}, {"long": "truncated"}, {"query_prefix": "q: "},
                {"passage_prefix": "q: "}, {"normalise": False}]
-    assert len({Sentence(model=tiny, **change).open().identity for change in changes}) == len(changes)
-    usual = Sentence(model=tiny).open()
+    assert len({open_embedder(Sentence(model=tiny, **change)).identity for change in changes}) == len(changes)
+    usual = open_embedder(Sentence(model=tiny))
     assert usual.identity == usual.folder.identity
-    assert Sentence(model=tiny, batch=2, query_prefix="").open().identity == usual.identity
+    assert open_embedder(Sentence(model=tiny, batch=2, query_prefix="")).identity == usual.identity
 
 
 @pytest.mark.parametrize("kind", [Sentence, Server])
 def test_passages_are_the_same_whatever_stands_in_front_of_queries(kind, tiny):
     model = tiny if kind is Sentence else "openai:m"
-    usual, asking, other = (kind(model=model, **prefixes).open() for prefixes in (
+    usual, asking, other = (open_embedder(kind(model=model, **prefixes)) for prefixes in (
         {}, {"query_prefix": "q: "}, {"query_prefix": "q: ", "passage_prefix": "p: "}))
     assert usual.identity == usual.passage_identity == asking.passage_identity
     assert len({usual.identity, asking.identity, other.identity, other.passage_identity}) == 4
 
 
 def test_truncated_a_long_text_is_its_beginning(tiny):
-    windowed, cut = Sentence(model=tiny).open(), Sentence(model=tiny, long="truncated").open()
+    windowed, cut = open_embedder(Sentence(model=tiny)), open_embedder(Sentence(model=tiny, long="truncated"))
     long, beginning = "rain " * 100, "rain " * 30
     assert len(windowed.windows([long])[0]) == 4
     assert cut.windows([long, ""], "header\n") == [[(0, 500)], [(0, 0)]]
@@ -126,5 +126,5 @@ def test_the_manifest_keeps_the_choice_and_opens_by_it(tiny, tmp_path, monkeypat
 def test_an_unknown_model_is_told_before_anything_is_loaded():
     with pytest.raises(ModelError, match="nobody/nothing was not found"):
         open_embedder("openvino:nobody/nothing")
-    with pytest.raises(ModelError, match="make one with `ragbed models distil"):
+    with pytest.raises(ModelError, match="static model nobody/nothing was not found"):
         open_embedder("static:nobody/nothing")

@@ -22,7 +22,7 @@ from retrieval.storage.cache import CachedEmbedder
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 
 class Hashing:

@@ -6,8 +6,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import SettingsError
 from documents.types import Chunk
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import RetrieverSettings
-from retrieval.types import Aids
 
 READ = TypeAdapter(RetrieverSettings)
 TEXTS = ["Oslo is the capital of Norway.", "Rome is the capital of Italy.", "Crabs live on the northern reef."]

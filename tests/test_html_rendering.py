@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.parsers.html import parse_html
+from documents.parsers.html import parse_page
 
 
 def plain(page: str) -> str:
-    return parse_html(page).plain.strip()
+    return parse_page(page).plain.strip()
 
 
 def html(page: str) -> str:
-    return parse_html(page).html.strip()
+    return parse_page(page).html.strip()
 
 
 def test_scripts_styles_comments_forms_and_handlers_are_gone() -> None:
@@ -103,10 +103,10 @@ def test_neighbouring_links_and_buttons_are_separate_words() -> None:
 
 
 def test_the_title_is_the_pages_own_else_its_first_heading() -> None:
-    assert parse_html("<title> A \n page</title><h1>Head</h1>").title == "A page"
-    assert parse_html("<h2>Head</h2>").title == "Head"
-    assert parse_html("<p>text</p>").title == ""
-    assert parse_html("<svg><title>Icon</title></svg><h1>Head</h1>").title == "Head"
+    assert parse_page("<title> A \n page</title><h1>Head</h1>").title == "A page"
+    assert parse_page("<h2>Head</h2>").title == "Head"
+    assert parse_page("<p>text</p>").title == ""
+    assert parse_page("<svg><title>Icon</title></svg><h1>Head</h1>").title == "Head"
 
 
 def test_hangul_is_composed_and_invisible_characters_are_dropped() -> None:
@@ -128,7 +128,7 @@ def test_ten_thousand_nested_tags_lose_nothing() -> None:
     for tag in ("div", "b", "ul><li", "table><tr><td", "blockquote", "p"):
         words = [f"w{index}" for index in range(10_000)]
         page = "".join(f"<{tag}>{word} " for word in words)
-        parsed = parse_html(page)
+        parsed = parse_page(page)
         assert re.findall(r"w\d+", parsed.plain) == words
         assert re.findall(r"w\d+", parsed.html) == words
 
@@ -158,7 +158,7 @@ def test_whatever_the_nesting_every_word_is_in_both_renderings_once(
     page = "".join(f"<{'/' if closing else ''}{tag}>" + (f"w{index};" if word else "")
                    for index, (closing, tag, word) in enumerate(tags))
     words = [f"w{index};" for index, (_, _, word) in enumerate(tags) if word]
-    parsed = parse_html(f"<body>{page}")
+    parsed = parse_page(f"<body>{page}")
     checker = Balanced()
     checker.feed(parsed.html)
     checker.close()

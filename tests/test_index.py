@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from documents.chunkers import Crest
+from documents.chunkers import CrestSizes
 from documents.errors import DocumentError, IndexFolderError
 from retrieval.build import BuildReport, add_to_index, build_index
 from retrieval.index import Index
@@ -20,9 +20,9 @@ from retrieval.vector_settings import Flat, Hnsw
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
-WHOLE = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000), titled=False)
+WHOLE = IndexSettings(chunker=CrestSizes(smallest=10_000, largest=10_000), titled=False)
 
 
 class Words:

@@ -14,12 +14,12 @@ import pytest
 from documents.errors import IndexFolderError, ModelError
 from documents.sources import find_sources
 from retrieval.build import build_index, estimate_index
-from retrieval.building import arrivals
+from retrieval.building import plan
+from retrieval.building.before import Staging
 from retrieval.building.plan import plan_files
-from retrieval.building.preflight import Staging
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
-from retrieval.storage import files, table_writers
+from retrieval.storage import files, parquet
 from retrieval.storage.cache import kept_bytes
 
 SETTINGS = IndexSettings(titled=False)
@@ -63,7 +63,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again_and_its_hash_is_of_w
     seen = plan_files(find_sources([pages]), None)
     (pages / "3.txt").write_text("changed after it was hashed")
     store = Staging(pages.parent / "index")
-    found = {one.document.source: one for one in arrivals.of_files(seen, None, store)}
+    found = {one.document.source: one for one in plan.of_files(seen, None, store)}
     store.remove()
     assert found["3.txt"].document.plain.strip() == "changed after it was hashed"
     assert found["3.txt"].sha256 == hashlib.sha256(b"changed after it was hashed").hexdigest()
@@ -74,9 +74,9 @@ def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, mo
     seen = plan_files(find_sources([pages]), None)
     (pages / "2.txt").unlink()
     turns = iter(range(1_000))
-    monkeypatch.setattr(arrivals, "hash_of", lambda source: str(next(turns)))
+    monkeypatch.setattr(plan, "hash_of", lambda source: str(next(turns)))
     store = Staging(pages.parent / "index")
-    found = [str(one) for one in arrivals.of_files([seen[1], seen[2]], None, store)]
+    found = [str(one) for one in plan.of_files([seen[1], seen[2]], None, store)]
     store.remove()
     assert found[0] == "1.txt: changes while it is read: index it again when it is still"
     assert found[1].startswith("2.txt: cannot be read: No such file")
@@ -144,9 +144,9 @@ def test_bytes_altered_under_an_old_time_are_found_also_in_a_file_that_is_rememb
 
 
 def test_an_index_of_many_groups_gives_every_chunk_and_document_in_its_place(pages, monkeypatch):
-    monkeypatch.setattr(table_writers, "CHUNKS_A_GROUP", 2)
-    monkeypatch.setattr(table_writers, "DOCUMENTS_A_GROUP", 5)
-    monkeypatch.setattr(table_writers, "CHARACTERS_A_GROUP", 60)
+    monkeypatch.setattr(parquet, "CHUNKS_A_GROUP", 2)
+    monkeypatch.setattr(parquet, "DOCUMENTS_A_GROUP", 5)
+    monkeypatch.setattr(parquet, "CHARACTERS_A_GROUP", 60)
     for number in range(6, 30):
         (pages / f"{number:02}.txt").write_text(f"page {number} " + "x" * number)
     build(pages)
@@ -171,7 +171,7 @@ def test_an_estimate_is_of_what_is_left_to_do(pages):
     assert first.embedding <= 6
     assert 0 < first.disk < 100_000
     assert 0 < first.cache == first.embedding * kept_bytes(Lengths.dimension)
-    assert {"parsing", "cutting", "embedding", "indexing"} == first.seconds.keys()
+    assert {"parsing", "embedding", "indexing"} == first.seconds.keys()
     assert not out.exists()
     assert build(pages).parsed == 6 - first.sampled
     again = estimate_index([pages], out, SETTINGS, Lengths())

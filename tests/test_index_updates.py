@@ -1,4 +1,4 @@
-"""Sources are added to an index and taken out of it; documents have metadata; older indexes are read."""
+"""Sources are added to an index and taken out of it; documents have metadata."""
 from __future__ import annotations
 
 import importlib.util
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from documents.chunkers import Crest
+from documents.chunkers import CrestSizes
 from documents.errors import DocumentError, IndexFolderError, ModelError
 from documents.types import Document
 from retrieval.build import add_to_index, build_index, index_documents, remove_from_index
@@ -26,7 +26,9 @@ _OTHER = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(_OTHER)
 Words = _OTHER.Words
 
-WHOLE = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000))
+WHOLE = IndexSettings(chunker=CrestSizes(smallest=10_000, largest=10_000))
+
+
 class Absent(Words):
     """An embedder that cannot embed, because its model is not here."""
 
@@ -113,7 +115,7 @@ def test_another_embedder_cannot_add(index, tmp_path):
 def test_an_index_that_was_added_to_is_the_one_that_would_have_been_built(tmp_path, kind):
     pages = tmp_path / "pages"
     pages.mkdir()
-    settings = IndexSettings(chunker=Crest(smallest=10_000, largest=10_000), vectors=kind, titled=False)
+    settings = IndexSettings(chunker=CrestSizes(smallest=10_000, largest=10_000), vectors=kind, titled=False)
     for name in ("a", "b", "c"):
         (pages / f"{name}.txt").write_text(f"the text of {name} has some twenty words so that it needs windows " * 3)
     build_index([pages / "a.txt", pages / "c.txt"], tmp_path / "grown", settings, embedder=Words())

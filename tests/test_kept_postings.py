@@ -10,11 +10,11 @@ import pytest
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
-from retrieval.lexical.words import Words
+from retrieval.lexical.tokens import WordTokenizer
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import Bm25
-from retrieval.types import Aids
 
-MANY = Words.many
+MANY = WordTokenizer.many
 
 
 class Reefs:

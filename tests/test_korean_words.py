@@ -7,11 +7,11 @@ import pytest
 
 from documents.errors import MissingExtra
 from documents.types import Chunk, Document
-from retrieval.lexical.choice import tokenizer_of
-from retrieval.lexical.korean import Korean
-from retrieval.lexical.words import Words
+from retrieval.lexical.korean import KoreanTokenizer
+from retrieval.lexical.tokens import WordTokenizer
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import Bm25
-from retrieval.types import Aids
+from retrieval.retrievers.bm25 import tokenizer_of
 
 if importlib.util.find_spec("kiwipiepy") is None:
     pytest.skip("kiwipiepy is not installed; run: pip install 'ragbed[korean]'", allow_module_level=True)
@@ -92,4 +92,4 @@ def test_the_language_is_found_by_the_chunks():
 def test_the_missing_package_is_named_with_its_extra(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra, match=rf"^{package} is not installed; run: pip install 'ragbed\[korean\]'"):
-        Korean(Words("english", True, frozenset()), frozenset())
+        KoreanTokenizer(WordTokenizer("english", True, frozenset()), frozenset())

@@ -7,9 +7,9 @@ from documents.errors import ModelError
 from documents.types import digest
 from retrieval.models.finding import find_model
 from retrieval.rerankers import LateInteraction
+from retrieval.rerankers.base import Aids
 from retrieval.rerankers.late_interaction import MaxSim, TokenVectors, maxsim
 from retrieval.storage.cache import VectorStore
-from retrieval.types import Aids
 
 EAST, NORTH = [1.0, 0.0], [0.0, 1.0]
 QUERY, TEXTS = "who founded the company", ["ada founded it in 1999", "zebra eats grass ."]

@@ -6,13 +6,11 @@ import json
 
 import pytest
 
-from agents.conformance.playing import play, situations
-from agents.conformance.stand_ins import good, stand_ins
+from agents import Scripted
+from agents.scripted import answering, never_content
 from experiments.metrics import METRICS, Scored, measured_in, metric_named, score
 from experiments.metrics.judged import MEASURED
-from strategies.catalogue import REASONING, RETRIEVAL
-from strategies.settings.choosing import reasoning
-from strategies.types import Reply
+from strategies.catalogue import REASONING
 
 PLUGIN = '''
 from dataclasses import replace
@@ -45,23 +43,18 @@ def test_those_of_ragbeds_strategies_are_metrics_by_name_and_of_no_group():
 
 
 def test_every_figure_of_ragbeds_strategies_is_a_metric_and_every_such_metric_a_figure():
-    situation, found = next(situations()), set()
+    def good(call):
+        return answering(call, "Paris [1]")
 
-    def noting(recipe):
-        def played(task):
-            draft = yield from recipe(task)
-            found.update(draft.figures)
-            return draft
-        return played
-
-    def lines(task, call, turn):
+    def lines(call):
         text = '[1] "Paris is the capital of France."\n| Paris | is | the capital | [1] |\nwhole = 2 + 2'
-        return good(task, call, turn) if call.purpose == "answer" else Reply(text)
+        return good(call) if call.purpose == "answer" else text
 
-    asked = [name for name in REASONING if name != "few_shot"] + [{"kind": "self_consistency", "tokens": 500}]
-    for said in asked:
-        for reply in (good, lines, *(stand_in for _, stand_in in stand_ins())):
-            play(noting(reasoning(said)), RETRIEVAL["once"], situation, "a model", reply)
+    found = set()
+    for said in [name for name in REASONING if name != "few_shot"] + [{"kind": "self_consistency", "tokens": 500}]:
+        for reply in (good, lines, never_content):
+            answer = Scripted(reply, ["Paris is the capital of France."]).play(said, "What is the capital of France?")
+            found.update(answer.figures)
     assert found == {metric.name for metric in MEASURED}
 
 

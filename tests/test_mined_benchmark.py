@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from documents.errors import BenchmarkError
-from experiments.benchmarks import HotpotQa, Mined
+from experiments.benchmarks import HotpotQa, MinedBenchmark
 
 DATA = Path(__file__).parent / "data"
 SOURCE = DATA / "hotpotqa_195" / "hotpot_dev_distractor_v1.jsonl"
@@ -30,7 +30,7 @@ def lines(path):
 
 
 def test_questions_keep_all_they_had_and_are_filled_up_with_negatives(folder):
-    source, made = HotpotQa(path=str(SOURCE), limit=3).load(), Mined(path=str(folder)).load()
+    source, made = HotpotQa(path=str(SOURCE), limit=3).load(), MinedBenchmark(path=str(folder)).load()
     assert made.name == "mined:hotpotqa"
     assert made.scheme == source.scheme
     for before, after in zip(source.questions, made.questions, strict=True):
@@ -48,7 +48,7 @@ def test_questions_keep_all_they_had_and_are_filled_up_with_negatives(folder):
 
 
 def test_each_negative_says_who_found_it_and_how_hard_it_is(folder):
-    for question in Mined(path=str(folder)).load().questions:
+    for question in MinedBenchmark(path=str(folder)).load().questions:
         buckets = [one.bucket for one in question.mined.values()]
         assert (buckets.count("hard"), buckets.count("medium"), buckets.count("easy")) == (3, 3, 3)
         for one in question.mined.values():
@@ -69,7 +69,8 @@ def test_every_decision_is_kept_and_counted(folder):
     guard = counts["guard"]
     assert sum(band["rejected"] for band in guard["ranks"].values()) == sum(
         one["reason"] != "repeated" and any(found["miner"] != "random" for found in one["found"]) for one in decisions)
-    hard = [one.hardness for question in Mined(path=str(folder)).load().questions for one in question.mined.values()]
+    questions = MinedBenchmark(path=str(folder)).load().questions
+    hard = [one.hardness for question in questions for one in question.mined.values()]
     assert guard["hardness"]["kept"] == pytest.approx(sum(hard) / 27, abs=1e-5)
     assert manifest["attribution"].endswith("licence: CC BY-SA 4.0")
 
@@ -96,7 +97,7 @@ def test_a_run_over_it_is_scored_and_asked_as_its_source_and_adds_its_negatives(
     summary = json.loads(out)
     assert summary["columns"] == list(HotpotQa.scheme.columns)
     prompts = "\n".join(body["messages"][1]["content"] for body, _ in server.requests)
-    for question in Mined(path=str(folder)).load().questions:
+    for question in MinedBenchmark(path=str(folder)).load().questions:
         contents = {chunk.id: chunk.content for chunk in question.chunks}
         assert all(contents[id] in prompts for id in question.in_turns()[:5])
 
@@ -117,7 +118,7 @@ def test_what_was_given_may_stay(tmp_path, ragbed):
     ragbed("negatives", "hotpotqa", SOURCE, "--limit", 2, *MINERS, "--per-question", 3, "--keep",
            "--out", tmp_path / "k")
     for before, after in zip(HotpotQa(path=str(SOURCE), limit=2).load().questions,
-                             Mined(path=str(tmp_path / "k")).load().questions, strict=True):
+                             MinedBenchmark(path=str(tmp_path / "k")).load().questions, strict=True):
         assert after.given == before.given
         assert len(after.negatives) == 3
 
@@ -135,7 +136,7 @@ def test_candidates_may_come_from_an_index_past_the_gold_page(tmp_path, ragbed):
     status, _, err = ragbed("negatives", "jsonl", questions, "--index", tmp_path / "idx", *MINERS,
                             "--per-question", 1, "--fill", 3, "--out", tmp_path / "m")
     assert status == 0, err
-    made = Mined(path=str(tmp_path / "m")).load()
+    made = MinedBenchmark(path=str(tmp_path / "m")).load()
     (question,) = made.questions
     sources = [made.documents[chunk.document].source for chunk in question.given]
     assert sorted(sources)[-1] == "terms.txt"
@@ -152,7 +153,7 @@ def test_a_file_that_was_changed_is_refused(folder, tmp_path, name):
     path = tmp_path / "m" / name
     path.write_text(path.read_text(encoding="utf-8").replace("1", "2", 1), encoding="utf-8")
     with pytest.raises(BenchmarkError, match=f"{name}: missing or damaged"):
-        Mined(path=str(tmp_path / "m")).load()
+        MinedBenchmark(path=str(tmp_path / "m")).load()
 
 
 def test_what_cannot_be_mined_is_one_line(tmp_path, ragbed):

@@ -4,7 +4,7 @@ import pytest
 
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
-from retrieval.mining import Asked, Rows, miner_names, open_miner
+from retrieval.mining import MiningQuery, Rows, miner_names, open_miner
 from retrieval.mining.same_name import names_of, subject_of
 
 TEXTS = {
@@ -73,29 +73,29 @@ def mined(shelf, name, *asked, k=9):
 
 
 def test_neighbours_are_ranked_among_what_is_not_left_out(shelf):
-    without = Asked("b", "esk?", leave_out=frozenset({"esk-3", "esk-2", "gone"}))
-    assert mined(shelf, "dense", Asked("a", "esk?"), without, k=2) == [
+    without = MiningQuery("b", "esk?", leave_out=frozenset({"esk-3", "esk-2", "gone"}))
+    assert mined(shelf, "dense", MiningQuery("a", "esk?"), without, k=2) == [
         [("esk-3", 1), ("esk-1", 2)], [("esk-1", 1), ("lund-1", 2)]]
 
 
 def test_a_larger_k_finds_the_same_and_more(shelf):
     for name in ("dense", "entity", "random", "same_document"):
-        asked = Asked("a", "esk?", (chunk(shelf, "esk-1"),), frozenset({"esk-1"}))
+        asked = MiningQuery("a", "esk?", (chunk(shelf, "esk-1"),), frozenset({"esk-1"}))
         assert mined(shelf, name, asked, k=1)[0] == mined(shelf, name, asked, k=9)[0][:1]
 
 
 def test_the_same_document_is_searched_nearest_first_and_no_other(shelf):
-    asked = Asked("a", "esk?", (chunk(shelf, "esk-1"),), frozenset({"esk-1"}))
-    assert mined(shelf, "same_document", asked, Asked("b", "esk?")) == [[("esk-3", 1), ("esk-2", 2)], []]
+    asked = MiningQuery("a", "esk?", (chunk(shelf, "esk-1"),), frozenset({"esk-1"}))
+    assert mined(shelf, "same_document", asked, MiningQuery("b", "esk?")) == [[("esk-3", 1), ("esk-2", 2)], []]
 
 
 def test_an_entity_with_other_numbers_is_found_and_one_with_the_same_or_none_is_not(shelf):
-    asked = Asked("a", "How many parcels did Esk handle in 2021?", (chunk(shelf, "esk-1"),), frozenset({"esk-1"}))
+    asked = MiningQuery("a", "How many parcels did Esk handle in 2021?", (chunk(shelf, "esk-1"),), frozenset({"esk-1"}))
     assert mined(shelf, "entity", asked) == [[("esk-2", 1)]]
 
 
 def test_what_is_drawn_is_drawn_by_seed_and_query(shelf):
-    asked = [Asked(key, "esk?", leave_out=frozenset({"oslo-1"})) for key in "abcdefgh"]
+    asked = [MiningQuery(key, "esk?", leave_out=frozenset({"oslo-1"})) for key in "abcdefgh"]
     orders = mined(shelf, "random", *asked)
     assert orders == mined(shelf, "random", *asked)
     assert len({tuple(order) for order in orders}) > 1

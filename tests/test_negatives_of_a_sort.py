@@ -4,7 +4,7 @@ from __future__ import annotations
 from documents.types import Chunk, Document
 from experiments.question import Benchmark, FoundBy, Gold, Mined, Question
 from experiments.running.perturbing import Perturber
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Perturbation
 
 
 def chunk(name):

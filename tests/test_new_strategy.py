@@ -38,13 +38,14 @@ def test_a_new_strategy_keeps_every_promise_and_is_run_by_the_commands_that_are_
     assert [row["reasoning"] for row in found] == ["look_twice", "direct"]
 
 
-def test_a_new_retrieval_strategy_is_tested_by_the_test_that_comes_with_it(empty, ragbed):
-    assert ragbed("new", "strategy", "look_wide", "--retrieval")[0] == 0
+@pytest.mark.parametrize("options", [[], ["--retrieval"]], ids=["reasoning", "retrieval"])
+def test_a_new_strategy_is_tested_by_the_tests_that_come_with_it(empty, ragbed, options):
+    assert ragbed("new", "strategy", "look_wide", *options)[0] == 0
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_look_wide.py", "-p", "no:cacheprovider"],
                           capture_output=True, text=True, check=False,
                           env={"PYTHONPATH": str(Path(__file__).parent.parent), "PYTHONDONTWRITEBYTECODE": "1",
                                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("name", "said"), [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from documents.errors import SettingsError
 from documents.types import Chunk
-from retrieval.perturbations import Perturbation, arranged
+from retrieval.conditions import Perturbation, arranged
 
 A, B, C, D, E = (Chunk(name, "d", "plain", at, at + 1, name) for at, name in enumerate("abcde"))
 MANY = [Chunk(f"c{at}", "d", "plain", at, at + 1, str(at)) for at in range(40)]

@@ -278,11 +278,10 @@ def test_a_saved_question_goes_on_with_a_file_that_the_user_names_alone(mine, se
     (tmp_path / "page.txt").write_text("Town 2 has 222 people.")
     assert ragbed("index", tmp_path / "page.txt", "--out", tmp_path / "i")[0] == 0
     kept = tmp_path / "kept.json"
-    status, _, err = ragbed("ask", "How many people live in town 2?", "--index", tmp_path / "i", "--retriever", "bm25",
-                            "--model", f"{serve(reply).url}#m", "--reasoning", "{kind: mine.py:recipe, times: 2}",
-                            "--save", kept, "--stop-after", "1")
-    assert "Traceback" not in err
-    ragbed.refuses("resume", kept, says=["goes on with mine.py:recipe, which is code", "--plugin mine.py:recipe"])
-    status, out, err = ragbed("resume", kept, "--plugin", "mine.py:recipe", "--json")
+    common = ["--index", tmp_path / "i", "--retriever", "bm25", "--model", f"{serve(reply).url}#m"]
+    code = ["--reasoning", "{kind: mine.py:recipe, times: 2}"]
+    assert ragbed("ask", "How many people live in town 2?", *common, *code, "--save", kept, "--stop-after", "1")[0] == 0
+    ragbed.refuses("resume", kept, *common, says=["reasoning was", "mine.py:recipe", 'and is "chain_of_thought"'])
+    status, out, err = ragbed("resume", kept, *common, *code, "--json")
     assert status == 0, err
     assert json.loads(out)["answer"] == "222 people [1]"

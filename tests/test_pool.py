@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import retrieval.scoped
+import retrieval.pool
 from documents.types import Chunk
 from experiments.settings.file import read_settings
 from retrieval.embedders.opening import open_embedder
-from retrieval.pool import Pool, Within
+from retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within
 from retrieval.retrievers import Dense
-from retrieval.scoped import How, Scoped, Whole
 from retrieval.storage.cache import CachedEmbedder
 
 DATA = Path(__file__).parent / "data"
@@ -36,7 +35,7 @@ def embedder(tmp_path_factory):
 
 
 def searched(pool, *asked, k):
-    return Scoped(pool, How(Dense())).search([Within(*one) for one in asked], k)
+    return ScopedSearch(pool, RetrieverChoice(Dense())).search([Within(*one) for one in asked], k)
 
 
 def found(pool, scope, query, k=10):
@@ -103,13 +102,13 @@ def test_threads_that_search_at_once_open_one_retriever_and_lose_none(pool, monk
             time.sleep(0.05)
             return super().open(collection, aids)
 
-    whole, query = Whole(pool.scope("all"), How(Slow())), "What is the capital of Norway?"
+    whole, query = WholeSearch(pool.scope("all"), RetrieverChoice(Slow())), "What is the capital of Norway?"
     with ThreadPoolExecutor(8) as threads:
         first = [threads.submit(whole.search, [query], 1) for _ in range(8)]
         assert {one.result()[0][0].chunk.id for one in first} == {"c0"}
         assert len(opened) == 1
-        monkeypatch.setattr(retrieval.scoped, "_OPEN", 1)
-        scoped = Scoped(pool, How(Dense()))
+        monkeypatch.setattr(retrieval.pool, "_OPEN", 1)
+        scoped = ScopedSearch(pool, RetrieverChoice(Dense()))
         asked = [threads.submit(scoped.search, [Within(f"own:{'ab'[place % 2]}", query)], 1) for place in range(200)]
         assert [one.result()[0][0].chunk.id for one in asked] == ["c0", "c1"] * 100
 

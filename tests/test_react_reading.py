@@ -10,9 +10,9 @@ from growth import grows_linearly
 
 from agents.checkpoint import restore
 from agents.journal import call_key
-from agents.outcome import CallOutcome
 from agents.playback import Means, Playback
 from agents.settings import Limits
+from agents.types import CallOutcome
 from strategies.parts.tool_calls import calls_of, refuses_tools
 from strategies.reasoning.react import action
 from strategies.settings.choosing import reasoning as chosen

@@ -2,15 +2,16 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from agents import Scripted
+from agents.scripted import never_content
 from documents.types import Chunk
-from experiments.running.scripted import MANNERS, reply_to
-from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL
-from strategies.types import Decision, Passage, Search, Task
+from strategies.catalogue import ANSWERING, RETRIEVAL
 
 sys.path.append(str(Path(__file__).parent.parent / "bench"))
 import reading_server
@@ -20,32 +21,28 @@ PROSE = ("draft", "verify")  # what iterative searches with, and what chain_of_v
 QUESTION = "Which river flows past the Kessel mill?"
 
 
-def calls_of(reasoning, retrieval, manner):
+MODELS = {"brief": lambda call: "<Answer>Yes [1]</Answer>" if call.purpose == "answer" else QUESTION,
+          "doubt": never_content, "deaf": partial(never_content, tools=False),
+          "list": partial(never_content, lists=True)}
+
+
+def calls_of(reasoning, retrieval, model):
     """Every call of a question whose searches each bring another document."""
-    numbers, made = count(1), []
+    numbers = count(1)
 
-    def done(action):
-        if isinstance(action, Decision):
-            return None
-        if isinstance(action, Search):
-            return (Passage(number := next(numbers), Chunk(str(number), "", "plain", 0, 9, f"Mill {number}")),)
-        made.append(action)
-        return reply_to(action, QUESTION, manner, 200, {one.purpose for one in made[:-1]})
+    def find(search):
+        number = str(next(numbers))
+        return [Chunk(number, "", "plain", 0, 9, f"Mill {number}")]
 
-    recipe = REASONING[reasoning](Task("q", QUESTION, RETRIEVAL[retrieval]))
-    sent = None
-    while True:
-        try:
-            asked = recipe.send(sent)
-        except StopIteration:
-            return made
-        sent = list(map(done, asked)) if isinstance(asked, list) else done(asked)
+    scripted = Scripted(MODELS[model], find)
+    scripted.play(reasoning, QUESTION, retrieval)
+    return scripted.calls
 
 
 @pytest.mark.parametrize(("reasoning", "retrieval"), [
     *((name, "once") for name in ANSWERING if name != "few_shot"), *(("direct", name) for name in RETRIEVAL)])
 def test_every_prompt_gets_the_form_that_it_asks_for(reasoning, retrieval):
-    for call in (call for manner in MANNERS for call in calls_of(reasoning, retrieval, manner)):
+    for call in (call for model in MODELS for call in calls_of(reasoning, retrieval, model)):
         last = call.messages[-1].content
         asks = call.purpose not in (*ANSWERS, *PROSE) and not call.tools
         assert (reading_server.form_of(last) is not None) == asks, (call.purpose, last)
@@ -56,7 +53,7 @@ def replied(prompt):
 
 
 def test_a_passage_is_made_of_the_words_of_its_query():
-    prompt, = {call.messages[-1].content for call in calls_of("direct", "hyde", "short") if call.purpose != "answer"}
+    prompt, = {call.messages[-1].content for call in calls_of("direct", "hyde", "brief") if call.purpose != "answer"}
     assert replied(prompt) == "Which river flows past the Kessel mill is known, and so is what it is about."
 
 

@@ -11,17 +11,17 @@ from agents.models import open_model
 from agents.relevance import RelevanceJudges, open_aids
 from agents.settings import CallLimits, Limits, ModelSettings
 from documents.errors import CallError, CallTimeout, ModelError, ReplayMiss
-from retrieval.rerankers import Judge
+from retrieval.rerankers import JudgeReranker
 from retrieval.retrievers.reranked import Reranked
 from strategies.parts.reading import read_grade
 
 QUERY = "Who founded the company?"
-OURS = Judge(model="m")
+OURS = JudgeReranker(model="m")
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("retrieval.serving.servers._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.servers._FIRST", 0.01)
 
 
 class Judging:

@@ -5,11 +5,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import ModelError, SettingsError
 from documents.types import Chunk
-from retrieval.rerankers import Judge
-from retrieval.rerankers.judge import judges_of
+from retrieval.rerankers import JudgeReranker
+from retrieval.rerankers.base import Aids, judges_of
 from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.reranked import Reranked, RerankedRetriever
-from retrieval.types import Aids, Hit
+from retrieval.types import Hit
 
 READ = TypeAdapter(RetrieverSettings)
 
@@ -81,7 +81,7 @@ def test_settings_nest_and_a_name_stands_for_defaults():
     inner = READ.validate_python({"kind": "reranked", "of": "dense", "by": {"kind": "judge", "model": "m"}})
     outer = READ.validate_python({"kind": "reranked", "of": inner.model_dump(), "by": "late_interaction", "depth": 10})
     assert (outer.of, outer.by.kind, outer.depth) == (inner, "late_interaction", 10)
-    assert judges_of(outer) == [Judge(model="m")]
+    assert judges_of(outer) == [JudgeReranker(model="m")]
     assert judges_of(READ.validate_python("dense")) == []
 
 
@@ -112,7 +112,7 @@ def test_a_reranker_counts_for_all_unless_its_model_was_not_trained_for_it(tmp_p
 
 def test_a_judge_is_refused_where_no_model_can_be_asked():
     with pytest.raises(SettingsError, match="the reranker judge asks m, and no model can be asked here"):
-        Judge(model="m").open(Aids())
+        JudgeReranker(model="m").open(Aids())
 
 
 def test_a_real_index_is_reranked(tmp_path):

@@ -15,11 +15,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from agents.assistant import Assistant, AssistantSettings
-from agents.checkpoint import read_state, settings_of, write_state
+from agents.checkpoint import read_state, write_state
 from agents.settings import Limits
 from agents.types import Answer
 from documents.errors import RecipeMismatch, SettingsError
-from documents.types import digest
 from retrieval.build import build_index
 
 QUESTION = "Which country is Oslo the capital of?"
@@ -42,9 +41,10 @@ def settings(index: Path, server, **changes) -> AssistantSettings:
                                 "reasoning": "least_to_most", **changes})
 
 
-def asking(index: Path, server, *more: object) -> list[str]:
-    return [*RAGBED, *map(str, ("ask", QUESTION, "--index", index, "--model", f"{server.url}#m", "--retriever", "bm25",
-                                "--reasoning", "least_to_most", *more))]
+def options(index: Path, server, *more: object) -> list[str]:
+    """Of `ask`, and again of `resume`."""
+    return [*map(str, ("--index", index, "--model", f"{server.url}#m", "--retriever", "bm25", "--reasoning",
+                       "least_to_most", *more))]
 
 
 async def stopped(assistant: Assistant, steps: int, path: Path):
@@ -68,7 +68,8 @@ def test_what_ends_the_process_in_the_middle_of_a_call_leaves_a_question_that_go
         ragbed, serve, index, tmp_path, how):
     hold, file = threading.Event(), tmp_path / "q.json"
     server = serve([*PLAN[:2], {"text": PLAN[2], "hold": hold}, *PLAN[2:]])
-    child = subprocess.Popen(asking(index, server, "--save", file), stderr=subprocess.PIPE, text=True)
+    asked = [*RAGBED, "ask", QUESTION, *options(index, server, "--save", file)]
+    child = subprocess.Popen(asked, stderr=subprocess.PIPE, text=True)
     while len(server.requests) < 3 and child.poll() is None:
         threading.Event().wait(0.01)
     child.send_signal(how)
@@ -78,18 +79,18 @@ def test_what_ends_the_process_in_the_middle_of_a_call_leaves_a_question_that_go
     assert (f"go on with `ragbed resume {file}`" in said) == (how != signal.SIGKILL)
     assert child.returncode == {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143}[how]
     assert len(read_state(file)["results"]) == 3  # a search and two calls
-    status, out, _ = ragbed("resume", file, "--json")
+    status, out, _ = ragbed("resume", file, *options(index, server, "--json"))
     answer = json.loads(out)
     assert (status, answer["answer"], answer["usage"]["calls"]) == (0, "Norway [1] [8]", 4)
     assert len(server.requests) == 5  # the call that was under way is made again, and no other
-    again = json.loads(ragbed("resume", file, "--json")[1])
+    again = json.loads(ragbed("resume", file, *options(index, server, "--json"))[1])
     assert again == {**answer, "seconds": again["seconds"]}
     assert len(server.requests) == 5
 
 
 def test_scripts_stop_after_some_steps_and_go_on(ragbed, serve, index, tmp_path):
     server, file = serve(PLAN), tmp_path / "q.json"
-    asked = [str(one) for one in asking(index, server, "--save", file, "--stop-after", 2)[len(RAGBED):]]
+    asked = ["ask", QUESTION, *options(index, server, "--save", file, "--stop-after", 2)]
     status, out, err = ragbed(*asked)
     assert (status, out) == (0, "")
     assert err.startswith("stopped after 2 steps; what was found and said so far is in")
@@ -97,9 +98,9 @@ def test_scripts_stop_after_some_steps_and_go_on(ragbed, serve, index, tmp_path)
     ragbed.refuses("ask", "x", "--index", index, "--stop-after", 1, says=["--stop-after needs --save FILE"])
     ragbed.refuses("ask", "x", "--index", index, "--retriever", "bm25", "--model", f"{server.url}#m", "--save",
                    tmp_path / "no" / "q.json", says=["q.json", "make the folder first"])
-    status, out, _ = ragbed("resume", file, "--stop-after", 1, "--json")
+    status, out, _ = ragbed("resume", file, *options(index, server, "--stop-after", 1, "--json"))
     assert (status, json.loads(out)) == (0, {"event": "stopped", "steps": 3, "saved": str(file)})
-    status, out, _ = ragbed("resume", file, "--trace")
+    status, out, _ = ragbed("resume", file, *options(index, server, "--trace"))
     assert status == 0
     assert [line for line in out.splitlines() if line.startswith("== ")][1:] == [
         "== step 2: decompose, 2 messages, documents shown [1, 2]",
@@ -110,24 +111,27 @@ def test_scripts_stop_after_some_steps_and_go_on(ragbed, serve, index, tmp_path)
 
 def test_what_differs_is_one_line_and_where_things_are_makes_no_difference(ragbed, serve, index, tmp_path):
     server, file = serve(PLAN[:2]), tmp_path / "q.json"
-    ragbed(*asking(index, server, "--save", file, "--stop-after", 2)[len(RAGBED):])
+    ragbed("ask", QUESTION, *options(index, server, "--save", file, "--stop-after", 2))
     elsewhere = serve(PLAN[1:])
-    ragbed.refuses("resume", file, "--model", f"{elsewhere.url}#n", says=['model was "m" and is "n"', "ask it again"])
-    ragbed.refuses("resume", file, "--index", index.parent / "other", says=["the index holds something else"])
-    ragbed.refuses("resume", tmp_path / "none.json", says=["none.json", "cannot be read"])
+    resume = ("resume", file, *options(index, elsewhere))
+    ragbed.refuses(*resume, "--model", f"{elsewhere.url}#n", says=['model was "m" and is "n"', "begun otherwise"])
+    ragbed.refuses(*resume, "--index", index.parent / "other", says=["the index holds something else"])
+    ragbed.refuses(*resume, "--retriever", "dense", "-k", 9, says=["retriever was", "k was 5 and is 9"])
+    ragbed.refuses("resume", tmp_path / "none.json", *resume[2:], says=["none.json", "cannot be read"])
     moved = index.rename(index.parent / "moved")
     try:
-        ragbed.refuses("resume", file, says=["index", "does not exist"])
-        status, out, _ = ragbed("resume", file, "--index", moved, "--model", f"{elsewhere.url}#m", "--json")
+        ragbed.refuses(*resume, says=["index", "does not exist"])
+        status, out, _ = ragbed("resume", file, *options(moved, elsewhere, "--json"))
         assert (status, json.loads(out)["answer"]) == (0, "Norway [1] [8]")
     finally:
         moved.rename(index)
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"format": "ragbed question 1"}', "{" * 9999, "\x00\xff"])
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"format": "ragbed question 1"}', "{" * 9999, "\x00\xff",
+                                     '{"format": "ragbed question 1", "state": {}}'])
 def test_a_file_that_is_no_saved_question_or_was_changed_is_refused(ragbed, tmp_path, content):
     (tmp_path / "q.json").write_text(content)
-    ragbed.refuses("resume", tmp_path / "q.json", says=["q.json: "])
+    ragbed.refuses("resume", tmp_path / "q.json", "--index", tmp_path, says=["q.json: "])
 
 
 async def test_a_file_that_was_changed_or_is_of_another_version_is_refused(serve, index, tmp_path):
@@ -136,9 +140,10 @@ async def test_a_file_that_was_changed_or_is_of_another_version_is_refused(serve
     file.write_text(file.read_text().replace("Which continent?", "Which planet?"))
     with pytest.raises(SettingsError, match="was changed since it was written"):
         read_state(file)
-    state["made"]["settings"]["rules"] = "strict"
-    with pytest.raises(SettingsError, match="another version of ragbed"):
-        settings_of(state)
+    write_state(file, state)
+    file.write_text(file.read_text().replace("ragbed question 2", "ragbed question 1"))
+    with pytest.raises(SettingsError, match="made by another version of ragbed; ask the question again"):
+        read_state(file)
 
 
 @pytest.mark.parametrize(("changes", "says"), [
@@ -155,14 +160,18 @@ async def test_a_question_does_not_go_on_with_other_settings(serve, index, tmp_p
     assert server.requests == []
 
 
-async def test_a_question_does_not_go_on_with_other_prompts_or_another_strategy(serve, index, tmp_path, monkeypatch):
-    state = await stopped_at(index, serve, tmp_path)
-    for changed in ("prompts_hash", "_code"):
-        with monkeypatch.context() as patched:
-            patched.setattr(f"agents.checkpoint.{changed}", lambda *_: digest("of another version"))
-            async with Assistant.open(settings(index, serve([]))) as assistant:
-                with pytest.raises(RecipeMismatch, match="the strategies or their prompts have changed"):
-                    await assistant.resume(state)
+async def test_a_question_does_not_go_on_where_its_strategy_would_have_asked_for_something_else(
+        serve, index, tmp_path):
+    examples = tmp_path / "examples.jsonl"
+    examples.write_text('{"question": "Where is Bonn?", "answer": "Germany"}')
+    changes = {"reasoning": {"kind": "few_shot", "exemplars": str(examples)}}
+    state = await stopped_at(index, serve, tmp_path, **changes)
+    examples.write_text('{"question": "Where is Rome?", "answer": "Italy"}')
+    server = serve([])
+    async with Assistant.open(settings(index, server, **changes)) as assistant:
+        with pytest.raises(RecipeMismatch, match="step 2 of the strategy differs from what was recorded"):
+            await assistant.resume(state)
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(("limits", "outcome", "requests"), [

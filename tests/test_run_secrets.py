@@ -37,6 +37,26 @@ def test_the_key_is_in_no_file_and_no_output_even_when_the_server_sends_it_back(
         assert form.encode() not in written
 
 
+def test_a_key_that_comes_in_parts_or_in_the_error_of_a_strategy_is_in_no_file_and_no_output(
+        serve, town, ragbed, monkeypatch):
+    monkeypatch.setenv("RAGBED_API_KEY", KEY)
+    parts = [{"type": "text", "text": part} for part in ("<Answer>", KEY[:10], KEY[10:], "</Answer>")]
+    (town.folder / "mine.py").write_text(
+        "import os\ndef failing(task):\n    raise ValueError(os.environ['RAGBED_API_KEY'])\n    yield\n")
+
+    def echo(body):
+        odd = "town 2" in str(body)
+        return {"message": {"content": None if odd else parts, "refusal": parts if odd else None,
+                            "reasoning_content": parts}}
+
+    strategies = ["direct", f"{town.folder / 'mine.py'}:failing"]
+    _, out, err = ragbed("run", town.config(serve(echo).url, reasoning=strategies))
+    written = every_byte(town.run) + out.encode() + err.encode()
+    assert b"<Answer>[key]</Answer>" in written
+    assert b"ValueError: [key]" in written
+    assert b"sk-canary" not in written
+
+
 MONSTERS = ["a" + " " * 200_000 + "b [1]", "[1]" * 30_000, "[1, " * 30_000, "\n" * 200_000 + "x", "1," * 50_000,
             "<think>" * 50_000, "<Answer>" * 50_000, "9" * 200_000, "9" * 1_100_000,
             "1억" + "9" * 1_100_000, "0." + "9" * 1_100_000, "\x1b]0;title\x07\x00"]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import subprocess
 import sys
@@ -9,31 +10,53 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from looping import reply
 
 from agents.assistant import Assistant, AssistantSettings
 from agents.checkpoint import write_state
+from agents.scripted import instance
 from agents.types import Answer, GenerateStep
 from retrieval.build import build_index
 from strategies.catalogue import ANSWERING, RETRIEVAL
 
 QUESTION = "Which country is Oslo the capital of?"
-# Each line of input names saved questions, which a process of its own goes on with; each line of output is their ends.
+SAYS = (
+    "1. Which country is Oslo in?\n2. Which continent is Norway on?", "Search: capital of Italy",
+    "Follow-up: Where is Rome?",
+    "Thought: Rome comes next.\nAction: search[capital of Italy]", "Missing: Italy\nSufficiency: 3",
+    "Fault: it cites nothing.",
+    "Question: Where is Rome?\nGrade: 1", "| city | country |\n| Oslo | Norway |",
+    "[1] \"Oslo is the capital of Norway.\"",
+    "first = 1900 + 26\nlast = first + 10", "<Answer>Norway [1]</Answer>", "1: no\n2: yes\nBest: 2",
+    "<Answer>Rome is the capital of Italy [2], and Oslo has 700,000 people [1].</Answer>")
+
+
+def reply(body):
+    """A line for the scripted server that gives every strategy something to go on with."""
+    place = int(hashlib.sha256(json.dumps([body["messages"], body.get("seed")]).encode()).hexdigest(), 16)
+    asked = sum(message["role"] == "tool" for message in body["messages"])
+    if "response_format" in body:
+        schema = body["response_format"]["json_schema"]["schema"]
+        return json.dumps(instance(schema, SAYS[place % len(SAYS)], place % 3 == 0, 2))
+    if body.get("tools") and asked < 2:
+        name = body["tools"][0]["function"]["name"]
+        said = {"name": name, "arguments": json.dumps({"query": f"capital of Italy {asked}"})}
+        call = {"id": f"c{asked}", "type": "function", "function": said}
+        return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    return SAYS[place % len(SAYS)]
+
+
+# Each line of input is settings and saved questions, which a process of its own goes on with; each line of output is
+# their ends.
 RESUMING = """
 import asyncio, json, os, sys
 from dataclasses import asdict
 from pathlib import Path
 from agents.assistant import Assistant, AssistantSettings
-from agents.checkpoint import read_state, settings_of
+from agents.checkpoint import read_state
 
-async def ended(paths):
-    for path in paths:
-        state = read_state(Path(path))
-        async with Assistant.open(settings_of(state)) as assistant:
-            yield asdict(await assistant.resume(state))
-
-async def all_ended(paths):
-    return [one async for one in ended(paths)]
+async def all_ended(settings, paths):
+    async with Assistant.open(AssistantSettings(**settings)) as assistant:
+        return [asdict(await assistant.resume(read_state(Path(path)))) for path in paths]
 
 async def load():  # once, what each process needs
     settings = AssistantSettings(index=Path(sys.argv[1]), retriever="bm25", model="http://127.0.0.1:9/v1#m",
@@ -45,7 +68,7 @@ async def load():  # once, what each process needs
 asyncio.run(load())
 for line in sys.stdin:
     if not os.fork():
-        print(json.dumps(asyncio.run(all_ended(json.loads(line)))), flush=True)
+        print(json.dumps(asyncio.run(all_ended(*json.loads(line)))), flush=True)
         os._exit(0)
     if os.wait()[1]:
         print("null", flush=True)
@@ -69,8 +92,8 @@ def other_process(folder):
     child = subprocess.Popen([sys.executable, "-c", RESUMING, folder / "index"], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
 
-    def resumed(paths):
-        child.stdin.write(f"{json.dumps([str(path) for path in paths])}\n")
+    def resumed(settings, paths):
+        child.stdin.write(f"{json.dumps([settings.model_dump(mode='json'), [str(path) for path in paths]])}\n")
         child.stdin.flush()
         return json.loads(child.stdout.readline())
 
@@ -103,7 +126,7 @@ async def test_a_question_stopped_after_any_step_ends_in_a_new_process_as_one_ne
     states = {len(state["results"]): state for state in reversed(kept)}
     for steps, state in states.items():
         write_state(tmp_path / f"{steps}.json", state)
-    ends = await asyncio.to_thread(other_process, [tmp_path / f"{steps}.json" for steps in states])
+    ends = await asyncio.to_thread(other_process, settings, [tmp_path / f"{steps}.json" for steps in states])
     for ended in ends:
         ended["cost"]["seconds"] = 0.0
     assert ends == [plain(whole)] * len(states)

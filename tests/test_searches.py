@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from agents.database import Database
-from agents.search import Kept, Searcher
-from agents.searches import SCHEMA, Searches
+from agents.search import SCHEMA, KeptSearches, Searcher, Searches
 from documents.errors import CallError, ReplayMiss
 from documents.types import Chunk
 from retrieval.types import Hit
@@ -64,10 +63,10 @@ async def test_a_call_that_fails_during_a_search_fails_the_question_that_asked_i
     assert isinstance(found[2], CallError)
 
 
-def kept(database: Database, mode: str = "record", of: str = "pages") -> Kept[str]:
+def kept(database: Database, mode: str = "record", of: str = "pages") -> KeptSearches[str]:
     searches = Searches(lambda document: f"{document}.md")
     searches.begin(database, mode)
-    return Kept(searches, "the index", lambda query, k: {"of": of, "query": query, "k": k})
+    return KeptSearches(searches, "the index", lambda query, k: {"of": of, "query": query, "k": k})
 
 
 async def test_what_was_found_is_given_again_without_a_retriever_and_nothing_else_is(tmp_path):

@@ -1,18 +1,14 @@
-"""Static models: distilled from one that is here, read in either form that is written, averaged by hand's reckoning."""
-import json
+"""Static models: read in either form that is written, averaged by hand's reckoning."""
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from tiny_models import WORDS, make_tiny
 from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.models import WordLevel
 
-from documents.errors import IndexFolderError, ModelError
+from documents.errors import ModelError
 from retrieval.embedders import Static
-from retrieval.embedders.distilling import distil
 from retrieval.embedders.opening import open_embedder
-from retrieval.storage.folder import alone
 
 VECTORS = np.asarray([[9, 9], [3, 0], [0, 4], [1, 1]], np.float32)  # of [UNK], rain, river, sea
 
@@ -47,12 +43,12 @@ def test_a_text_is_the_mean_of_its_known_tokens_at_unit_length(tmp_path, arrays)
 def test_a_long_text_is_the_mean_of_its_windows_or_its_beginning(tmp_path):
     name = static(tmp_path / "m", embeddings=VECTORS).removeprefix("static:")
     text = "rain " * 32 + "river " * 32
-    windows, cut = (Static(model=name, window=32, long=long).open() for long in ("windows", "truncated"))
+    windows, cut = (open_embedder(Static(model=name, window=32, long=long)) for long in ("windows", "truncated"))
     assert windows.windows([text]) == [[(0, 160), (160, 352)]]
     np.testing.assert_allclose(windows.embed_passages([text]), [[2 ** -.5, 2 ** -.5]], atol=1e-6)
     np.testing.assert_allclose(cut.embed_passages([text]), [[1, 0]], atol=1e-6)
     assert windows.identity != cut.identity
-    asking = Static(model=name, window=32, query_prefix="q ").open()
+    asking = open_embedder(Static(model=name, window=32, query_prefix="q "))
     assert (asking.passage_identity, windows.passage_identity) == (windows.identity, windows.identity)
     assert asking.identity != windows.identity
 
@@ -75,32 +71,3 @@ def test_files_that_are_no_static_model_are_one_line(tmp_path):
     (tmp_path / "p" / "tokenizer.json").write_text('{"model"')
     with pytest.raises(ModelError, match=r"tokenizer\.json is damaged: fetch the model again$"):
         open_embedder(name).embed_queries(["rain"])
-
-
-def test_a_model_is_distilled_and_its_folder_is_read_by_others_too(tmp_path, ragbed):
-    source, out = make_tiny(tmp_path / "tiny"), tmp_path / "static"
-    status, printed, _ = ragbed("models", "distil", source, "--out", out, "--dimensions", 8, "--json")
-    assert (status, json.loads(printed)["tokens"]) == (0, len(WORDS) - 6)  # without five special ones and [unused1]
-    embedder = open_embedder(f"static:{out}")
-    found = embedder.embed_passages(["river rain", "the", "sand sea"])
-    assert found.shape == (3, 8)
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-    theirs = StaticEmbedding.load(str(out)).embedding.weight.detach().numpy()
-    mean = theirs[[WORDS.index("river"), WORDS.index("rain")]].mean(0)
-    np.testing.assert_allclose(found[0], mean / np.linalg.norm(mean), atol=1e-5)
-    ragbed.refuses("models", "distil", source, "--out", out, says=["is not empty", "name another folder"])
-
-
-def test_distilling_that_ends_early_leaves_nothing_and_may_begin_again(tmp_path):
-    def stopped(stage, done, total):
-        raise KeyboardInterrupt
-
-    source, out = make_tiny(tmp_path / "tiny"), tmp_path / "made" / "static"
-    with pytest.raises(KeyboardInterrupt):
-        distil(str(source), out, 8, stopped)
-    assert not out.exists()
-    with alone(out), pytest.raises(IndexFolderError, match="another process is building this"):
-        distil(str(source), out, 8, lambda *_: None)
-    assert distil(str(source), out, 8, lambda *_: None) == len(WORDS) - 6
-    assert [path.name for path in out.parent.iterdir()] == ["static"]

@@ -1,4 +1,5 @@
 """Paired tests, intervals, effect sizes and clusters, by hand-computed figures."""
+import math
 from dataclasses import dataclass, field
 
 import pytest
@@ -207,3 +208,40 @@ def test_as_published_and_corrected_agree_with_the_tables_means():
         means = [aggregate(list(rows.values()), scoring, refusing=refusing)["unified"]["mean"]
                  for rows in (first, second)]
         assert [made.before, made.after] == means
+
+
+def chained(final, first, second):
+    joint = final * first * second
+    return {"em": final, "sub_em@1": first, "sub_em@2": second, "joint_em": joint, "joint_f1": joint}
+
+
+def test_the_published_log_of_a_chain_is_compared_and_has_no_interval_where_a_resample_has_none():
+    before = {f"q{n}": Row(chained(1.0, 1.0, float(n % 2))) for n in range(4)}
+    after = {f"q{n}": Row(chained(1.0, 1.0, 1.0)) for n in range(4)}
+    made, = compare([pairs_of("joint_em_log", before, after, {}, "as-published")])
+    assert (made.before, made.after) == (pytest.approx(math.log(2.5)), pytest.approx(math.log(1.5)))
+    assert (made.n, made.low, made.high, made.p) == (4, None, None, 0.5)
+    nothing, = compare([pairs_of("joint_em_log", before, after, {})])
+    assert (nothing.n, nothing.before) == (0, None)
+
+
+def test_the_formulas_are_those_of_the_libraries():
+    from scipy.stats import permutation_test
+    from statsmodels.stats.contingency_tables import mcnemar as table_test
+    from statsmodels.stats.multitest import multipletests
+    from statsmodels.stats.power import TTestPower
+    from statsmodels.stats.proportion import proportion_confint
+
+    for right, n in ((0, 3), (7, 20), (98, 98)):
+        share = aggregate([Row({"em": float(at < right)}) for at in range(n)])["em"]
+        assert (share["low"], share["high"]) == pytest.approx(proportion_confint(right, n, method="wilson"), abs=1e-9)
+    for gained, lost in ((0, 5), (8, 1), (30, 44)):
+        assert mcnemar(gained, lost) == pytest.approx(table_test([[9, gained], [lost, 9]], exact=True).pvalue)
+    tests = [0.01, 0.04, 0.03, 0.005, 0.6, 0.04]
+    assert holm(tests) == pytest.approx(list(multipletests(tests, method="holm")[1]))
+    first, second = [0.1, 0.5, 0.2, 0.9, 0.4, 0.3, 0.35], [0.2, 0.4, 0.6, 1.0, 0.45, 0.9, 0.3]
+    swapped = permutation_test((first, second), lambda one, other, axis: other.mean(axis) - one.mean(axis),
+                               permutation_type="samples", vectorized=True)
+    assert permutation(pairs_of("f1", cell("f1", first), cell("f1", second), {})) == pytest.approx(swapped.pvalue)
+    detected = TTestPower().solve_power(nobs=200, alpha=0.05, power=0.8) * 0.5
+    assert smallest_mean(200, 0.5) == pytest.approx(detected, rel=0.005)

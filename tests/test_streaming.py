@@ -21,7 +21,7 @@ TOOLS = ({"type": "function", "function": {"name": "search", "parameters": {"typ
 
 @pytest.fixture(autouse=True)
 def _quick_and_keyed(monkeypatch):
-    monkeypatch.setattr("retrieval.serving.servers._FIRST", 0.01)
+    monkeypatch.setattr("retrieval.servers._FIRST", 0.01)
     monkeypatch.setenv("RAGBED_API_KEY", KEY)
 
 

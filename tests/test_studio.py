@@ -63,7 +63,7 @@ async def test_the_graph_that_the_server_opens_answers_and_can_be_looked_at(envi
         state = (await graph.aget_state(config)).values
     assert [event["event"] for event in events] == ["searching", "search", "asking", "token", "reply"]
     assert state["answer"]["text"] == "Norway [1]"
-    assert state["made"]["settings"]["retriever"]["kind"] == "bm25"
+    assert state["made"]["retriever"]["kind"] == "bm25"
     assert json.loads(json.dumps(state)) == state
     assert graph.get_input_jsonschema()["properties"]["question"] == {"title": "Question", "type": "string"}
 

@@ -3,24 +3,16 @@
 import pytest
 from growth import grows_linearly
 
-from agents.outcome import CallOutcome
-from agents.playback import Means, Playback
-from agents.settings import Limits
-from documents.types import Chunk
-from strategies.catalogue import CRESTS, REASONING, RETRIEVAL
+from agents import Scripted
+from strategies.answering import read_sub_answers
+from strategies.catalogue import CRESTS
 from strategies.reading import REFUSAL
-from strategies.sub_answers import read_sub_answers
-from strategies.types import Reply, Task
 
 
 def answered(*replies, name="direct"):
     """The answer of a strategy to these replies, which it asked to hold two sub-answers, over one document."""
-    task = Task("q", "Where is Rome?", RETRIEVAL["once"], sub_questions=("Who?", "Where?"), with_sub_answers=True)
-    play = Playback(task, REASONING[name], Means(None, None, None, None, Limits()))
-    play.take_found([[Chunk("c", "d", "plain", 0, 1, "Rome.")]])
-    for reply in replies:
-        play.take_asked([CallOutcome("k", Reply(reply))])
-    return play.answer()
+    return Scripted([*replies], ["Rome."]).play(name, "Where is Rome?", sub_questions=("Who?", "Where?"),
+                                                with_sub_answers=True)
 
 
 @pytest.mark.parametrize(("text", "read"), [

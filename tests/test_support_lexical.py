@@ -2,8 +2,8 @@
 import pytest
 
 from documents.types import Chunk
+from strategies.support.check import MOST_STATEMENTS, statements_of
 from strategies.support.lexical import Score, not_stated, score
-from strategies.support.sentences import MOST_STATEMENTS, statements_of
 from strategies.types import Draft, Passage, Task
 
 QUESTION = "Where was the director of Jaws born?"

@@ -6,7 +6,7 @@ from disciplined import Told, decided
 from growth import grows_linearly
 
 from documents.types import Chunk
-from strategies.parts.tables import Row, checked, read_rows, shown_rows
+from strategies.parts.tables import FactRow, checked, read_rows, shown_rows
 from strategies.settings.choosing import reasoning
 from strategies.types import Passage
 
@@ -55,10 +55,11 @@ def test_closed_book_and_documents_without_numbers_ask_for_rows_without_them():
 
 
 @pytest.mark.parametrize(("line", "row"), [
-    ("| a | b | c | [2] |", Row(("a", "b", "c"), 2)), ("a | b | c | 2", Row(("a", "b", "c"), 2)),
-    ("| a | b | c | Document [2] |", Row(("a", "b", "c"), 2)), ("| a | b | c [2] |", Row(("a", "b", "c [2]"), 2)),
-    ("| a | b | 1975 |", Row(("a", "b", "1975"))), ("| a | [2] |", None), ("|:--|--:|", None), ("| a |", None),
-    ("no table", None), ("| a | b | c | - |", Row(("a", "b", "c", "-")))])
+    ("| a | b | c | [2] |", FactRow(("a", "b", "c"), 2)), ("a | b | c | 2", FactRow(("a", "b", "c"), 2)),
+    ("| a | b | c | Document [2] |", FactRow(("a", "b", "c"), 2)),
+    ("| a | b | c [2] |", FactRow(("a", "b", "c [2]"), 2)),
+    ("| a | b | 1975 |", FactRow(("a", "b", "1975"))), ("| a | [2] |", None), ("|:--|--:|", None), ("| a |", None),
+    ("no table", None), ("| a | b | c | - |", FactRow(("a", "b", "c", "-")))])
 def test_rows_are_read_in_the_forms_that_models_write(line, row):
     assert read_rows(line, 9, True) == ([row] if row else [])
 
@@ -71,8 +72,8 @@ def test_a_table_cannot_end_the_marks_it_stands_between():
 def test_a_value_of_one_figure_is_looked_up_too_and_never_inside_a_longer_one():
     evidence = (Passage(1, Chunk("c", "d", "plain", 0, 9, "It has 15 legs.")),
                 Passage(2, Chunk("e", "d", "plain", 0, 9, "It has 5 legs.")))
-    assert checked([Row(("a", "legs", "5"), 1)], evidence) == [Row(("a", "legs", "5"), 2, True)]
-    assert shown_rows([Row(("a", "b"), 2), Row(("a", "b"))], True) == "| a | b | [2] |\n| a | b | - |"
+    assert checked([FactRow(("a", "legs", "5"), 1)], evidence) == [FactRow(("a", "legs", "5"), 2, True)]
+    assert shown_rows([FactRow(("a", "b"), 2), FactRow(("a", "b"))], True) == "| a | b | [2] |\n| a | b | - |"
 
 
 @pytest.mark.parametrize("piece", ["|", "| ", "|a", "\n", "|-", "[1]|"])

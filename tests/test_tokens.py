@@ -1,10 +1,10 @@
-"""What the words of a text are. Whoever changes one of these tokens raises `RULES` in retrieval/lexical/words.py."""
+"""What the words of a text are. Whoever changes one of these tokens raises `RULES` in retrieval/lexical/tokens.py."""
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.lexical.choice import tokenizer_of
 from retrieval.lexical.tokens import is_korean, normal
+from retrieval.retrievers.bm25 import tokenizer_of
 
 WORDS = tokenizer_of("words", "english", False, False)
 def tokens(text, tokenizer=WORDS):

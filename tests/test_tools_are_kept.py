@@ -128,8 +128,7 @@ def read(calls):
     ([{"id": "a" * 900, "function": {"name": "f" * 900, "arguments": "x" * 90_000}}],
      [("a" * 200, "f" * 200, "x" * 20_000)]),
     ([{"id": "a", "function": {"name": "f", "arguments": '{"q": "\\u0041\\ud800"}'}}],
-     [("a", "f", '{"q": "A\ufffd"}')]),
-    ([{"id": "a", "function": {"name": "f", "arguments": '{"q": "\\u0041'}}], [("a", "f", '{"q": "A')])])
+     [("a", "f", '{"q": "A\ufffd"}')])])
 def test_calls_of_a_reply_have_only_the_fields_that_they_should_and_texts_of_bounded_length(calls, kept):
     assert [(call["id"], call["function"]["name"], call["function"]["arguments"])
             for call in read(calls).tool_calls] == kept
@@ -141,7 +140,7 @@ INNER = json.dumps(KEY)[1:-1]
 
 
 @pytest.mark.parametrize("arguments", [
-    f'{{"query": "{ESCAPED}"}}', f'{{"query": "{INNER}"}}', {"query": KEY}, f'{{"query": "{ESCAPED}', KEY,
+    f'{{"query": "{ESCAPED}"}}', f'{{"query": "{INNER}"}}', {"query": KEY}, KEY,
     f'{{"query": "{" " * 30_000}{ESCAPED}"}}'])
 def test_a_key_that_a_server_sends_back_in_a_call_however_escaped_is_kept_nowhere(
         serve, town, ragbed, monkeypatch, arguments):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from documents.errors import IndexFolderError, ModelError
-from retrieval.dense import nearest_chunks
+from retrieval.retrievers.dense import nearest_chunks
 from retrieval.vector_settings import Flat, Hnsw, Ivf, IvfPq
 from retrieval.vectors import VectorIndex
 

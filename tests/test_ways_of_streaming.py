@@ -4,8 +4,8 @@ import asyncio
 import pytest
 
 from agents.models import open_model
+from agents.refusals import IN_ONE, Way, Ways
 from agents.settings import ModelSettings
-from agents.streamed import IN_ONE, Way, Ways
 from strategies.types import Generate, Message
 
 ASK = Generate((Message("user", ("Who?",)),), "answer")

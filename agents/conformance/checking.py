@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.conformance.examining import difference
+from agents.conformance.playing import difference
 from agents.settings import Limits
 from documents.errors import SettingsError
 from strategies.settings.choosing import Family, Said, known

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from agents.conformance.examining import examine
+from agents.conformance.playing import examine
 from documents.errors import SettingsError
 from strategies.settings.choosing import Strategy, chosen
 
@@ -163,8 +163,7 @@ def _result(family: Any, said: Any, watch: Watch, again: bool, seconds: float) -
         with watch.watching(said):
             faulthandler.dump_traceback_later(_LOADS * seconds, exit=True, file=2)
             strategy = chosen(family, said)
-            found = examine(strategy, lambda play: faulthandler.dump_traceback_later(
-                seconds, exit=True, file=2), again)
+            found = examine(strategy, partial(faulthandler.dump_traceback_later, seconds, exit=True, file=2), again)
     except SettingsError as error:
         return {"error": str(error)}
     finally:

@@ -1,232 +1,262 @@
-"""Playing a strategy in one situation with one stand-in, and looking at whatever it asks for.
-
-The situations that a strategy has to manage: rules, answer formats, layouts, and evidence of several sorts.
-"""
+"""Every play of one strategy, in one process, and a look at whatever the strategy asks for."""
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NoReturn
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast
 
-from agents.conformance.stand_ins import StandIn
-from agents.outcome import CallOutcome, wire_message
-from agents.playback import Means, Playback
+from agents.conformance.situations import (
+    EXEMPLAR,
+    MODELS,
+    SITUATIONS,
+    TELLING,
+    Model,
+    Situation,
+    answers,
+    mark,
+    refuses,
+    wants,
+)
+from agents.scripted import drive
 from agents.settings import Limits
-from agents.types import Answer, DecisionStep
-from documents.errors import RunError
+from agents.types import Answer, Cost, DecisionStep
 from documents.types import Chunk, digest
-from strategies.types import Exemplar, Failure, Generate, Reasoning, Retrieval, Search, Task
+from strategies.answering import answer
+from strategies.catalogue import RETRIEVAL
+from strategies.settings.choosing import Strategy
+from strategies.settings.source import RAISED_BY_CODE, failing_line
+from strategies.types import (
+    Evidence,
+    Failure,
+    Generate,
+    Recipe,
+    Reply,
+    Retrieval,
+    Search,
+    Task,
+    Usage,
+)
 
-Finds = Literal["some", "same", "new", "nothing"]
-
-TELLING = "goldhush"  # stands in whatever may tell where the gold is
-_QUESTION = "Which city is the capital of France, and how many people lived in Paris in 2020?"
-_SAID = ("Paris is the capital of France.", "In 2020 Paris had 2145906 people.", "Lyon lies on the Rhone.",
-         "The Seine flows through Paris.", "Marseille is a port of France.")
-_OPTIONS = (("A", "Paris"), ("B", "Lyon"), ("C", "Marseille"))
-EXEMPLAR = Exemplar("Where does the Rhone end?", "In the sea [1]", ("The Rhone ends in the sea.",), "It says so.")
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What a question is asked like.
-
-    Attributes:
-        changes: of the task.
-        finds: what searches find: some of five documents, by the query; the same ones always, as where evidence is
-            placed beforehand; a new one each time, without end; or nothing.
-    """
-
-    name: str
-    finds: Finds = "some"
-    changes: dict[str, Any] = field(default_factory=dict)
-
-    def task(self, retrieval: Retrieval) -> Task:
-        """The question, asked like this."""
-        return Task(id=f"{TELLING}-question", question=_QUESTION, retrieval=retrieval, placed=self.finds == "same",
-                    seed=7, **self.changes)
-
-    def found(self, search: Search, turn: int) -> list[Chunk]:
-        """What a search finds.
-
-        Args:
-            turn: how many searches were made before it.
-        """
-        if self.finds == "nothing" or self.changes.get("rules") == "closed-book":
-            return []
-        if self.finds == "new":
-            return [_chunk(turn, f"Report {turn} says that Paris is the capital of France.")]
-        first = int(digest(search.query)[:6], 16) % len(_SAID) if self.finds == "some" else 0
-        places = [first, (first + 1) % len(_SAID)] if self.finds == "some" else range(len(_SAID))
-        return [_chunk(place, _SAID[place]) for place in places][:search.k]
-
-
-def mark(number: int) -> str:
-    """A word that stands in one document alone: that of the chunk with this number."""
-    return f"zq{number}x"
-
-
-def number_of(chunk: Chunk) -> int:
-    """The number of a chunk among all that can be found."""
-    return int(chunk.id.rpartition("-")[2])
-
-
-def situations() -> Iterator[Situation]:
-    """Every situation."""
-    yield from (Situation(name, changes=changes) for name, changes in _CHANGES.items())
-    yield Situation("the same evidence for every search", "same")
-    yield Situation("new evidence for every search", "new")
-    yield Situation("no evidence", "nothing")
-    yield Situation("no evidence, as JSON", "nothing", {"answer_format": "json"})
-
-
-_CHANGES: dict[str, dict[str, Any]] = {
-    "grounded": {},
-    "open": {"rules": "open"},
-    "reading": {"rules": "reading"},
-    "choice": {"rules": "choice", "options": _OPTIONS},
-    "closed-book": {"rules": "closed-book", "about": "an atlas"},
-    "closed-book with options": {"rules": "closed-book", "options": _OPTIONS},
-    "grounded with options": {"options": _OPTIONS},
-    "as JSON": {"answer_format": "json"},
-    "choice, as JSON": {"answer_format": "json", "rules": "choice", "options": _OPTIONS},
-    "closed-book, as JSON": {"answer_format": "json", "rules": "closed-book"},
-    "without separators": {"separators": False},
-    "without separators, as JSON": {"separators": False, "answer_format": "json"},
-    "without framing": {"framing": "none"},
-    "as published": {"layout": "as_published"},
-    "as published, with exemplars": {"layout": "as_published", "exemplars": (EXEMPLAR,)},
-    "brief, with exemplars": {"brief": True, "exemplars": (EXEMPLAR,)},
-    "with exemplars, as JSON": {"exemplars": (EXEMPLAR,), "answer_format": "json"},
-    "with sub-questions": {"sub_questions": ("What is the capital of France?", "How many live in #1?")},
-    "with sub-answers": {"sub_questions": ("What is the capital of France?", "How many live in #1?"),
-                         "with_sub_answers": True}}
-
-
-def _chunk(number: int, said: str) -> Chunk:
-    return Chunk(f"{TELLING}-{number}", f"{TELLING}-document-{number}", "plain", 0, 9, f"{said} {mark(number)}")
-
-
-WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)
-"""More than any question needs: what reaches them does not end."""
+_WIDE = Limits(calls=300, searches=300, tokens=10**12, seconds=1e9)  # what reaches them does not end
+_LIMITS = (Limits(calls=1), Limits(calls=2), Limits(searches=0), Limits(searches=1), Limits(tokens=150))
 
 
 @dataclass(slots=True)
-class Played:
-    """What came of one play.
+class Examined:
+    """What came of all plays.
 
     Attributes:
-        name: the situation and the stand-in.
-        asked: in words and as a hash, each action and the end.
-        problems: promises that were broken, with what was seen.
+        problems: promises that were broken, each with where.
+        asked: by play, each action and the end, in words and as a hash.
+        calls, searches: the most of any play.
+        reached: promises that plays came far enough to show kept.
     """
 
-    name: str
-    asked: list[tuple[str, str]] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
+    asked: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     calls: int = 0
     searches: int = 0
-    outcome: str = ""
-    forms: list[str] = field(default_factory=list)
+    reached: list[str] = field(default_factory=list)
 
 
-def play(reasoning: Reasoning, retrieval: Retrieval, situation: Situation, name: str, stand_in: StandIn,
-         limits: Limits = WIDE) -> Played:
-    """Play a strategy to its end."""
-    played = Played(f"{situation.name}, with {name}")
-    gold = f"the right answer, {TELLING}, which a recipe that looks around finds here"
-    task = situation.task(retrieval)
-    play = Playback(task, reasoning, Means(_unused, _unused, _unused, _unused, limits))
-    _carry_on(play, played, situation, stand_in, task)
-    _end(play, play.answer(), played)
-    del gold
-    return played
+def examine(strategy: Strategy, begins: Callable[[], object], again: bool) -> Examined:
+    """Play a strategy in every situation.
+
+    Args:
+        begins: is called before each play.
+        again: whether to play it all a second time, the last first, and compare.
+    """
+    found, plays = Examined(), []
+    for situation in SITUATIONS:
+        models = {"a model that answers": answers, "a model that refuses": refuses,
+                  **dict([*MODELS.items()][:situation.models])}
+        plays += [_Play(strategy, situation, name, model) for name, model in models.items()]
+    plays.sort(key=lambda play: play.model not in (answers, refuses))
+    for play in plays:
+        begins()
+        outcome = play.run().outcome
+        found.asked[play.name] = play.asked
+        found.calls, found.searches = max(found.calls, play.calls), max(found.searches, play.searches)
+        found.problems += [(promise, f"{problem} ({play.name})") for promise, problem in play.problems]
+        found.reached += ["answers", "shown", "gold"] if play.ended_well else []
+        if outcome == "budget":
+            return found  # and so would many another, each of them for long
+    if again and not _differs_again(found, plays, begins):
+        found.reached.append("stateless")
+    if _keeps_limits(found, strategy, begins):
+        found.reached.append("limits")
+    return found
 
 
-def _carry_on(play: Playback, played: Played, situation: Situation, stand_in: StandIn, task: Task) -> None:
-    numbers: dict[int, int] = {}
-    while play.node != "finish" and not play.stop_over_budget():
-        if play.node == "search":
-            found = []
-            for search in play.searches():
-                _look_at_search(search, played)
-                chunks = situation.found(search, played.searches)
-                for chunk in chunks:
-                    numbers.setdefault(number_of(chunk), len(numbers) + 1)
-                found.append(chunks)
-                played.searches += 1
-            play.take_found(found)
+def _differs_again(found: Examined, plays: Sequence[_Play], begins: Callable[[], object]) -> bool:
+    for play in reversed(plays):
+        begins()
+        other = replace(play)
+        other.run()
+        apart = difference(play.asked, other.asked)
+        if apart:
+            found.problems.append(("stateless", f"played again after other questions, {apart} ({play.name})"))
+            return True
+    return False
+
+
+def difference(asked: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> str:
+    """Say where two plays first differ; empty where they do not."""
+    for place, (one, two) in enumerate(zip(asked, other, strict=False)):
+        if list(one) != list(two):
+            return f"step {place + 1} differs: {one[0]}" + (f", then {two[0]}" if one[0] != two[0] else
+                                                            ", with another content")
+    return "" if len(asked) == len(other) else f"one has {len(asked)} steps, the other {len(other)}"
+
+
+def _keeps_limits(found: Examined, strategy: Strategy, begins: Callable[[], object]) -> bool:
+    for limits in _LIMITS:
+        begins()
+        play = _Play(strategy, SITUATIONS[0], "a model that wants ever more", wants, limits)
+        try:
+            play.run()
+        except RuntimeError as error:
+            found.problems.append(("limits", f"goes on after it was stopped: {error}"))
+            return False
+        except RAISED_BY_CODE as error:
+            if not found.problems:  # else told already, as what breaks the protocol
+                found.problems.append(("limits", f"raises where it is stopped: {failing_line(error)}"))
+            return False
+        if play.problems:
+            return False  # told already too
+        if play.calls > limits.calls or play.searches > limits.searches:
+            found.problems.append(("limits", f"made {play.calls} calls and {play.searches} searches of {limits.calls} "
+                                             f"and {limits.searches}"))
+    return True
+
+
+@dataclass
+class _Play:
+    """One play of a strategy.
+
+    Attributes:
+        asked, problems: as `Examined` has them.
+    """
+
+    strategy: Strategy
+    situation: Situation
+    named: str
+    model: Model
+    limits: Limits = _WIDE
+    asked: list[tuple[str, str]] = field(init=False, default_factory=list)
+    problems: list[tuple[str, str]] = field(init=False, default_factory=list)
+    calls: int = field(init=False, default=0)
+    searches: int = field(init=False, default=0)
+    ended_well: bool = field(init=False, default=False)
+    _numbers: dict[int, int] = field(init=False, default_factory=dict)
+    _fields: bool = field(init=False, default=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.situation.name}, with {self.named}"
+
+    def run(self) -> Answer:
+        """Play it to its end, and look at what it asks for and comes to."""
+        gold = f"the right answer, {TELLING}, which a recipe that looks around finds here"
+        function = self.strategy.function if self.limits is _WIDE else _bare(self.strategy.function)
+        rules = self.situation.changes.get("rules", "grounded")
+        if self.strategy.family == "retrieval":
+            recipe, task = _searches, self.situation.task(function)
         else:
-            replies = []
-            for call in play.calls():
-                _look_at_call(call, numbers, played)
-                replies.append(CallOutcome("", stand_in(task, call, played.calls)))
-                played.calls += 1
-            play.take_asked(replies)
+            recipe = function
+            task = self.situation.task(cast(Retrieval, RETRIEVAL["none" if rules == "closed-book" else "once"]))
+        ended = drive(recipe, task, lambda calls: [self._replied(task, call) for call in calls],
+                      lambda searches: [self._found(search) for search in searches], self.limits)
+        self._look_at_end(ended)
+        self.ended_well = not self.problems
+        if self.ended_well and self.limits is _WIDE:
+            self._judge(ended.outcome, rules)
+        del gold
+        return ended
+
+    def _found(self, search: Search) -> list[Chunk]:
+        self._keep(f"search for {search.query!r:.60}", [search.query, search.k])
+        if not search.query.strip():
+            self.problems.append(("protocol", "searches for an empty text"))
+        elif TELLING in search.query:
+            self.problems.append(("gold", f"the query {search.query!r:.60} names what tells where the gold is"))
+        chunks = self.situation.found(search, self.searches)
+        for chunk in chunks:
+            self._numbers.setdefault(int(chunk.id.rpartition("-")[2]), len(self._numbers) + 1)
+        self.searches += 1
+        return chunks
+
+    def _replied(self, task: Task, call: Generate) -> Reply | Failure:
+        named = f"call {call.purpose!r:.40}"
+        text = "\n".join(message.content for message in call.messages)
+        self._keep(named, repr(call))
+        if TELLING in text or TELLING in json.dumps(call.tools) + json.dumps(call.schema):
+            self.problems.append(("gold", f"{named} shows an id, or what else tells where the gold is"))
+        answers = call.purpose == "answer"
+        undeclared = [number for found, number in self._numbers.items() if number not in call.shown
+                      and mark(found) in text and (answers or f"[{number}]" in text)]
+        if undeclared:
+            self.problems.append(("shown", f"{named} shows document [{undeclared[0]}] and does not name it in `shown`"))
+        unknown = [number for number in call.shown if number not in self._numbers.values()]
+        if unknown:
+            self.problems.append(("shown", f"{named} names [{unknown[0]}] in `shown`, which no search found"))
+        if answers and _in_another_form(call, text):
+            self.problems.append(("answers", f"{named} shows worked examples in another form than it asks for"))
+        self._fields |= call.schema is not None and "answer" in call.schema.get("properties", {})
+        reply = self.model(task, call, self.calls)
+        self.calls += 1
+        return replace(reply, usage=Usage(100, 10, calls=1)) if isinstance(reply, Reply) else reply
+
+    def _look_at_end(self, ended: Answer) -> None:
+        failure = ended.failure or Failure("", "")
+        if failure.kind == "strategy":
+            self.problems.append(("protocol", failure.message))
+        for step in ended.trace:
+            if isinstance(step, DecisionStep):
+                if TELLING in step.what + step.why:
+                    self.problems.append(("gold", f"the decision {step.what!r:.40} names what tells where the gold is"))
+                self._keep(f"decision {step.what!r:.40}", [step.what, step.why])
+        self._keep(f"its end, {ended.outcome}", repr(replace(ended, trace=(), cost=Cost())))
+
+    def _judge(self, outcome: str, rules: str) -> None:
+        if outcome == "budget":
+            self.problems.append(("ends", f"does not end within {_WIDE.calls} calls and {_WIDE.searches} searches"))
+        elif outcome == "searched":
+            return
+        elif self.model is answers:
+            if outcome != "answered" and (outcome, rules) != ("refused", "grounded"):
+                self.problems.append(("answers", f"a good reply ends as {outcome}"))
+            if self.situation.changes.get("answer_format") == "json" and self.calls and not self._fields:
+                self.problems.append(("answers", "no call asks for the fields of an answer"))
+        elif self.model is refuses and rules == "grounded" and outcome != "refused":
+            self.problems.append(("answers", f"a refusal ends as {outcome}"))
+        elif "server without tools" in self.named and outcome == "error":
+            self.problems.append(("answers", "ends as an error where the server has no tools"))
+
+    def _keep(self, what: str, content: Any) -> None:
+        self.asked.append((what, digest(json.dumps(content))))
 
 
-def _end(play: Playback, answer: Answer, played: Played) -> None:
-    played.outcome = answer.outcome
-    failure = answer.failure or Failure("", "")
-    if failure.kind == "strategy":
-        played.problems.append(("protocol", failure.message))
-    for step in play.trace:
-        if isinstance(step, DecisionStep):
-            if TELLING in step.what + step.why:
-                played.problems.append(("gold", f"the decision {step.what!r:.40} names what tells where the gold is"))
-            _keep(played, f"decision {step.what!r:.40}", [step.what, step.why])
-    if play.draft is not None:
-        _keep(played, "its end", {**asdict(play.draft), "figures": dict(play.draft.figures)})
-    _keep(played, f"the outcome {answer.outcome}", [answer.outcome, failure.kind])
+def _searches(task: Task) -> Recipe:
+    """Gathers for the question and for another query, and answers."""
+    evidence: Evidence = yield from task.gather(task.question)
+    more: Evidence = yield from task.gather("Who built the bridge?")
+    both = {passage.number: passage for passage in (*evidence, *more)}
+    return (yield from answer(task, "direct", tuple(both.values()), thinks=False))
 
 
-def _look_at_search(search: Search, played: Played) -> None:
-    _keep(played, f"search for {search.query!r:.60}", [search.query, search.k])
-    if not search.query.strip():
-        played.problems.append(("protocol", "searches for an empty text"))
-    elif TELLING in search.query:
-        played.problems.append(("gold", f"the query {search.query!r:.60} names what tells where the gold is"))
-
-
-def _look_at_call(call: Generate, numbers: dict[int, int], played: Played) -> None:
-    named = f"call {call.purpose!r:.40}"
-    text = "\n".join(message.content for message in call.messages)
-    _keep(played, named, _wired(call))
-    if TELLING in text or TELLING in json.dumps(call.tools) + json.dumps(call.schema):
-        played.problems.append(("gold", f"{named} shows an id, or what else tells where the gold is"))
-    answers = call.purpose == "answer"
-    undeclared = [number for found, number in numbers.items() if number not in call.shown and mark(found) in text
-                  and (answers or f"[{number}]" in text)]
-    if undeclared:
-        played.problems.append(("shown", f"{named} shows document [{undeclared[0]}] and does not name it in `shown`"))
-    unknown = [number for number in call.shown if number not in numbers.values()]
-    if unknown:
-        played.problems.append(("shown", f"{named} names [{unknown[0]}] in `shown`, which no search found"))
-    if answers and _in_another_form(call, text):
-        played.problems.append(("answers", f"{named} shows worked examples in another form than it asks for"))
-    if call.schema is not None and "answer" in call.schema.get("properties", {}):
-        played.forms.append("answer")
+def _bare(function: Any) -> Any:
+    """A strategy without what keeps a run from what it raises."""
+    if isinstance(function, partial):
+        return partial(inspect.unwrap(function.func), **function.keywords)
+    return inspect.unwrap(function)
 
 
 def _in_another_form(call: Generate, text: str) -> bool:
-    """Whether worked examples, where there are any, stand in tags or fields and the answer is not asked for so, or the
-    other way round."""
-    tagged, field = f"<Answer>{EXEMPLAR.answer}</Answer>", f'"answer": "{EXEMPLAR.answer}"'
-    fields, tags = call.schema is not None, call.schema is None and "<Answer>" in text.replace(tagged, "")
-    return EXEMPLAR.question in text and (tagged in text, field in text) != (tags, fields)
-
-
-def _wired(call: Generate) -> str:
-    """The call as it is sent."""
-    return json.dumps([[wire_message(message) for message in call.messages], call.purpose, call.shown,
-                       call.schema, call.tools, call.sample, call.temperature, call.max_tokens, call.stop,
-                       call.see_failure, call.effort], default=list)
-
-
-def _keep(played: Played, said: str, content: Any) -> None:
-    played.asked.append((said, digest(json.dumps(content, default=list))))
-
-
-def _unused(*given: object) -> NoReturn:
-    raise RunError("a check performs nothing")
+    """Whether worked examples stand in tags where the answer is asked for as fields, or the other way round."""
+    tagged, fields = f"<Answer>{EXEMPLAR.answer}</Answer>", f'"answer": "{EXEMPLAR.answer}"'
+    tags = call.schema is None and "<Answer>" in text.replace(tagged, "")
+    return EXEMPLAR.question in text and (tagged in text, fields in text) != (tags, call.schema is not None)

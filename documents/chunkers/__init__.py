@@ -3,14 +3,12 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from documents.chunkers.crest import Crest
-from documents.chunkers.fixed import Fixed
-from documents.chunkers.recursive import Recursive
+from documents.chunkers.recursive import Recursive, Sentences
 from documents.chunkers.sections import Sections
-from documents.chunkers.sentences import Sentences
+from documents.chunkers.sizes import CrestSizes, Fixed
 from documents.chunkers.spans import by_name
 
-ChunkerSettings = Annotated[Crest | Fixed | Recursive | Sections | Sentences, Field(discriminator="kind"),
+ChunkerSettings = Annotated[CrestSizes | Fixed | Recursive | Sections | Sentences, Field(discriminator="kind"),
                             BeforeValidator(by_name)]
 
-__all__ = ["ChunkerSettings", "Crest", "Fixed", "Recursive", "Sections", "Sentences"]
+__all__ = ["ChunkerSettings", "CrestSizes", "Fixed", "Recursive", "Sections", "Sentences"]

@@ -1,6 +1,7 @@
-"""Chunks along the largest separators that leave them small enough, as LangChain's RecursiveCharacterTextSplitter."""
+"""Chunks along the largest separators that leave them small enough, as LangChain's splitter; and of whole sentences."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
@@ -36,13 +37,13 @@ class Recursive(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """The chunks of that rendering, in order of their start; blank spans join their neighbour."""
+        """Return the chunks of that rendering, in order of their start; blank spans join their neighbour."""
         text = document.text(format)
         spans = self.spans(text, (0, len(text)), self.separators, format)
         return chunks_of(document, format, ((start, end, "") for start, end in spans))
 
     def spans(self, text: str, span: Span, separators: Sequence[str], format: Format) -> Iterator[Span]:
-        """The chunks of a part of a text, with these separators."""
+        """Return the chunks of a part of a text, with these separators."""
         pieces, rest = self._pieces(text, span, separators, format)
         small: list[Span] = []
         for piece in pieces:
@@ -56,7 +57,6 @@ class Recursive(BaseModel):
 
     def _pieces(self, text: str, span: Span, separators: Sequence[str], format: Format) -> tuple[
             list[Span], Sequence[str]]:
-        """The part cut behind its first separator, and the separators after that one."""
         if span[1] - span[0] <= self.size:
             return [span], ()
         for place, separator in enumerate(separators):
@@ -81,3 +81,40 @@ def _behind(text: str, span: Span, separator: str) -> Iterator[int]:
         if at < span[1]:
             yield at
         at = text.find(separator, at, span[1])
+
+
+# A full stop before a small letter is of an abbreviation.
+_END = re.compile(r"[.!?…]['\"”’)\]]*\s+(?![a-z])|[。！？]['\"”’」』）\]]*|\n\s*\n"
+                  r"|</(?:p|li|tr|dd|dt|pre|h[1-6])>\n?|<br>")
+
+
+class Sentences(BaseModel):
+    """As many sentences to a chunk as fit into `size` characters; a longer one is cut between words.
+
+    A sentence ends with a full stop, a question or an exclamation mark and space, or with its paragraph. Each chunk
+    begins with as many sentences of the one before as fit into `overlap` characters.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["sentences"] = "sentences"
+    size: int = Field(1_000, ge=1)
+    overlap: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _advances(self) -> Sentences:
+        if self.overlap >= self.size:
+            raise ValueError("overlap must be below size")
+        return self
+
+    def chunk(self, document: Document, format: Format) -> list[Chunk]:
+        """Return the chunks of that rendering, in order of their start; blank spans join their neighbour."""
+        text = document.text(format)
+        spans = packed(self._sentences(text, format), self.size, self.overlap)
+        return chunks_of(document, format, ((start, end, "") for start, end in spans))
+
+    def _sentences(self, text: str, format: Format) -> Iterator[Span]:
+        words = Recursive(size=self.size, separators=(" ",))
+        ends = (match.end() for match in _END.finditer(text) if match.end() < len(text))
+        for span in pairwise([0, *whole_ones(text, (0, len(text)), ends, format), len(text)]):
+            yield from words.spans(text, span, words.separators, format)

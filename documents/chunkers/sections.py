@@ -1,10 +1,4 @@
-"""Structure-aware chunks: sections and whole tables.
-
-The blocks of a rendering: headings, tables and the rest, found in the text itself.
-
-The renderings are our own, so a few marks are enough: tags in HTML, `#` and `|` at the start of a line in plain
-text. Whatever the text, the blocks cover all of it.
-"""
+"""Chunks along headings, whole tables and paragraphs, which are found in the rendering itself by a few marks."""
 from __future__ import annotations
 
 import re
@@ -18,7 +12,7 @@ from documents.chunkers.spans import Piece, Span, after, chunks_of, merged, whol
 from documents.numbers import is_number, is_year
 from documents.types import Chunk, Document, Format
 
-Kind = Literal["heading", "table", "text"]
+BlockKind = Literal["heading", "table", "text"]
 
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)\b[^<>]*>\n?")
 _BLOCKS = frozenset({"p", "ul", "ol", "dl", "pre", "blockquote", "table", "h1", "h2", "h3", "h4", "h5", "h6"})
@@ -28,35 +22,35 @@ _HEADING = re.compile(r"#{1,6} \S")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class OutlineBlock:
     """A span of the text, with the white space that follows it."""
 
     start: int
     end: int
-    kind: Kind
+    kind: BlockKind
 
 
-def outline(text: str, format: Format) -> list[Block]:
-    """The blocks of a rendering, in order; together they are the whole of it."""
+def outline(text: str, format: Format) -> list[OutlineBlock]:
+    """Return the blocks of a rendering, in order; together they are the whole of it."""
     return list(_html(text) if format == "html" else _plain(text))
 
 
-def _plain(text: str) -> Iterator[Block]:
+def _plain(text: str) -> Iterator[OutlineBlock]:
     start = 0
     for match in _PARAGRAPH.finditer(text):
-        yield Block(start, match.end(), _kind(text, start, match.end()))
+        yield OutlineBlock(start, match.end(), _kind(text, start, match.end()))
         start = match.end()
     if start < len(text):
-        yield Block(start, len(text), _kind(text, start, len(text)))
+        yield OutlineBlock(start, len(text), _kind(text, start, len(text)))
 
 
-def _kind(text: str, start: int, end: int) -> Kind:
+def _kind(text: str, start: int, end: int) -> BlockKind:
     if _HEADING.match(text, start):
         return "heading"
     return "table" if text.startswith("| ", start) and text.find("\n| --- |", start, end) >= 0 else "text"
 
 
-def _html(text: str) -> Iterator[Block]:
+def _html(text: str) -> Iterator[OutlineBlock]:
     """Blocks of the outermost level; a tag that is never closed holds the rest of the text."""
     start = depth = 0
     name = ""
@@ -66,37 +60,37 @@ def _html(text: str) -> Iterator[Block]:
             continue
         if not depth and tag in _BLOCKS and not closing:
             if match.start() > start:
-                yield Block(start, match.start(), "text")
+                yield OutlineBlock(start, match.start(), "text")
             start, depth, name = match.start(), 1, tag
         elif depth:
             depth += -1 if closing else 1
             if not depth:
-                yield Block(start, match.end(), _tag_kind(name))
+                yield OutlineBlock(start, match.end(), _tag_kind(name))
                 start = match.end()
     if start < len(text):
-        yield Block(start, len(text), _tag_kind(name) if depth else "text")
+        yield OutlineBlock(start, len(text), _tag_kind(name) if depth else "text")
 
 
-def _tag_kind(name: str) -> Kind:
+def _tag_kind(name: str) -> BlockKind:
     if name == "table":
         return "table"
     return "heading" if len(name) == 2 and name[0] == "h" and name[1].isdigit() else "text"
 
 
-def rows(text: str, block: Block, format: Format) -> tuple[int, list[int]]:
-    """Where a table's header ends, and where each of its body rows begins; without rows, its end."""
+def rows(text: str, block: OutlineBlock, format: Format) -> tuple[int, list[int]]:
+    """Return where a table's header ends, and where each of its body rows begins; without rows, its end."""
     starts = _html_rows(text, block) if format == "html" else _plain_rows(text, block)
     return starts[0] if starts else block.end, starts
 
 
-def _plain_rows(text: str, block: Block) -> list[int]:
+def _plain_rows(text: str, block: OutlineBlock) -> list[int]:
     starts = [match.start() + 1 for match in re.finditer(r"\n(?=\|)", text[block.start:block.end])]
     lines = [block.start, *(block.start + start for start in starts)]
     rule = next((index for index, line in enumerate(lines) if text.startswith("| --- |", line)), 0)
     return lines[rule + 1:]
 
 
-def _html_rows(text: str, block: Block) -> list[int]:
+def _html_rows(text: str, block: OutlineBlock) -> list[int]:
     """The rows of the table itself, not of tables in its cells; those at the top that hold titles left out."""
     starts: list[int] = []
     depth = 0
@@ -115,7 +109,6 @@ def _html_rows(text: str, block: Block) -> list[int]:
 
 
 def _titles(row: str) -> bool:
-    """Whether a row that the page does not call a header holds no numbers but years."""
     texts = [_TAG.sub("", cell.partition(">")[2]).strip() for cell in row.split("<td")[1:]]
     return not any(is_number(text) and not is_year(text) for text in texts)
 
@@ -150,13 +143,12 @@ class Sections(BaseModel):
         return self
 
     def chunk(self, document: Document, format: Format) -> list[Chunk]:
-        """The chunks of that rendering, in order; their spans are the whole of it."""
+        """Return the chunks of that rendering, in order; their spans are the whole of it."""
         text = document.text(format)
         pieces = [piece for section in _sections(outline(text, format)) for piece in self._fit(text, section, format)]
         return chunks_of(document, format, self._merged(text, pieces))
 
-    def _fit(self, text: str, section: Sequence[Block], format: Format) -> Iterator[Piece]:
-        """A section as one piece, or as several where it is too long."""
+    def _fit(self, text: str, section: Sequence[OutlineBlock], format: Format) -> Iterator[Piece]:
         if section[-1].end - section[0].start <= self.largest:
             yield section[0].start, section[-1].end, ""
             return
@@ -169,9 +161,8 @@ class Sections(BaseModel):
             else:
                 yield from self._part(text, (start, end, ""), "", format)
 
-    def _runs(self, section: Sequence[Block]) -> Iterator[list[Block]]:
-        """Blocks packed up to `target`; a heading stays with what follows, a table with its heading."""
-        run: list[Block] = []
+    def _runs(self, section: Sequence[OutlineBlock]) -> Iterator[list[OutlineBlock]]:
+        run: list[OutlineBlock] = []
         for block in section:
             size = block.end - run[0].start if run else 0
             fits = size <= (self.largest if block.kind == "table" else self.target)
@@ -181,13 +172,11 @@ class Sections(BaseModel):
             run.append(block)
         yield run
 
-    def _introduces(self, run: Sequence[Block], block: Block) -> bool:
-        """Whether the run is only the heading of what follows, or the few words before a table."""
+    def _introduces(self, run: Sequence[OutlineBlock], block: OutlineBlock) -> bool:
         few = block.kind == "table" and block.start - run[0].start <= self.target // 2
         return few or all(held.kind == "heading" for held in run)
 
-    def _table(self, text: str, start: int, table: Block, format: Format) -> Iterator[Piece]:
-        """A table by rows; the first part begins with what stands before the table."""
+    def _table(self, text: str, start: int, table: OutlineBlock, format: Format) -> Iterator[Piece]:
         head, starts = rows(text, table, format)
         header = text[table.start:head] if head - table.start <= self.largest // 2 else ""
         prefix = ""
@@ -208,7 +197,6 @@ class Sections(BaseModel):
             prefix = header
 
     def _split(self, text: str, start: int, end: int, format: Format, prefix: int, head: int) -> Iterator[Span]:
-        """Parts of at most `target` characters that end with a paragraph, else a sentence, else a word."""
         size = min(self.target, self.largest - prefix)
         while end - start > size:
             cut = self._cut(text, head if start < head < start + size else start, start + size, format)
@@ -249,9 +237,8 @@ def _size(held: Piece, piece: Piece) -> int:
     return len(held[2]) + piece[1] - held[0]
 
 
-def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
-    """A heading begins a section, except right after another heading."""
-    section: list[Block] = []
+def _sections(blocks: Sequence[OutlineBlock]) -> Iterator[list[OutlineBlock]]:
+    section: list[OutlineBlock] = []
     for block in blocks:
         if section and block.kind == "heading" and section[-1].kind != "heading":
             yield section

@@ -1,7 +1,4 @@
-"""Spans of a rendering: safe places to cut, and chunks from a list of cuts.
-
-A chunker by its name alone.
-"""
+"""Spans of a rendering: safe places to cut, and chunks from pieces."""
 from __future__ import annotations
 
 import re
@@ -13,7 +10,7 @@ from documents.types import Chunk, Document, Format
 
 
 def by_name(value: Any) -> Any:
-    """The settings that a kind's name stands for: its defaults. Anything else as it is."""
+    """Return the settings that a kind's name stands for: its defaults. Anything else as it is."""
     return {"kind": value} if isinstance(value, str) else value
 
 
@@ -29,7 +26,7 @@ _TAG_REACH = 65_536
 
 
 def chunks_at(document: Document, format: Format, cuts: Sequence[int]) -> list[Chunk]:
-    """One chunk between every two cuts; none is blank unless the document is.
+    """Return one chunk between every two cuts; none is blank unless the document is.
 
     Args:
         cuts: positions in ascending order, the first 0 and the last the length of the rendering.
@@ -38,7 +35,7 @@ def chunks_at(document: Document, format: Format, cuts: Sequence[int]) -> list[C
 
 
 def chunks_of(document: Document, format: Format, pieces: Iterable[Piece]) -> list[Chunk]:
-    """The chunks over pieces in order of their start; blank ones are joined to their neighbour."""
+    """Return the chunks over pieces in order of their start; blank ones are joined to their neighbour."""
     return [Chunk.of(document, format, *piece) for piece in merged(document.text(format), pieces, _apart)]
 
 
@@ -84,14 +81,14 @@ def _apart(held: Piece, piece: Piece) -> bool:
 
 
 def whole(text: str, position: int, format: Format) -> int:
-    """The last place at or before `position` that is not inside a tag or an entity of HTML."""
+    """Return the last place at or before `position` that is not inside a tag or an entity of HTML."""
     if format == "plain" or not 0 < position < len(text):
         return position
     return min(_before_tag(text, position), _before_entity(text, position))
 
 
 def whole_ones(text: str, span: Span, positions: Iterable[int], format: Format) -> list[int]:
-    """Those of the positions in a part, which are in order, that are not inside a tag or an entity of HTML."""
+    """Return those of the positions in a part, which are in order, that are not inside a tag or an entity of HTML."""
     if format == "plain":
         return list(positions)
     marks = (match.span() for match in _MARK.finditer(text, *span))
@@ -106,7 +103,7 @@ def whole_ones(text: str, span: Span, positions: Iterable[int], format: Format) 
 
 
 def after(text: str, position: int, format: Format) -> int:
-    """The first place at or after `position` that is not inside a tag or an entity of HTML."""
+    """Return the first place at or after `position` that is not inside a tag or an entity of HTML."""
     begin = whole(text, position, format)
     if begin == position:
         return position

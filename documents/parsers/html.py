@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from documents.decode import decode
-from documents.parse import Parsed
-from documents.renderings.events import HEADINGS, normalised
-from documents.renderings.html import Tidy, write_html
-from documents.renderings.plain import write_plain
+from documents.parse import Parsed, decode
+from documents.parsers.clean_html import HEADINGS, Tidy, normalised, write_html
+from documents.parsers.plain import write_plain
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -36,8 +34,8 @@ _LARGE = 1_000_000
 _NUMBERS = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",), "li": ("value",)}
 
 
-def parse(data: bytes, source: str) -> Parsed:
-    """A page's two renderings and its title.
+def parse_html(data: bytes, source: str) -> Parsed:
+    """Read a page's two renderings and its title.
 
     Raises:
         DocumentError: the data is binary.
@@ -45,11 +43,11 @@ def parse(data: bytes, source: str) -> Parsed:
     from bs4.dammit import EncodingDetector
 
     declared = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)
-    return parse_html(decode(data, source, declared))
+    return parse_page(decode(data, source, declared))
 
 
-def parse_html(page: str) -> Parsed:
-    """The two renderings and the title of a page that is text already."""
+def parse_page(page: str) -> Parsed:
+    """Read the two renderings and the title of a page that is text already."""
     from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
 
     with warnings.catch_warnings(), _no_collector(len(page) > _LARGE):
@@ -103,7 +101,6 @@ def _walk(soup: BeautifulSoup, tidy: Tidy) -> None:
 
 
 def _enter(tag: Tag, tidy: Tidy) -> bool:
-    """Begins an element; whether it has to be ended."""
     name = _SAME.get(tag.name, tag.name)
     if name in _MEANT:
         return tidy.open_inline(_MEANT[name])

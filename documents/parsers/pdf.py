@@ -6,12 +6,20 @@ from typing import Any
 
 from documents.errors import DocumentError
 from documents.parse import Parsed
-from documents.pdf.paragraphs import Box, Habits, Line, Paragraph, by_block, joined, lines_of, paragraphs_of
-from documents.pdf.rows import rows_of
-from documents.pdf.tables import Grid, Table, aligned_tables, drawn_grids, inside
-from documents.renderings.events import Close, Event, Open, normalised
-from documents.renderings.html import write_html
-from documents.renderings.plain import write_plain
+from documents.parsers.clean_html import Close, Event, Open, normalised, write_html
+from documents.parsers.pdf_paragraphs import (
+    Box,
+    Habits,
+    PdfLine,
+    PdfParagraph,
+    by_block,
+    joined,
+    lines_of,
+    paragraphs_of,
+)
+from documents.parsers.pdf_rows import rows_of
+from documents.parsers.pdf_tables import DrawnGrid, PdfTable, aligned_tables, drawn_grids, inside
+from documents.parsers.plain import write_plain
 from documents.types import Page
 
 _TAGS = {"heading1": "h1", "heading2": "h2", "heading3": "h3"}
@@ -19,8 +27,8 @@ _TAIL = 2_048
 _ORDER = {"header": -1, "footer": 1}
 
 
-def parse(data: bytes, source: str) -> Parsed:
-    """The renderings of a PDF, page by page.
+def parse_pdf(data: bytes, source: str) -> Parsed:
+    """Read the renderings of a PDF, page by page.
 
     Every block says where it is: `data-page`, `data-size` (points), `data-box` (x0 y0 x1 y1, points from the
     top left corner) and its class, as the records of CReSt do.
@@ -75,7 +83,7 @@ def _parsed(file: Any, source: str) -> Parsed:
     return Parsed(_title(file) or heading, "".join(html), "".join(plain), tuple(pages))
 
 
-def _layout(page: Any) -> tuple[float, list[Line], list[Grid]]:
+def _layout(page: Any) -> tuple[float, list[PdfLine], list[DrawnGrid]]:
     import pymupdf
 
     flags = pymupdf.TEXTFLAGS_DICT & ~pymupdf.TEXT_PRESERVE_IMAGES & ~pymupdf.TEXT_PRESERVE_LIGATURES
@@ -84,11 +92,10 @@ def _layout(page: Any) -> tuple[float, list[Line], list[Grid]]:
     return page.rect.height, lines, drawn_grids(page)
 
 
-Block = Table | Paragraph
+Block = PdfTable | PdfParagraph
 
 
-def _blocks(lines: list[Line], grids: list[Grid], habits: Habits, height: float) -> list[Block]:
-    """The page's tables and paragraphs in reading order: a table stands where its first line did."""
+def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: Habits, height: float) -> list[Block]:
     placed: list[tuple[tuple[float, float], Block]] = []
     rest = lines
     for grid in grids:
@@ -108,35 +115,34 @@ def _blocks(lines: list[Line], grids: list[Grid], habits: Habits, height: float)
     return [block for _, block in placed]
 
 
-def _running(lines: list[Line], habits: Habits, height: float) -> list[Line]:
-    """Running titles, so that no table takes them for its own; numbers, and what stands beside others, may be."""
+def _running(lines: list[PdfLine], habits: Habits, height: float) -> list[PdfLine]:
     alone = [row.cells[0] for row in rows_of(lines) if len(row.cells) == 1]
     return [line for line in alone
             if sum(map(str.isalpha, line.text)) > 3 and habits.edge(line.text, line.box, height)]
 
 
-def _without(lines: list[Line], taken: list[Line]) -> list[Line]:
+def _without(lines: list[PdfLine], taken: list[PdfLine]) -> list[PdfLine]:
     gone = {id(line) for line in taken}
     return [line for line in lines if id(line) not in gone]
 
 
 def _margin(block: Block) -> int:
-    return 0 if isinstance(block, Table) else _ORDER.get(block.kind, 0)
+    return 0 if isinstance(block, PdfTable) else _ORDER.get(block.kind, 0)
 
 
 def _events(blocks: Sequence[Block], page: int) -> Iterator[Event]:
     listed = False
     for block in blocks:
-        item = isinstance(block, Paragraph) and block.kind == "list"
+        item = isinstance(block, PdfParagraph) and block.kind == "list"
         if item != listed:
             yield Open("ul") if item else Close("ul")
             listed = item
-        yield from _table(block, page) if isinstance(block, Table) else _text(block, page)
+        yield from _table(block, page) if isinstance(block, PdfTable) else _text(block, page)
     if listed:
         yield Close("ul")
 
 
-def _text(block: Paragraph, page: int) -> Iterator[Event]:
+def _text(block: PdfParagraph, page: int) -> Iterator[Event]:
     tag = "li" if block.kind == "list" else _TAGS.get(block.kind, "p")
     yield Open(tag, (("class", block.kind), ("data-page", str(page)), ("data-size", f"{block.size:.1f}"),
                      ("data-box", _box(block.box))))
@@ -144,7 +150,7 @@ def _text(block: Paragraph, page: int) -> Iterator[Event]:
     yield Close(tag)
 
 
-def _table(table: Table, page: int) -> Iterator[Event]:
+def _table(table: PdfTable, page: int) -> Iterator[Event]:
     yield Open("table", (("class", "table"), ("data-page", str(page)), ("data-box", _box(table.box))))
     for index, row in enumerate(table.rows):
         tag = "th" if index < table.heads else "td"
@@ -168,4 +174,4 @@ def _title(file: Any) -> str:
 
 
 def _first_heading(blocks: Sequence[Block]) -> str:
-    return next((block.text for block in blocks if isinstance(block, Paragraph) and block.kind in _TAGS), "")
+    return next((block.text for block in blocks if isinstance(block, PdfParagraph) and block.kind in _TAGS), "")

@@ -1,19 +1,24 @@
-"""Plain text: paragraphs are separated by blank lines; what is aligned with spaces stays aligned."""
+"""Plain text and Markdown: paragraphs between blank lines, and CommonMark with tables through the HTML path."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from documents.decode import decode
-from documents.parse import Parsed
-from documents.renderings.events import Close, Event, Open, normalised, plain_spaces
-from documents.renderings.html import write_html
+from documents.parse import Parsed, decode
+from documents.parsers.clean_html import Close, Event, Open, normalised, plain_spaces, write_html
+from documents.parsers.html import parse_page
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _ALIGNED = re.compile(r"\S(?: {3,}|\t)\S|^(?: {2,}|\t)\S.*\n", re.MULTILINE)
+_DEEPEST = 60
 
 
-def parse(data: bytes, source: str) -> Parsed:
-    """The text as it is, normalised, and the same in paragraphs of HTML.
+def parse_text(data: bytes, source: str) -> Parsed:
+    """Take the text as it is, normalised, and in paragraphs of HTML; what is aligned with spaces stays so.
 
     Raises:
         DocumentError: the data is binary.
@@ -25,3 +30,37 @@ def parse(data: bytes, source: str) -> Parsed:
             tag = "pre" if _ALIGNED.search(paragraph) else "p"
             events += [Open(tag), paragraph if tag == "pre" else paragraph.strip(), Close(tag)]
     return Parsed("", write_html(events), text)
+
+
+def parse_markdown(data: bytes, source: str) -> Parsed:
+    """Render the HTML that the Markdown stands for; its title is its first heading.
+
+    Below `_DEEPEST` levels the library leaves out what it does not reach, so text nested that deep is read as
+    plain text.
+
+    Raises:
+        DocumentError: the data is binary.
+    """
+    from markdown_it import MarkdownIt
+
+    markdown = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
+    text = _body(decode(data, source))
+    tokens = markdown.parse(text)
+    if any(token.level >= _DEEPEST - 1 for token in _all(tokens)):
+        return parse_text(data, source)
+    return parse_page(markdown.renderer.render(tokens, markdown.options, {}))
+
+
+def _all(tokens: Sequence[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from token.children or ()
+
+
+def _body(text: str) -> str:
+    """The text without its YAML front matter, which is about the file and not of it."""
+    lines = text.split("\n")
+    if lines[0].strip() != "---":
+        return text
+    ends = [index for index, line in enumerate(lines[1:60], 1) if line.strip() in ("---", "...")]
+    return "\n".join(lines[ends[0] + 1:]) if ends else text

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from experiments.judges.base import GRADES
 from experiments.judges.rubrics import MOST_POINTS
 from experiments.metrics import Estimate, share_among
-from experiments.metrics.bootstrap import RESAMPLES, percentiles
-from experiments.metrics.means import resampled
+from experiments.metrics.intervals import percentiles
+from experiments.metrics.sample import Totals, resampled
 from experiments.question import Rubric
 from experiments.record import Verdict
 
@@ -132,13 +132,12 @@ def _interval(questions: Sequence[Pairs], count: int, quadratic: bool,
         return None, None
     import numpy as np
 
-    tables = np.zeros((len(questions), count, count))
+    tables = np.zeros((len(questions), 2, count, count))
     for question, pairs in enumerate(questions):
         for pair in pairs:
-            tables[(question, *pair)] += 1
-    flat = tables.reshape(len(questions), -1)
-    drawn = resampled(flat, flat, np.random.default_rng(seed), RESAMPLES).sums
-    low, high = percentiles(kappas(drawn.reshape(-1, count, count), quadratic))
+            tables[(question, 0, *pair)] += 1
+    drawn, = resampled([Totals(tables, np.ones_like(tables))], seed)
+    low, high = percentiles(kappas(drawn.sums[:, 0], quadratic))
     if low is None or high is None or low >= high:
         return None, None
     return round(low, 10), round(high, 10)

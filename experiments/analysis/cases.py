@@ -13,7 +13,7 @@ from experiments.metrics import METRICS, Scoring, scored_of
 from experiments.question import Question, Scheme
 from experiments.record import Result
 from experiments.settings.cells import Cell
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Perturbation
 
 # What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only
 # where something is drawn: see `_agrees`.

@@ -23,8 +23,8 @@ from experiments.record import Result
 from experiments.runs.finished import Finished
 from experiments.statistics import Clusters, compare, pairs_of
 from experiments.words import ON_INTERVALS
+from retrieval.conditions import Perturbation
 from retrieval.hits import DECIMALS
-from retrieval.perturbations import Perturbation
 
 _SHORT = ("negatives", "pool")  # kinds of notes that fewer negatives could be had
 

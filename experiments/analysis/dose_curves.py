@@ -15,7 +15,7 @@ from typing import Any, Literal
 from experiments.analysis.variants import Averaged, Variant
 from experiments.metrics import ScoredRow
 from experiments.settings.cells import PART, shortened
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Perturbation
 
 _TITLES = {("negatives", "negatives"): "negatives added to what is shown",
            ("negatives", "pool"): "negatives beside the gold in what is searched",

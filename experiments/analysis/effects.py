@@ -7,21 +7,17 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from experiments.analysis.variants import VARIED, Variant, variants_of
-from experiments.metrics import Interval, ScoredRow, Scoring, range_of
-from experiments.metrics.bootstrap import together
-from experiments.metrics.bounds import weight
+from experiments.metrics import Interval, ScoredRow, Scoring
 from experiments.settings.cells import short_names
 from experiments.statistics import Clusters, holm
-from experiments.statistics.design import Design, Term, design_of, varying
-from experiments.statistics.fit import Fit, Stratum, fit
+from experiments.statistics.factorial import Design, Fit, Term, design_of, fit, varying
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.means import Floats
+    from experiments.metrics.metric import Floats
 
-_LARGEST = 6_000_000  # numbers of a design, repeated for every question, above which interactions are left out
 _DIGITS = 10
 _BY_SPLIT = "unified"
 
@@ -31,13 +27,17 @@ class _Scores:
     """The questions that have a score in every variant.
 
     Attributes:
-        strata: of the questions, of whose figures the metric's is the mean.
+        table: cells by questions.
+        split: of each question, of whose two means the metric's figure is the mean: 0, or 1 of the unanswerable.
+        clusters: of each question, from 0.
         left_out: how many questions have one in some alone.
     """
 
     variants: tuple[Variant, ...]
     questions: tuple[str, ...]
-    strata: tuple[Stratum, ...]
+    table: Floats
+    split: NDArray[np.intp]
+    clusters: NDArray[np.intp]
     left_out: int
 
 
@@ -47,7 +47,7 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     and where two factors depend on each other; p of factors and interactions is corrected over all of them. None
     where fewer than two factors vary among the cells that have the metric: the effects of one are its comparisons.
 
-    Least squares over the scores of the questions, by sum-coded factors (`statistics.design`, `statistics.fit`).
+    Least squares over the scores of the questions, by sum-coded factors (`statistics.factorial`).
     Repeats and seeds are no factor: a question's score is its mean over them.
 
     Args:
@@ -65,10 +65,7 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
     if not scores.questions:
         return _made(metric, False, [], [], [*notes, "Nothing to estimate: no question has a score in every cell."])
     design = design_of(levels, VARIED)
-    if design.matrix().size * len(scores.questions) > _LARGEST:
-        design = design_of(levels, VARIED, interactions=False)
-        notes.append("Interactions are left out: so many cells and questions have no room for them.")
-    fitted = fit(design, scores.strata)
+    fitted = fit(design, scores.table, scores.split, scores.clusters, metric)
     told = [term for term in design.terms if design.tells(term)]
     tests = [fitted.test(design.effects(term)) for term in told]
     made = [{**_named(term), "p": _rounded(p), "p_holm": _rounded(corrected),
@@ -124,30 +121,7 @@ def _scores(variants: Sequence[Variant], clusters: Clusters, metric: str, scorin
     if metric == _BY_SPLIT and scoring == "as-published" and len(set(split)) == 1:
         table = table * 0.5  # as published, the mean of two splits is halved where one is empty
     groups = np.unique([clusters.of.get(name, name) for name in questions], return_inverse=True)[1]
-    return _Scores(tuple(variants), tuple(questions), _strata(table, split, groups, metric),
-                   len(every) - len(questions))
-
-
-def _strata(table: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp],
-            metric: str) -> tuple[Stratum, ...]:
-    """The splits; or one, where a cluster has questions of both: then of scores that differ within the splits alone,
-    as what sets these apart is no chance, and worth no more clusters than its smaller split is."""
-    import numpy as np
-
-    counts = np.zeros((int(clusters.max(initial=-1)) + 1, 2))
-    np.add.at(counts, (clusters, split), 1)
-    sizes = counts.sum(axis=0)
-    present = np.flatnonzero(sizes)
-    worth = {kind: weight(counts[:, kind]) for kind in present}
-    if together(counts):
-        weights = 1 / (sizes[split] * len(present))
-        means = np.array([np.bincount(split, row, 2) for row in table]) / sizes
-        return (Stratum(table - means[:, split] + (table @ weights)[:, None], weights, clusters, min(worth.values()),
-                        range_of(metric)),)
-    return tuple(Stratum(table[:, split == kind], np.full(int(sizes[kind]), 1 / sizes[kind]),
-                         np.unique(clusters[split == kind], return_inverse=True)[1], worth[kind],
-                         range_of(metric, answerable=not kind), 1 / len(present))
-                 for kind in present)
+    return _Scores(tuple(variants), tuple(questions), table, split, groups, len(every) - len(questions))
 
 
 def _named(term: Term) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from experiments.settings.cells import Cell
 from experiments.settings.strategies import NO_SWEEPS, Sweeps
 from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 
-Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.pairs`
+Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.Clusters`
 
 
 def share(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:

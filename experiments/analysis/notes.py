@@ -19,9 +19,9 @@ from experiments.settings.cells import Cell
 from experiments.settings.finders import finders_of
 from experiments.settings.retrievers import parts_of
 from experiments.words import price
+from retrieval.conditions import Perturbation
 from retrieval.mining import miner_names
-from retrieval.mining.catalogue import ALONE
-from retrieval.perturbations import Perturbation
+from retrieval.mining.miners import ALONE
 from retrieval.retrievers import RetrieverSettings
 from strategies.types import Rules, Usage
 

@@ -17,7 +17,7 @@ from experiments.benchmarks.injection import Injection
 from experiments.benchmarks.jsonl import Demo, OwnQuestions, load_demo
 from experiments.benchmarks.korean_rag import KoreanRag
 from experiments.benchmarks.mdbench import Mdbench
-from experiments.benchmarks.mined import Mined
+from experiments.benchmarks.mined import MinedBenchmark
 from experiments.benchmarks.morehopqa import MoreHopQa
 from experiments.benchmarks.mrceval import Mrceval
 from experiments.benchmarks.mrke import Mrke
@@ -31,11 +31,11 @@ from experiments.benchmarks.two_wiki import TwoWiki
 BenchmarkSettings = Annotated[
     Crest | Mrceval | Mdbench | DetectiveQa | Mrke |
     HotpotQa | Musique | TwoWiki | MoreHopQa | MultiHopRag | ClapNq | Squad2 | Rgb | FinanceBench | KoreanRag |
-    Beir | Trec | ChunkingEval | Mined | Injection | Demo | OwnQuestions, Field(discriminator="kind")]
+    Beir | Trec | ChunkingEval | MinedBenchmark | Injection | Demo | OwnQuestions, Field(discriminator="kind")]
 BENCHMARKS: dict[str, type[Selection]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(BenchmarkSettings)[0])}
 
 __all__ = [
     "BENCHMARKS", "About", "Beir", "BenchmarkSettings", "ChunkingEval", "ClapNq", "Crest", "Demo", "DetectiveQa",
-    "FinanceBench", "HotpotQa", "Injection", "KoreanRag", "Mdbench", "Mined", "MoreHopQa", "Mrceval", "Mrke",
+    "FinanceBench", "HotpotQa", "Injection", "KoreanRag", "Mdbench", "MinedBenchmark", "MoreHopQa", "Mrceval", "Mrke",
     "MultiHopRag", "Musique", "OwnQuestions", "Rgb", "Selection", "Squad2", "Trec", "TwoWiki", "load_demo"]

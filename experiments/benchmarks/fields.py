@@ -20,7 +20,7 @@ from documents.errors import BenchmarkError
 from documents.rows import Row, read_text
 from documents.types import Chunk, Document, digest
 from experiments.question import Gold
-from strategies.option_text import plain
+from strategies.normalising import plain
 
 Chain = Literal["masked", "placeholders", "plain"]
 REFERENCE = re.compile(r"#(\d{1,2})(?!\d)")

@@ -39,7 +39,7 @@ _WRAPPER = "<p>{text}</p>"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class InjectedPage:
     """A page as it was before anyone touched it."""
 
     title: str
@@ -61,7 +61,7 @@ class Scene:
     question: str
     answers: tuple[str, ...]
     wrong: str
-    pages: tuple[Page, ...]
+    pages: tuple[InjectedPage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ def poisons(path: Path) -> list[Poison]:
                    row.flag("last", False)) for row in read_rows(path)]
 
 
-def _page(row: Row) -> Page:
-    return Page(row.filled("title"), tuple(row.fields["blocks"]))
+def _page(row: Row) -> InjectedPage:
+    return InjectedPage(row.filled("title"), tuple(row.fields["blocks"]))
 
 
 def shown(scene: Scene, place: int, poison: Poison | None, turn: int) -> Document:

@@ -61,11 +61,11 @@ _Said = Annotated[StrictStr, AfterValidator(_said)]
 _Text = Annotated[StrictStr | StrictInt | StrictFloat, AfterValidator(_said)]
 
 
-class _Closed(BaseModel):
+class _ClosedModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _GoldDocument(_Closed):
+class _GoldDocument(_ClosedModel):
     document: StrictStr = Field(min_length=1)
     page: StrictInt | None = Field(default=None, ge=1)
 
@@ -75,7 +75,7 @@ class _GoldDocument(_Closed):
         return {"document": value} if isinstance(value, str) else value
 
 
-class _OwnQuestion(_Closed):
+class _OwnQuestion(_ClosedModel):
     question: _Said
     id: StrictStr | StrictInt | None = None
     answer: _Text | None = None

@@ -24,7 +24,7 @@ from documents.rows import Row, read_rows
 from documents.types import Chunk, Document
 from experiments.benchmarks.base import About, Selection
 from experiments.question import Benchmark, Question, Scheme
-from retrieval.storage.sealed import body_of, changed, hashes_of, seal, unsealed
+from retrieval.storage.files import body_of, changed, hashes_of, seal, unsealed
 
 MANIFEST = "manifest.json"
 QUESTIONS, CHUNKS, DOCUMENTS, DECISIONS = "questions.jsonl", "chunks.jsonl", "documents.jsonl", "decisions.jsonl"
@@ -176,7 +176,7 @@ def write_lines(lines: Iterable[str], path: Path) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-class Mined(Selection):
+class MinedBenchmark(Selection):
     """A benchmark with mined hard negatives.
 
     Attributes:

@@ -18,7 +18,7 @@ Units = Literal["paragraphs", "sentences"]
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class TitledMaterial:
     """What a question's paragraphs become.
 
     Attributes:
@@ -30,7 +30,7 @@ class Material:
     gold: tuple[Gold, ...]
 
 
-def with_facts(row: Row, units: Units) -> Material:
+def with_facts(row: Row, units: Units) -> TitledMaterial:
     """The paragraphs as chunks, or their sentences, with the supporting ones as gold."""
     found = paragraphs(row)
     facts = _facts(row)
@@ -47,15 +47,15 @@ def with_facts(row: Row, units: Units) -> Material:
         gold.update({(title, place): gold_chunk(chunk) for place, chunk in chunks.items()})
     # A fact that names no sentence is still to be found, as in HotpotQA's own scores.
     wanted = [gold.get(fact) or Gold(fact[0], chunk=f"{fact[0]}#{fact[1]}") for fact in facts]
-    return Material(tuple(documents), tuple(given), tuple(dict.fromkeys(wanted)))
+    return TitledMaterial(tuple(documents), tuple(given), tuple(dict.fromkeys(wanted)))
 
 
-def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> Material:
+def whole(found: Sequence[tuple[str, list[str]]], titles: Collection[str]) -> TitledMaterial:
     """Each paragraph as one chunk; those with the titles are gold, and a title that has none is gold too."""
     made = [passage(joined(sentences), title) for title, sentences in found]
     gold = [gold_chunk(chunk) for document, chunk in made if document.title in titles]
     gold += [Gold(title) for title in titles if title not in {title for title, _ in found}]
-    return Material(tuple(document for document, _ in made), tuple(chunk for _, chunk in made),
+    return TitledMaterial(tuple(document for document, _ in made), tuple(chunk for _, chunk in made),
                     tuple(dict.fromkeys(gold)))
 
 

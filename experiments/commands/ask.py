@@ -22,8 +22,9 @@ from experiments.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from agents.assistant import AssistantSettings
     from retrieval.index import Index
-    from retrieval.retrievers import Kind
+    from retrieval.retrievers import RetrieverKind
     from retrieval.types import Hit
 
 def search(query: Query, index: IndexFolder,
@@ -60,31 +61,35 @@ def search(query: Query, index: IndexFolder,
         say("     " + " ".join(row["text"].split())[:240])
 
 
-async def _found(index: Index, kind: Kind, where: tuple[str, ...], query: str,
+async def _found(index: Index, kind: RetrieverKind, where: tuple[str, ...], query: str,
                  k: int) -> tuple[list[Hit], dict[str, Any]]:
     """In a thread: a model that judges relevance is asked on the event loop meanwhile. With what such models used."""
     from dataclasses import asdict
 
     from agents.relevance import on_judges, open_aids, tallies
     from agents.settings import ModelSettings
-    from retrieval.scoped import How, Whole
+    from retrieval.pool import RetrieverChoice, WholeSearch
     from strategies.types import Usage
 
     async with open_aids(kind, ModelSettings()) as aids:
-        hits = (await asyncio.to_thread(Whole(index, How(kind, where, lambda: aids)).search, [query], k))[0]
+        searching = WholeSearch(index, RetrieverChoice(kind, where, lambda: aids))
+        hits = (await asyncio.to_thread(searching.search, [query], k))[0]
     used = sum((tally.usage for tally in tallies(aids).values()), Usage())
     return hits, {"usage": asdict(used), "notes": on_judges(aids)} if used.calls else {}
 
 
-def ask(question: Asked, index: IndexFolder,
-        model: ModelName = DEFAULT_MODEL,
-        reasoning: Annotated[str, typer.Option(help="A name of `ragbed list strategies`, FILE.py:FUNCTION, or settings "
-                                                    "in YAML.")] = "chain_of_thought",
-        retrieval: Annotated[str, typer.Option(help="Likewise.")] = "once",
-        k: Annotated[int, typer.Option("-k", min=1, help="Chunks per search.")] = 5,
-        retriever: RetrieverText = "dense", where: Conditions = None,
-        max_tokens: Annotated[int, typer.Option(min=1, help="Limit on one reply.")] = 1024,
-        temperature: Annotated[str, typer.Option(help="Of sampling; `none` sends none, for reasoning models.")] = "0",
+Reasoning = Annotated[str, typer.Option(help="A name of `ragbed list strategies`, FILE.py:FUNCTION, or settings "
+                                                "in YAML.")]
+Retrieval = Annotated[str, typer.Option(help="Likewise.")]
+ChunksPerSearch = Annotated[int, typer.Option("-k", min=1, help="Chunks per search.")]
+MaxTokens = Annotated[int, typer.Option(min=1, help="Limit on one reply.")]
+Temperature = Annotated[str, typer.Option(help="Of sampling; `none` sends none, for reasoning models.")]
+
+
+def ask(question: Asked, index: IndexFolder, model: ModelName = DEFAULT_MODEL,
+        reasoning: Reasoning = "chain_of_thought", retrieval: Retrieval = "once", k: ChunksPerSearch = 5,
+        retriever: RetrieverText = "dense", where: Conditions = None, max_tokens: MaxTokens = 1024,
+        temperature: Temperature = "0",
         save: Annotated[Path | None, typer.Option(help="A file that keeps the question after each step, for `ragbed "
                                                        "resume`.")] = None,
         stop_after: StepsTaken = None, stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
@@ -92,25 +97,52 @@ def ask(question: Asked, index: IndexFolder,
 
     Exit status 1: neither, for the reason that is shown.
     """
-    from agents.assistant import AssistantSettings
-    from agents.settings import Limits, ModelSettings
     from documents.errors import SettingsError
-    from experiments.settings.file import strategy_of
-    from experiments.settings.finders import finding
-    from experiments.terminal.ask import How, sit
+    from experiments.terminal.ask import AskOptions
+    from experiments.terminal.ask import ask as ask_at_terminal
 
     if stop_after is not None and save is None:
         raise SettingsError("--stop-after needs --save FILE, which keeps the question")
     if save is not None:
         _refuse_taken(save)
-    kind, conditions = finding(retriever, where or [])
-    settings = AssistantSettings(index=index, model=model, reasoning=strategy_of("reasoning", reasoning),
-                                 retrieval=strategy_of("retrieval", retrieval), k=k,
-                                 retriever=kind, where=conditions,
-                                 limits=Limits(max_tokens=max_tokens),
-                                 calls=ModelSettings(temperature=_temperature(temperature)))
-    if not sit(settings, question, How(stream, trace, json, save, stop_after)):
+    settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature)
+    if not ask_at_terminal(settings, question, AskOptions(stream, trace, json, save, stop_after)):
         raise typer.Exit(1)
+
+
+def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save FILE`.")], index: IndexFolder,
+           model: ModelName = DEFAULT_MODEL, reasoning: Reasoning = "chain_of_thought", retrieval: Retrieval = "once",
+           k: ChunksPerSearch = 5, retriever: RetrieverText = "dense", where: Conditions = None,
+           max_tokens: MaxTokens = 1024, temperature: Temperature = "0", stop_after: StepsTaken = None,
+           stream: Streamed = False, trace: Traced = False, json: AsJson = False) -> None:
+    """Go on with a question that `ragbed ask --save` kept, given the same options again.
+
+    The file names nothing that is executed or sent to; what differs from the options that the question was asked with
+    is refused. It ends as if it had never been stopped; a last step that failed is made again. Exit status as that of
+    `ragbed ask`.
+    """
+    from agents.checkpoint import read_state
+    from experiments.terminal.ask import AskOptions
+    from experiments.terminal.ask import ask as ask_at_terminal
+
+    state = read_state(file)
+    settings = _settings(index, model, reasoning, retrieval, k, retriever, where, max_tokens, temperature)
+    if not ask_at_terminal(settings, state, AskOptions(stream, trace, json, file, stop_after)):
+        raise typer.Exit(1)
+
+
+def _settings(index: Path, model: str, reasoning: str, retrieval: str, k: int, retriever: str,
+              where: list[str] | None, max_tokens: int, temperature: str) -> AssistantSettings:
+    from agents.assistant import AssistantSettings
+    from agents.settings import Limits, ModelSettings
+    from experiments.settings.file import strategy_of
+    from experiments.settings.finders import finding
+
+    kind, conditions = finding(retriever, where or [])
+    return AssistantSettings(index=index, model=model, reasoning=strategy_of("reasoning", reasoning),
+                             retrieval=strategy_of("retrieval", retrieval), k=k, retriever=kind, where=conditions,
+                             limits=Limits(max_tokens=max_tokens),
+                             calls=ModelSettings(temperature=_temperature(temperature)))
 
 
 def _refuse_taken(save: Path) -> None:
@@ -143,32 +175,3 @@ def _temperature(text: str) -> float | None:
     if not 0 <= value < float("inf"):
         raise SettingsError(f"--temperature {text!r}: give a number of at least 0, or none")
     return value
-
-
-def resume(file: Annotated[Path, typer.Argument(help="Kept by `ragbed ask --save FILE`.")],
-           index: Annotated[Path | None, typer.Option(help="Where the index is now, if it was moved.")] = None,
-           model: Annotated[str | None, typer.Option(help=(
-               "Where the model is reached now, if that changed; to be said of every URL of another machine, which "
-               "gets your key."))] = None,
-           plugin: Annotated[list[str] | None, typer.Option("--plugin", metavar="FILE.py:FUNCTION", help=(
-               "A strategy of the question that is code in a file, which is executed. May be given again."))] = None,
-           judge: Annotated[list[str] | None, typer.Option("--judge", metavar="URL#NAME", help=(
-               "A relevance judge of the question at a URL of another machine, which gets your key. May be given "
-               "again."))] = None,
-           stop_after: StepsTaken = None, stream: Streamed = False, trace: Traced = False,
-           json: AsJson = False) -> None:
-    """Go on with a question that `ragbed ask --save` kept.
-
-    It ends as if it had never been stopped; a last step that failed is made again. Exit status as that of `ragbed ask`.
-    """
-    from agents.checkpoint import read_state, settings_of
-    from experiments.settings.trusted import check_named
-    from experiments.terminal.ask import How, sit
-
-    state = read_state(file)
-    moved: dict[str, Any] = {name: value for name, value in (("index", index), ("model", model)) if value is not None}
-    saved = settings_of(state)
-    check_named(saved, file, {"--plugin": plugin or (), "--judge": judge or (), "--index": [index] if index else (),
-                              "--model": [model] if model else ()})
-    if not sit(saved.model_copy(update=moved), state, How(stream, trace, json, file, stop_after)):
-        raise typer.Exit(1)

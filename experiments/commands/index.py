@@ -12,7 +12,7 @@ from experiments.commands.options import AsJson
 
 if TYPE_CHECKING:
     from experiments.terminal.display import Bars
-    from retrieval.build import BuildReport, Estimate
+    from retrieval.build import BuildEstimate, BuildReport
     from retrieval.settings import IndexSettings
     from retrieval.storage.manifest import Manifest
 
@@ -26,7 +26,7 @@ Chunker = Annotated[str | None, typer.Option(help=(
     "'{kind: fixed, size: 800, overlap: 80}'."))]
 EmbedderText = Annotated[str | None, typer.Option(help=(
     "A sentence-transformers model by name or folder, after openvino:, openvino_bfloat16:, onnx: or bfloat16: for that "
-    "backend; static:FOLDER (see `ragbed models distil`), openai:NAME, http://host/v1#NAME; or settings in YAML."))]
+    "backend; static:FOLDER, openai:NAME, http://host/v1#NAME; or settings in YAML."))]
 Vectors = Annotated[str | None, typer.Option(help=(
     "How vectors are searched: auto, flat, hnsw, ivf or ivf_pq, or settings in YAML; auto goes by their number and the "
     "memory."))]
@@ -50,7 +50,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
     Run again after a change, only what changed is done.
     """
     settings = {"--chunker": chunker, "--size": size, "--format": format, "--embedder": embedder, "--vectors": vectors}
-    asked = Asked(sources or [], out, settings, metadata, add, remove, check, dry_run)
+    asked = IndexRequest(sources or [], out, settings, metadata, add, remove, check, dry_run)
     asked.check_together()
     if check:
         _check(out, json)
@@ -61,7 +61,7 @@ def index(sources: Sources = None, *, out: Annotated[Path, typer.Option("--out",
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class IndexRequest:
     """What the command was given. `settings` are the options that make the index another one."""
 
     sources: list[str]
@@ -105,7 +105,7 @@ def _check(out: Path, json: bool) -> None:
     say(f"{out}: {manifest.documents} documents, {manifest.chunks} chunks; every byte is as it was written")
 
 
-def _estimate(asked: Asked, json: bool) -> None:
+def _estimate(asked: IndexRequest, json: bool) -> None:
     from experiments.terminal.display import note, print_json
     from retrieval.build import estimate_index
 
@@ -116,12 +116,12 @@ def _estimate(asked: Asked, json: bool) -> None:
         print_json({"index": str(asked.out), "estimate": asdict(estimate)})
 
 
-def _build(asked: Asked, json: bool) -> None:
+def _build(asked: IndexRequest, json: bool) -> None:
     from experiments.terminal.display import Bars, note, print_json, say
 
-    estimates: list[Estimate] = []
+    estimates: list[BuildEstimate] = []
 
-    def told(estimate: Estimate) -> None:
+    def told(estimate: BuildEstimate) -> None:
         estimates.append(estimate)
         if estimate.sampled:
             note(estimate.line())
@@ -161,7 +161,7 @@ def _tell_of_backends(settings: IndexSettings) -> None:
              f"and openvino_bfloat16: nearly the same, faster still; both need: pip install 'ragbed[openvino]'")
 
 
-def _report(asked: Asked, bars: Bars, told: Callable[[Estimate], None]) -> BuildReport:
+def _report(asked: IndexRequest, bars: Bars, told: Callable[[BuildEstimate], None]) -> BuildReport:
     from retrieval.build import add_to_index, build_index, remove_from_index
     from retrieval.filters.metadata import read_metadata
 
@@ -173,7 +173,7 @@ def _report(asked: Asked, bars: Bars, told: Callable[[Estimate], None]) -> Build
     return build_index(asked.sources, asked.out, _settings(**_named(asked)), bars, metadata=metadata, estimated=told)
 
 
-def _warn(asked: Asked, before: Manifest | None) -> None:
+def _warn(asked: IndexRequest, before: Manifest | None) -> None:
     """Say what the index that stood there had and this one has not."""
     from experiments.terminal.display import note
 
@@ -196,7 +196,7 @@ def _manifest_of(out: Path) -> Manifest | None:
         return None
 
 
-def _named(asked: Asked) -> dict[str, Any]:
+def _named(asked: IndexRequest) -> dict[str, Any]:
     return {name.removeprefix("--"): value for name, value in asked.settings.items()}
 
 

@@ -85,22 +85,6 @@ def pull(name: Annotated[str, typer.Argument(help="A name from `ragbed list mode
         say(str(path))
 
 
-def distil(model: Annotated[str, typer.Argument(help="A sentence-transformers model: folder or name.")],
-           out: Annotated[Path, typer.Option("--out", help="The folder of the static model.")],
-           dimensions: Annotated[int, typer.Option(min=8, help="Of its vectors, at most the model's own.")] = 256,
-           json: AsJson = False) -> None:
-    """Make a static model out of a sentence-transformers model that is here; `static:DIR` then embeds with it."""
-    from experiments.terminal.display import Bars, print_json, say
-    from retrieval.embedders.distilling import distil as make
-
-    with Bars() as bars:
-        tokens = make(model, out, dimensions, bars)
-    if json:
-        print_json({"model": model, "path": str(out), "tokens": tokens})
-    else:
-        say(f"{tokens} tokens; name it static:{out}")
-
-
 def new_strategy(name: Annotated[str, typer.Argument(help="Of the file, and of the strategy in tables: letters, digits "
                                                       "and _.")],
              retrieval: Annotated[bool, typer.Option("--retrieval", help="A retrieval strategy, in the place of a "

@@ -15,7 +15,7 @@ from documents.errors import RunError, SettingsError
 from experiments.analysis.cases import causes_of
 from experiments.export.junit import write_junit
 from experiments.export.mlflow import log_to_mlflow
-from experiments.export.tables import Material, write_csv, write_jsonl, write_parquet
+from experiments.export.tables import ExportedRun, write_csv, write_jsonl, write_parquet
 from experiments.runs.finished import Finished
 from retrieval.storage.files import why_unwritten
 
@@ -66,7 +66,7 @@ def _columns(path: Path) -> list[str]:
         return []
 
 
-FORMS: MappingProxyType[str, Callable[[Material, Path], None]] = MappingProxyType({
+FORMS: MappingProxyType[str, Callable[[ExportedRun, Path], None]] = MappingProxyType({
     ".jsonl": write_jsonl, ".csv": write_csv, ".parquet": write_parquet, ".xml": write_junit})
 MLFLOW = "mlflow"
 
@@ -92,7 +92,7 @@ def export(run: Finished, destination: str) -> str:
         return f"MLflow: {log_to_mlflow(run, uri)}"
     assert write is not None
     check_replaceable(path, form)
-    material = Material(run, causes_of(run.cells, run.folder.results(), run.questions, run.scheme,
+    material = ExportedRun(run, causes_of(run.cells, run.folder.results(), run.questions, run.scheme,
                                        run.settings.scoring))
     _whole(path, lambda partial: write(material, partial))
     return f"{path}: {len(run.folder.done())} records"

@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 from documents.errors import RunError
 from experiments.analysis.causes import BY_NAME
 from experiments.analysis.gates import Passed
-from experiments.export.tables import Material
+from experiments.export.tables import ExportedRun
 from experiments.record import Record
 from retrieval.storage.files import why_unwritten, write_atomically
 
@@ -30,7 +30,7 @@ _LONGEST = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class JUnitTest:
     """One test as JUnit has it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Test:
     seconds: float = 0.0
 
 
-def write_junit(material: Material, path: Path) -> None:
+def write_junit(material: ExportedRun, path: Path) -> None:
     """A test passes where the answer is right by its score, fails where it is wrong, is an error where there is none
     or no verdict on it, and is skipped where nothing says what is right.
 
@@ -57,13 +57,13 @@ def write_junit(material: Material, path: Path) -> None:
         raise RunError(f"{material.run.path}: its benchmark has no right answers, so there is nothing to pass or "
                        "fail; export it as .csv, .jsonl or .parquet")
     run = material.run
-    suites: dict[str, list[Test]] = {cell: [] for cell in run.labels}
+    suites: dict[str, list[JUnitTest]] = {cell: [] for cell in run.labels}
     for record in run.folder.records():
         suites[record.result.cell].append(_test(record, material))
     write_suites(run.name, zip(run.labels.values(), suites.values(), strict=True), path)
 
 
-def write_suites(name: str, suites: Iterable[tuple[str, list[Test]]], path: Path) -> None:
+def write_suites(name: str, suites: Iterable[tuple[str, list[JUnitTest]]], path: Path) -> None:
     """Named suites of tests as one file, there whole or not at all; RunError where it cannot be written."""
     root = Element("testsuites", name=_clean(name))
     for suite, tests in suites:
@@ -82,7 +82,7 @@ def write_suites(name: str, suites: Iterable[tuple[str, list[Test]]], path: Path
         raise RunError(f"{path}: {why_unwritten(error)}") from error
 
 
-def _write(suite: Element, name: str, test: Test) -> None:
+def _write(suite: Element, name: str, test: JUnitTest) -> None:
     case = SubElement(suite, "testcase", classname=_clean(name), name=_clean(test.name), time=f"{test.seconds:.3f}")
     if test.kind:
         SubElement(case, test.kind, type=_clean(test.why), message=_clean(test.message))
@@ -90,16 +90,16 @@ def _write(suite: Element, name: str, test: Test) -> None:
         SubElement(case, "system-out").text = _clean(f"{test.why}: {test.message}")
 
 
-def _test(record: Record, material: Material) -> Test:
+def _test(record: Record, material: ExportedRun) -> JUnitTest:
     result = record.result
     cause = BY_NAME[material.causes[result.cell][result.question]]
     if cause.right:
         flaw = "" if cause.name == "right" else cause.definition
-        return Test(result.question, None, cause.name, flaw, record.timing.seconds)
+        return JUnitTest(result.question, None, cause.name, flaw, record.timing.seconds)
     failure = f": {result.failure.message}" if result.failure else ""
     said = f"; answered: {result.text}" if result.text else ""
     gold = " / ".join(material.run.questions[result.question].answers) or "none"
-    return Test(result.question, _KINDS.get(cause.name, "failure"), cause.name,
+    return JUnitTest(result.question, _KINDS.get(cause.name, "failure"), cause.name,
                 f"{cause.title} ({result.outcome}{failure}); gold: {gold}{said}", record.timing.seconds)
 
 
@@ -113,10 +113,11 @@ def write_gates(all_passed: Sequence[Passed], left_out: Mapping[str, str], path:
     Args:
         left_out: what no gate was checked of, by what it is: errors of every gate.
     """
-    suites: dict[str, list[Test]] = defaultdict(list)
+    suites: dict[str, list[JUnitTest]] = defaultdict(list)
     for one in all_passed:
         name = one.finding.match.cell
-        suites[one.gate.text].append(Test(name) if one.passes else Test(name, "failure", one.gate.metric, one.said))
+        failed = JUnitTest(name, "failure", one.gate.metric, one.said)
+        suites[one.gate.text].append(JUnitTest(name) if one.passes else failed)
     for tests in suites.values():
-        tests += [Test(what, "error", "left_out", said) for what, said in left_out.items()]
+        tests += [JUnitTest(what, "error", "left_out", said) for what, said in left_out.items()]
     write_suites("gates", suites.items(), path)

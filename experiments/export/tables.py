@@ -27,7 +27,7 @@ from strategies.types import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class ExportedRun:
     """A finished run.
 
     Attributes:
@@ -46,14 +46,14 @@ class Material:
 _TEXTS = 10_000  # kept at hand: neighbouring records share their passages and most of their prompts
 
 
-def write_jsonl(material: Material, path: Path) -> None:
+def write_jsonl(material: ExportedRun, path: Path) -> None:
     """One line for each question in each cell."""
     with path.open("w", encoding="utf-8") as file:
         for line in _lines(material):
             file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
 
 
-def _lines(material: Material) -> Iterator[dict[str, Any]]:
+def _lines(material: ExportedRun) -> Iterator[dict[str, Any]]:
     run = material.run
     cells = {row["id"]: {"id": row["id"], "name": run.labels[row["id"]], **{name: row.get(name) for name in FACTORS}}
              for row in run.rows}
@@ -122,7 +122,7 @@ def columns(scores: Sequence[str]) -> tuple[Column, ...]:
             *(Column(f"score.{name}", "number") for name in scores), *_USED, *others, *_TIMED)
 
 
-def rows(material: Material) -> Iterator[dict[str, Any]]:
+def rows(material: ExportedRun) -> Iterator[dict[str, Any]]:
     """The rows by column, in the run's order; a column that a row lacks is None."""
     run = material.run
     factors = {row["id"]: {name: row.get(name) for name in FACTORS} for row in run.rows}
@@ -168,7 +168,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # but tabs and new lines
 _BATCH = 2_000  # rows of a Parquet row group
 
 
-def write_csv(material: Material, path: Path) -> None:
+def write_csv(material: ExportedRun, path: Path) -> None:
     """One row for each question in each cell; a text that a spreadsheet would run as a formula begins with `'`, and
     what could steer a terminal is escaped, as `\\x1b`."""
     header = columns(_scores(material))
@@ -179,7 +179,7 @@ def write_csv(material: Material, path: Path) -> None:
             writer.writerow([_cell(row.get(column.name)) for column in header])
 
 
-def write_parquet(material: Material, path: Path) -> None:
+def write_parquet(material: ExportedRun, path: Path) -> None:
     """The same table, typed, in row groups, so that memory does not grow with the run."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -193,7 +193,7 @@ def write_parquet(material: Material, path: Path) -> None:
                                         schema=schema))
 
 
-def _scores(material: Material) -> list[str]:
+def _scores(material: ExportedRun) -> list[str]:
     """The scores that questions have: not those of sets alone."""
     return list(dict.fromkeys(name for result in material.run.folder.results() for name in result.scores))
 

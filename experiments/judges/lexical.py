@@ -16,9 +16,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from documents.values import Value, values
-from experiments.answers import holds, is_korean, token_f1
+from documents.numbers import TextValue, values
 from experiments.judges.base import GRADES, Graded, Judging
+from experiments.metrics import holds, is_korean, token_f1
 from experiments.record import Grade, Verdict
 from strategies.normalising import normalize_answer, with_values
 from strategies.reading import fold, strip_citations
@@ -128,7 +128,7 @@ def _polarity(text: str) -> bool | None:
     return None if both else first
 
 
-def _is_said(value: Value, said: tuple[Value, ...], bare: bool) -> bool:
+def _is_said(value: TextValue, said: tuple[TextValue, ...], bare: bool) -> bool:
     return any(other.says(value) and (other.percent == value.percent or (bare and value.percent)) for other in said)
 
 

@@ -5,8 +5,8 @@ metric. An unreadable verdict is `unjudged` and 0 likewise.
 """
 from __future__ import annotations
 
-from experiments.answers import Overlap
 from experiments.metrics.scored import Scored, Scores
+from experiments.metrics.text import Overlap
 
 _POINTS = {"Correct": 1.0, "Partially Correct": 0.5, "Wrong": 0.0}
 

@@ -1,14 +1,21 @@
 """Metric: a figure by name. Group: the metrics of one subject, scored together."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from documents.errors import SettingsError
-from experiments.metrics.means import Derived, Means
 from experiments.metrics.scored import Scored, Scores, Scoring
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
 ANSWERABLE = "answerable questions"
+Sizes = Mapping[str, tuple[int, int]]  # by name, how many answerable and how many unanswerable questions have a score
 _LONGEST_CUT = 9
 
 
@@ -44,16 +51,16 @@ class Metric:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is over all that there is, of a family whose others are cut."""
+        """Tell whether it is over all that there is, of a family whose others are cut."""
         return self.uncut and self.cut == 0
 
     @property
     def shape(self) -> str:
-        """The name as lists show it, with `@N` where a number belongs, in brackets where it may be left out."""
+        """Return the name as lists show it: `@N` where a number belongs, in brackets where it may be left out."""
         return self.name if self.cut is None else f"{self.name}[@N]" if self.uncut else f"{self.name}@N"
 
     def at(self, cut: int) -> Metric:
-        """The metric of the family with that cut; SettingsError where it takes none."""
+        """Return the metric of the family with that cut; raise SettingsError where it takes none."""
         if self.cut is None or cut < 1:
             raise SettingsError(f"the metric {self.name} takes no @{cut}")
         return replace(self, cut=cut)
@@ -65,18 +72,41 @@ UNJUDGED = Metric("unjudged", "share of what a judge was asked of and gave no re
 
 
 def family_of(name: str) -> str:
-    """A printed name without its cut: `recall` of `recall@5`."""
+    """Return a printed name without its cut: `recall` of `recall@5`."""
     return name.partition("@")[0]
 
 
 def cut_of(name: str) -> int:
-    """The cut of a printed name; 0 where it has none."""
+    """Return the cut of a printed name; 0 where it has none."""
     cut = name.partition("@")[2]
     return int(cut) if cut.isdecimal() and len(cut) <= _LONGEST_CUT else 0
 
 
-def nothing_derived(means: Means) -> Mapping[str, Derived]:
-    """For a group whose figures of a set are the means of its metrics."""
+class SetFigure(NamedTuple):
+    """A figure of a whole set, made of means of its scores.
+
+    Attributes:
+        names: the scores whose means it is made of; it is over the questions that have the first.
+        value: computes it from these means over all questions (draws by names) and over the answerable and the
+            unanswerable ones (draws by two splits by names). A mean of no question is nan; so is a figure of none.
+    """
+
+    names: tuple[str, ...]
+    value: Callable[[Floats, Floats], Floats]
+
+
+def pooled_mean(pooled: Floats, splits: Floats) -> Floats:
+    """Return the mean over all questions, of whichever split."""
+    return pooled[:, 0]
+
+
+def joint(name: str, names: Sequence[str]) -> str:
+    """Return the name of a metric's score over the questions that have all of these metrics, itself among them."""
+    return "&".join([name, *(other for other in names if other != name)])
+
+
+def nothing_derived(sizes: Sizes, scoring: Scoring, refusing: bool) -> Mapping[str, SetFigure]:
+    """Return no figure: the figures of a set are the means of the group's metrics."""
     return {}
 
 
@@ -86,14 +116,14 @@ class Group:
 
     Attributes:
         score: the values of one question by printed name, without the `of_set` metrics; None where one does not apply.
-        derive: the figures of a set that are not the pooled means of their metric, from the means of any metrics;
-            without those whose means are not there.
-        together: metrics of which `derive` takes the means over the questions that have all of them (`means.among`).
+        derive: the figures of a set that are not the pooled means of their metric, given which scores there are, the
+            scoring, and whether the rules offer a refusal.
+        together: metrics whose means `derive` takes over the questions that have all of them (`joint`).
         at: the value of one question by a printed name with a cut that `score` does not have.
     """
 
     metrics: tuple[Metric, ...]
     score: Callable[[Scored, Scoring], Scores]
-    derive: Callable[[Means], Mapping[str, Derived]] = nothing_derived
+    derive: Callable[[Sizes, Scoring, bool], Mapping[str, SetFigure]] = nothing_derived
     together: tuple[str, ...] = ()
     at: Callable[[Scored, str], float | None] | None = None

@@ -1,24 +1,26 @@
-"""Sample: the scores of a set, summed by what is drawn as a whole."""
+"""Sample: the scores of a set, summed by what is drawn as a whole; its resamples, and the figures of either."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from agents.types import Outcome
-from experiments.metrics.bootstrap import together
-from experiments.metrics.bounds import effective, room, weight
-from experiments.metrics.catalogue import GROUPS, METRICS
-from experiments.metrics.means import among
-from experiments.metrics.metric import cut_of, family_of
+from experiments.metrics.intervals import Interval, around, effective, room, weight, widened, wilson
+from experiments.metrics.metric import SetFigure, Sizes, cut_of, family_of, joint, pooled_mean
+from experiments.metrics.scored import Scoring
+from experiments.metrics.scoring import GROUPS, METRICS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.means import Floats
+    from experiments.metrics.metric import Floats
 
+RESAMPLES = 1000
+_DRAWS_AT_ONCE = 1_000_000
 _PLACES = {name: place for place, name in enumerate(METRICS)}
 
 
@@ -33,64 +35,97 @@ class ScoredRow(Protocol):
     def outcome(self) -> Outcome: ...
 
 
+class Totals(NamedTuple):
+    """Sums of the scores, and numbers of the questions that have one.
+
+    Arrays of units, or of draws, by splits (answerable, unanswerable) by names; of pairs by sides before names. A unit
+    is a question, or all questions of a cluster.
+    """
+
+    sums: Floats
+    counts: Floats
+
+    def whole(self) -> Totals:
+        """Return those of the set itself: a single draw of every unit."""
+        return Totals(*(array.sum(axis=0)[None] for array in self))
+
+    def side(self, side: int) -> Totals:
+        """Return those of one side of pairs."""
+        return Totals(*(array[:, :, side] for array in self))
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Scores by unit: a question, or all questions of a cluster.
+    """Scores by unit.
 
     Attributes:
         names: of `names_of`.
-        sums, counts: arrays of units by splits (answerable, unanswerable) by names: of the scores, and of the
-            questions that have one.
         shares: the names that are shares, of which every question has 0 or 1: a mean over repeats may be between.
     """
 
     names: Sequence[str]
-    sums: Floats
-    counts: Floats
+    units: Totals
     shares: frozenset[str]
 
     @property
     def sizes(self) -> dict[str, tuple[int, int]]:
         """By name, how many questions of each split have it."""
-        total = self.counts.sum(axis=0)
-        return {name: (int(total[0, at]), int(total[1, at])) for at, name in enumerate(self.names)}
+        first, second = self.units.counts.sum(axis=0)
+        return {name: (int(first[at]), int(second[at])) for at, name in enumerate(self.names)}
 
-    @property
-    def together(self) -> bool:
-        """Whether the splits share units."""
-        return together(self.counts)
+    def values(self, figure: SetFigure, totals: Totals) -> Floats:
+        """Compute the figure of each draw; nan where it has none."""
+        at = [self.names.index(name) for name in figure.names]
+        sums, counts = (array[:, :, at] for array in totals)
+        return figure.value(_ratio(sums.sum(axis=1), counts.sum(axis=1)), _ratio(sums, counts))
 
-    def units(self, name: str) -> float:
-        """How many units have it, as they weigh."""
-        counts = self.counts[:, :, self.names.index(name)].sum(axis=1)
-        return weight(counts) if counts.any() else 0.0
+    def interval(self, name: str, figure: SetFigure, value: float, resamples: Totals, corners: Totals) -> Interval:
+        """Compute the interval of a metric's figure; see `aggregate`."""
+        at = self.names.index(figure.names[0])
+        sums, counts = (array[:, :, at].sum(axis=1) for array in self.units)
+        having = counts > 0
+        if name in self.shares:
+            alone = counts.max() <= 1
+            return wilson(value, float(counts.sum()) if alone else effective(sums[having], counts[having]))
+        found = around(value, self.values(figure, resamples), weight(counts) if having.any() else 0.0)
+        return widened(value, found, self.values(figure, corners), together(self.units.counts))
 
-    def worth(self, name: str) -> float:
-        """How many independent questions a share is of."""
-        at = self.names.index(name)
-        sums, counts = (array[:, :, at].sum(axis=1) for array in (self.sums, self.counts))
-        if counts.max() <= 1:
-            return float(counts.sum())
-        return effective(sums[counts > 0], counts[counts > 0])
-
-    def corners(self) -> tuple[Floats, Floats]:
-        """The totals six times: first where little spread leaves room (`bounds.room`), one split's as low as that
-        allows and then the other's, and each as high; then all as low, and as high, as scores can be."""
+    def corners(self) -> Totals:
+        """Return the totals six times: first where little spread leaves room (`intervals.room`), one split's as low as
+        that allows and then the other's, and each as high; then all as low, and as high, as scores can be."""
         import numpy as np
 
         low, high = ranges_of(self.names)
-        down, up = room(self.sums, self.counts, low, high)
-        total, counts = self.sums.sum(axis=0), self.counts.sum(axis=0)
+        down, up = room(*self.units, low, high)
+        total, counts = (array.sum(axis=0) for array in self.units)
         ends = [np.multiply(end, counts, out=np.zeros_like(total), where=counts > 0) for end in (low, high)]
         moved = np.stack([total] * 4 + ends)
         for split in (0, 1):
             moved[split, split] -= down[split] * counts[split]
             moved[split + 2, split] += up[split] * counts[split]
-        return moved, np.stack([counts] * 6)
+        return Totals(moved, np.stack([counts] * 6))
+
+
+def _ratio(sums: Floats, counts: Floats) -> Floats:
+    import numpy as np
+
+    return np.divide(sums, counts, out=np.full_like(sums, math.nan), where=counts > 0)
+
+
+def figures_of(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
+    """Return every figure of a set by name: the pooled mean of a metric, or what a group makes of it.
+
+    Args:
+        sizes: of the names that there are.
+    """
+    figures = {name: SetFigure((name,), pooled_mean) for name in sizes if "&" not in name}
+    for group in GROUPS.values():
+        figures |= group.derive(sizes, scoring, refusing)
+    return figures
 
 
 def sample_of(rows: Sequence[ScoredRow], clusters: Sequence[str] | None = None) -> Sample:
-    """The rows, the same in whichever order they come.
+    """Return the rows' scores by unit, the same in whichever order the rows come.
 
     Args:
         clusters: of each row; without, or where no two share one, every row is a unit.
@@ -100,57 +135,65 @@ def sample_of(rows: Sequence[ScoredRow], clusters: Sequence[str] | None = None) 
     names = names_of(rows)
     own = [name for name in names if "&" not in name]  # they come first, and None is nan
     table = np.array([[row.scores.get(name) for name in own] for row in rows], dtype=np.float64)
-    joint = np.array([[score_of(row, name) for name in names[len(own):]] for row in rows], dtype=np.float64)
-    table = np.hstack([table.reshape(len(rows), len(own)), joint.reshape(len(rows), len(names) - len(own))])
+    of_several = np.array([[score_of(row, name) for name in names[len(own):]] for row in rows], dtype=np.float64)
+    table = np.hstack([table.reshape(len(rows), len(own)), of_several.reshape(len(rows), len(names) - len(own))])
     split = np.array([not row.answerable for row in rows], dtype=np.intp)
     order = np.lexsort((*table.T[::-1], split))
     table, split = table[order], split[order]
     units = np.arange(len(rows))
     if clusters is not None and len(set(clusters)) < len(rows):
         units = np.unique(clusters, return_inverse=True)[1][order]
-    mask = np.isfinite(table)
-    sums, counts = (_by_unit(array, units, split) for array in (np.where(mask, table, 0.0), mask.astype(np.float64)))
+    sums, counts = totals_of(table, units, split)
     if len(sums) < len(rows):
         order = np.lexsort([*sums.reshape(len(sums), -1).T[::-1], *counts.reshape(len(sums), -1).T[::-1]])
         sums, counts = sums[order], counts[order]
     shares = {name for name, values in zip(names, table.T, strict=True)
-              if (known := METRICS.get(family_of(name))) is not None and known.share
-              and np.isin(values[np.isfinite(values)], (0, 1)).all()}
-    return Sample(names, sums, counts, frozenset(shares))
+              if is_share(name) and np.isin(values[np.isfinite(values)], (0, 1)).all()}
+    return Sample(names, Totals(sums, counts), frozenset(shares))
 
 
-def _by_unit(values: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -> Floats:
+def totals_of(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -> Totals:
+    """Return the totals of each unit.
+
+    Args:
+        table: questions by whatever, nan where there is no score; `units` and `split` of each question.
+    """
     import numpy as np
 
-    found = np.zeros((int(units.max(initial=-1)) + 1, 2, values.shape[1]))
-    np.add.at(found, (units, split), values)
-    return found
+    found = np.zeros((2, int(units.max(initial=-1)) + 1, 2, *table.shape[1:]))
+    mask = np.isfinite(table)
+    np.add.at(found[0], (units, split), np.where(mask, table, 0.0))
+    np.add.at(found[1], (units, split), mask)
+    return Totals(*found)
+
+
+def is_share(name: str) -> bool:
+    """Tell whether a metric of that name gives every question 0 or 1."""
+    known = METRICS.get(family_of(name))
+    return known is not None and known.share
 
 
 def place(name: str) -> tuple[int, int, str]:
-    """Where a metric stands among others: in the order of the groups, and of the metrics in each."""
+    """Return where a metric stands among others: in the order of the groups, and of the metrics in each."""
     return _PLACES.get(family_of(name), len(_PLACES)), cut_of(name), name
 
 
 def names_of(rows: Iterable[ScoredRow]) -> list[str]:
-    """What figures rest on: the metrics of the questions, and (`among`) several together."""
+    """Return what figures rest on: the metrics of the questions, and (`metric.joint`) several together."""
     own = sorted({name for row in rows for name in row.scores}, key=place)
-    return [*own, *(among(name, group.together) for group in GROUPS.values() for name in group.together
+    return [*own, *(joint(name, group.together) for group in GROUPS.values() for name in group.together
                     if set(group.together) <= set(own))]
 
 
 def score_of(row: ScoredRow, name: str) -> float:
-    """The row's score by a name of `names_of`; nan where it has none, or lacks another that the name has with it."""
-    if "&" not in name:
-        score = row.scores.get(name)
-        return math.nan if score is None else score
+    """Return the row's score by a name of `names_of`; nan where it lacks that, or another that the name has with it."""
     scores = [row.scores.get(part) for part in name.split("&")]
     return math.nan if None in scores or scores[0] is None else scores[0]
 
 
 def range_of(name: str, answerable: bool = True) -> tuple[float, float]:
-    """The bounds of a question's score, by a name of `names_of`: infinite where there is none, nan of what is no
-    metric."""
+    """Return the bounds of a question's score, by a name of `names_of`: infinite where there is none, nan of what is
+    no metric."""
     known = METRICS.get(family_of(name.partition("&")[0]))
     if known is None:
         return math.nan, math.nan
@@ -159,9 +202,84 @@ def range_of(name: str, answerable: bool = True) -> tuple[float, float]:
 
 
 def ranges_of(names: Sequence[str]) -> tuple[Floats, Floats]:
-    """The lower and the upper bounds of the scores, splits by names."""
+    """Return the lower and the upper bounds of the scores, splits by names."""
     import numpy as np
 
     bounds = np.array([[range_of(name, answerable) for name in names] for answerable in (True, False)])
     low, high = bounds.reshape(2, -1, 2).transpose(2, 0, 1)
     return low, high
+
+
+def together(counts: Floats) -> bool:
+    """Tell whether any unit has questions of both splits."""
+    return bool(_kinds(counts).all(axis=1).any())
+
+
+def _kinds(counts: Floats) -> NDArray[np.bool_]:
+    """Which splits each unit has questions of."""
+    import numpy as np
+
+    found: NDArray[np.bool_] = np.any(counts, axis=tuple(range(2, counts.ndim)))
+    return found
+
+
+def resampled(samples: Sequence[Totals], seed: int, resamples: int = RESAMPLES) -> list[Totals]:
+    """Draw as many units as each sample has, with replacement, and return the totals of each draw.
+
+    Units are drawn within the answerable and within the unanswerable questions, so that both splits keep their size; or
+    from all at once, where a unit has questions of both. Samples that are drawn from the same units share the draws,
+    which takes a fraction of the time and changes none: scipy.stats.bootstrap has neither strata nor shared draws.
+    """
+    import numpy as np
+
+    alike: dict[tuple[bytes, ...], list[int]] = {}
+    groups: dict[tuple[bytes, ...], list[NDArray[np.bool_]]] = {}
+    for at, sample in enumerate(samples):
+        kinds = _kinds(sample.counts)
+        found = [np.ones(len(kinds), dtype=np.bool_)] if together(sample.counts) else [
+            kind for kind in kinds.T if kind.any()]
+        key = tuple(group.tobytes() for group in found)
+        groups[key] = found
+        alike.setdefault(key, []).append(at)
+    drawn = [np.zeros((resamples, 2, *sample.sums.shape[1:])) for sample in samples]
+    for key, places in alike.items():
+        rng = np.random.default_rng(seed)
+        for group in groups[key]:
+            tables = [np.stack(samples[at], axis=1)[group].reshape(int(group.sum()), -1) for at in places]
+            weights = _weights(int(group.sum()), rng, resamples)
+            for at, moved in zip(places, mixed(tables, partial(_product, weights)), strict=True):
+                drawn[at] += moved.reshape(drawn[at].shape)
+    return [Totals(one[:, 0], one[:, 1]) for one in drawn]
+
+
+def _product(batches: Iterable[Floats], table: Floats) -> Floats:
+    import numpy as np
+
+    return np.concatenate([weights @ table for weights in batches])
+
+
+def mixed(tables: Sequence[Floats], mix: Callable[[Floats], Floats]) -> list[Floats]:
+    """Return what `mix`, a product from the left, makes of each table, from one product of all their columns that are
+    not 0."""
+    import numpy as np
+
+    used = [table.any(axis=0) for table in tables]
+    moved = mix(np.concatenate([table[:, some] for table, some in zip(tables, used, strict=True)], axis=1))
+    found, start = [], 0
+    for some in used:
+        one = np.zeros((len(moved), some.size))
+        one[:, some] = moved[:, start:start + int(some.sum())]
+        start += int(some.sum())
+        found.append(one)
+    return found
+
+
+def _weights(n: int, rng: np.random.Generator, resamples: int) -> Iterator[Floats]:
+    """Yield how often each of n units is drawn: resamples by units, as many at once as memory holds."""
+    import numpy as np
+
+    size = max(_DRAWS_AT_ONCE // n, 1)
+    for start in range(0, resamples, size):
+        count = min(size, resamples - start)
+        drawn = rng.integers(0, n, size=(count, n)) + n * np.arange(count)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=n * count).reshape(count, n).astype(np.float64)

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from documents.numbers import values
 from documents.types import Chunk
-from documents.values import values
-from experiments.answers import holds
+from experiments.metrics import holds
 from experiments.negatives.types import Rejected, Thresholds, Wanted
 from experiments.question import Question
 from experiments.running.perturbing import telling

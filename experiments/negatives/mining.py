@@ -25,15 +25,15 @@ from experiments.negatives.guard import Rarity
 from experiments.negatives.rounds import Candidates, Rounds, wanted_of
 from experiments.negatives.types import REASONS, Chosen, MiningSettings, Wanted, best_rank, with_negatives
 from experiments.question import Benchmark, Bucket, FoundBy, Mined, Question
-from retrieval.building.progress import Progress
 from retrieval.embedders.opening import open_embedder
 from retrieval.hits import DECIMALS
 from retrieval.index import Index
 from retrieval.mining import Miner, Nearness, Rows, check_miners, open_miner
 from retrieval.pool import Pool
+from retrieval.rerankers.base import Aids
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import alone, replaced
-from retrieval.types import Aids, Collection
+from retrieval.types import Collection, Progress
 
 _BUCKETS: tuple[Bucket, ...] = ("hard", "medium", "easy")
 BANDS: Mapping[str, range] = {"1-5": range(1, 6), "6-10": range(6, 11), "11-20": range(11, 21),
@@ -105,7 +105,7 @@ _SCOPE = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MiningSource:
     """The chunks among which negatives are found.
 
     Attributes:
@@ -131,7 +131,7 @@ class Source:
         return known[id] if id in known else self.collection.document(id)
 
 
-def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progress) -> Source:
+def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progress) -> MiningSource:
     """The index that the settings name, or the chunks of the benchmark: those that all its questions share, else those
     of all its questions.
 
@@ -142,14 +142,14 @@ def open_source(benchmark: Benchmark, settings: MiningSettings, progress: Progre
     if settings.index is not None:
         index = Index.open(settings.index)
         index.check_embedder()
-        return Source(benchmark, index, index)
+        return MiningSource(benchmark, index, index)
     chunks = benchmark.shared or benchmark.every_chunk
     if not chunks:
         raise BenchmarkError(f"{benchmark.name}: its questions bring no chunks to find negatives among; index its "
                              "documents and give --index DIR")
     pool = Pool({_SCOPE: chunks}, CachedEmbedder(open_embedder(settings.embedder)), benchmark.documents)
     pool.embed(progress)
-    return Source(benchmark, pool.scope(_SCOPE), None)
+    return MiningSource(benchmark, pool.scope(_SCOPE), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +212,12 @@ def _check_new(out: Path) -> None:
         raise SettingsError(f"{out}: something is there already; give a new folder")
 
 
-def _rounds(settings: MiningSettings, source: Source, miners: Mapping[str, Miner]) -> Rounds:
+def _rounds(settings: MiningSettings, source: MiningSource, miners: Mapping[str, Miner]) -> Rounds:
     scorer = None if settings.reranker is None else settings.reranker.open(Aids())
     return Rounds(settings, miners, scorer, Rarity(chunk.content for chunk in source.collection.chunks))
 
 
-def _candidates(source: Source, rows: Rows, nearness: Nearness) -> Candidates:
+def _candidates(source: MiningSource, rows: Rows, nearness: Nearness) -> Candidates:
     def nearest(query: str, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
         cosines = nearness.of([query], [rows.rows_of(chunk.id for chunk in chunks)])[0]
         return [chunk for _, chunk in sorted(zip(cosines, chunks, strict=True), key=lambda one: -one[0])]
@@ -232,14 +232,15 @@ def _rejected_near(wanted: Sequence[Wanted], chosen: Sequence[Chosen], rows: Row
     return [hardness_of(cosine) for own in cosines for cosine in own]
 
 
-def _collection(source: Source, settings: MiningSettings, opened: Mapping[str, tuple[Miner, str]]) -> dict[str, Any]:
+def _collection(source: MiningSource, settings: MiningSettings,
+                opened: Mapping[str, tuple[Miner, str]]) -> dict[str, Any]:
     reranker = None if settings.reranker is None else settings.reranker.identity()
     return {"chunks": len(source.collection.chunks), "content": source.collection.content,
             "embedder": source.collection.embedder.identity, "reranker": reranker,
             "miners": {name: identity for name, (_, identity) in opened.items()}}
 
 
-def _with(benchmark: Benchmark, questions: tuple[Question, ...], source: Source) -> Benchmark:
+def _with(benchmark: Benchmark, questions: tuple[Question, ...], source: MiningSource) -> Benchmark:
     """The benchmark with these questions, and the documents of all their chunks."""
     brought = dict.fromkeys(chunk.document for question in questions for chunk in question.chunks)
     brought |= dict.fromkeys(chunk.document for chunk in benchmark.shared)

@@ -14,9 +14,8 @@ from experiments.negatives.types import Chosen, MiningSettings, Reason, Rejected
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import by_source, match
 from experiments.running.placing import Places, SourceOf
-from retrieval.building.progress import Progress
-from retrieval.mining import Asked, Miner
-from retrieval.types import Hit, Scorer
+from retrieval.mining import Miner, MiningQuery
+from retrieval.types import Hit, Progress, Scorer
 from strategies.types import Passage
 
 MOST_GOLD = 5
@@ -60,7 +59,7 @@ def _wanted(question: Question, gold: tuple[Chunk, ...], shown: tuple[Chunk, ...
     keeps_own = bool(question.given) and (settings.keep or (question.answerable and not gold))
     kept = question.given if keeps_own else shown
     out = frozenset(chunk.id for chunk in (*gold, *kept))
-    asked = Asked(question.id, question.text, gold or question.given, out)
+    asked = MiningQuery(question.id, question.text, gold or question.given, out)
     fill = max(0, settings.fill - len(kept))
     return Wanted(question, asked, kept, keeps_own, gold, fill, settings.per_question, coarse)
 

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from documents.types import Chunk
 from experiments.question import FoundBy, Mined, Question
-from retrieval.mining import DRAWN, Asked
-from retrieval.models.finding import MINILM
+from retrieval.embedders.settings import MINILM
+from retrieval.mining import DRAWN, MiningQuery
 from retrieval.rerankers import RerankerSettings
 
 
@@ -121,7 +121,7 @@ class Wanted:
     """
 
     question: Question
-    asked: Asked
+    asked: MiningQuery
     kept: tuple[Chunk, ...]
     keeps_own: bool
     gold: tuple[Chunk, ...]

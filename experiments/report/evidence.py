@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from agents.outcome import called as in_words
+from agents.types import called as in_words
 from experiments.question import Question
 from experiments.record import Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Verdict
 from experiments.report.store import Packed, packed_within

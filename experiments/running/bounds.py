@@ -1,20 +1,25 @@
-"""Playing a cell's questions against the stand-in: how many calls, and how many tokens."""
+"""Bounds of what a question uses: its recipe is played over scripted replies, and calls and tokens are counted.
+
+The least is what the briefest replies lead to. The most is what a model leads to that is never content: each reply
+fills its limit, and asks for more. Where a strategy gives up for that, the model is content with some of its calls, if
+that makes the strategy go further, until nothing does.
+"""
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from agents.context import Context
-from agents.outcome import CallOutcome
-from agents.playback import Means, Playback
+from agents.scripted import answering, calling, drive, instance, never_content, questions
+from agents.settings import Context
 from agents.types import Answer
-from documents.errors import CallTooLong, RunError
+from documents.errors import CallTooLong
 from documents.types import Chunk
 from experiments.question import Question
-from experiments.running.scripted import FINDING, MANNERS, Manner, prompt_tokens, reply_to
 from experiments.running.tasks import Tasks
-from strategies.types import Failure, Generate, Task
+from strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +34,17 @@ class Use:
         return Use(self.calls + other.calls, self.prompt + other.prompt, self.completion + other.completion)
 
     def times(self, factor: float) -> Use:
+        """Return the use of so many times as many questions."""
         return Use(self.calls * factor, self.prompt * factor, self.completion * factor)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the most, and how many questions have a prompt that cannot fit the context.
+    """The least and the most that questions use.
 
     Attributes:
-        ended: how many questions some manner of replies leads to where the limits of a question end them.
+        too_long: how many questions have a prompt that cannot fit the context.
+        ended: how many questions some replies lead to where the limits of a question end them.
         limits: what ended them, in words.
     """
 
@@ -52,6 +59,7 @@ class Bounds:
                       self.ended + other.ended, tuple(dict.fromkeys([*self.limits, *other.limits])))
 
     def times(self, factor: float) -> Bounds:
+        """Return the bounds of so many times as many questions."""
         return Bounds(self.least.times(factor), self.most.times(factor), self.too_long * factor, self.ended * factor,
                       self.limits)
 
@@ -60,72 +68,170 @@ Find = Callable[[int | None, int], Sequence[Chunk]]
 
 
 def bounds_of(tasks: Tasks, question: Question, search: Find, context: Context | None) -> Bounds:
-    """The bounds of one question, its sub-questions included.
+    """Return the bounds of one question, its sub-questions included.
 
     Args:
-        search: what a search for so many chunks returns, for the question's first query, its second and so on, from 0.
+        search: returns what a search for so many chunks finds, for the question's first query, its second and so on,
+            from 0.
     """
-    played = [_Play(tasks, search, context, manner).question(question) for manner in MANNERS]
-    uses, ends = [use for use, _ in played], [answer for _, answer in played]
-    limits = tuple(dict.fromkeys(one.failure.message for one in ends if one.outcome == "budget" and one.failure))
-    return Bounds(least_of(uses), most_of(uses), any(one.outcome == "too_long" for one in ends), bool(limits), limits)
+    played = _Plays(tasks, tasks.whole(question), search, context).all()
+    bounds = _bounds([play.use for play in played])
+    ended = dict.fromkeys(play.answer.failure.message for play in played
+                          if play.answer.outcome == "budget" and play.answer.failure)
+    fitting = [play.answer.in_view for play in played if play.answer.outcome != "too_long"]
+    if tasks.sub_answers(question) == "asked" and fitting:
+        views = sorted(fitting, key=len)
+        for place, text in enumerate(question.sub_questions):
+            bounds += _of_part(tasks, question, place, text, (views[0], views[-1]), context)
+    return replace(bounds, too_long=len(fitting) < len(played), ended=bool(ended), limits=tuple(ended))
 
 
-def least_of(uses: Sequence[Use]) -> Use:
-    """The least of each figure."""
-    return Use(min(use.calls for use in uses), min(use.prompt for use in uses), min(use.completion for use in uses))
+def _of_part(tasks: Tasks, question: Question, place: int, text: str, views: Sequence[Evidence],
+             context: Context | None) -> Bounds:
+    """The bounds of a sub-question over the least and the most evidence that its question may have had."""
+    uses = [play.use for view in dict.fromkeys(views) for play in _Plays(
+        tasks, tasks.part(question, place, text, view), lambda k, turn, shown=view: [  # type: ignore[misc]
+            passage.chunk for passage in shown], context).all()]
+    return _bounds(uses)
 
 
-def most_of(uses: Sequence[Use]) -> Use:
-    """The most of each figure."""
-    return Use(max(use.calls for use in uses), max(use.prompt for use in uses), max(use.completion for use in uses))
+def _bounds(uses: Sequence[Use]) -> Bounds:
+    """The least and the most of each figure."""
+    figures = [[use.calls for use in uses], [use.prompt for use in uses], [use.completion for use in uses]]
+    return Bounds(Use(*map(min, figures)), Use(*map(max, figures)))
 
 
-class _Play:
-    """One question played with replies of one manner."""
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """One play; `rounds` counts the calls made together as one."""
 
-    def __init__(self, tasks: Tasks, search: Find, context: Context | None, manner: Manner) -> None:
-        self._tasks, self._search, self._context, self._manner = tasks, search, context, manner
+    answer: Answer
+    use: Use
+    rounds: int
+    calls: Sequence[Generate]
+    searches: int
+
+
+_Says = Callable[[Generate, int, int], Reply]  # the reply to a call of a limit, by the number of its round
+
+
+class _Plays:
+    """The plays of one task."""
+
+    def __init__(self, tasks: Tasks, task: Task, search: Find, context: Context | None) -> None:
+        self._recipe, self._task, self._search, self._context = tasks.reasoning, task, search, context
         self._limits = tasks.settings.limits
 
-    def question(self, question: Question) -> tuple[Use, Answer]:
-        """What it uses, its sub-questions included, and its own end."""
-        use, answer = self._played(self._tasks.whole(question), self._search)
-        if self._tasks.sub_answers(question) == "asked" and answer.outcome != "too_long":
-            for place, text in enumerate(question.sub_questions):
-                task = self._tasks.part(question, place, text, answer.in_view)
-                more, _ = self._played(task, lambda k, turn: [passage.chunk for passage in answer.in_view])
-                use += more
-        return use, answer
+    def all(self) -> list[_Played]:
+        """Play the task over the briefest replies, good ones, lists, and those that lead furthest."""
+        doubt = self._doubting()
+        played = [doubt, self._play(self._brief, finds_more=False), self._play(lambda call, limit, turn: _content(
+            call, limit), finds_more=False), self._play(lambda call, limit, turn: never_content(
+                call, limit, lists=True, tools=False)), *self._further(doubt)]
+        if any(call.tools for call in doubt.calls):
+            played.append(self._doubting(tools=False))
+        if doubt.searches > 1:
+            played.append(self._doubting(finds_more=False))
+        return played
 
-    def _played(self, task: Task, search: Find) -> tuple[Use, Answer]:
-        play = Playback(task, self._tasks.reasoning,
-                        Means(_unused, _unused, _unused, _unused, self._limits))
-        use = Use()
-        turns: dict[str, int] = {}
-        purposes: set[str] = set()
-        while play.node != "finish" and not play.stop_over_budget():
-            if play.node == "search":
-                for action in play.searches():
-                    turns.setdefault(action.query, len(turns) if self._manner in FINDING else 0)
-                play.take_found([search(action.k, turns[action.query]) for action in play.searches()])
-            else:
-                asked = [self._asked(call, task.question, purposes) for call in play.calls()]
-                use = sum((one for _, one in asked), use)
-                purposes |= {call.purpose for call in play.calls()}
-                play.take_asked([one for one, _ in asked])
-        return use, play.answer()
+    def _further(self, best: _Played) -> Iterator[_Played]:
+        """Play with a model in doubt that is content with one more purpose, or with its first or one of its last two
+        rounds of calls, for as long as that makes the strategy go further."""
+        content: frozenset[int | str] = frozenset()
+        while best.rounds and best.answer.outcome != "budget":
+            changes: list[int | str] = [best.rounds - 1]
+            if best.rounds > 1:
+                changes += [best.rounds - 2, 0, *(call.purpose for call in best.calls)]
+            further = {one: self._doubting(content | {one}) for one in dict.fromkeys(changes) if one not in content}
+            yield from further.values()
+            change = max(further, key=lambda one: further[one].use.calls, default=None)
+            if change is None or further[change].use.calls <= best.use.calls:
+                return
+            content |= {change}
+            best = further[change]
 
-    def _asked(self, call: Generate, question: str, before: Collection[str]) -> tuple[CallOutcome, Use]:
-        limit = call.max_tokens or self._limits.max_tokens
-        try:
-            if self._context is not None:
-                self._context.check(call.messages, limit)
-        except CallTooLong as error:
-            return CallOutcome("", Failure("too_long", str(error))), Use()
-        reply = reply_to(call, question, self._manner, limit, before)
-        return CallOutcome("", reply), Use(1, prompt_tokens(call), limit)
+    def _doubting(self, content: Collection[int | str] = (), tools: bool = True, finds_more: bool = True) -> _Played:
+        """Play with a model in doubt of all but these rounds and purposes."""
+        def says(call: Generate, limit: int, turn: int) -> Reply:
+            if turn in content or call.purpose in content:
+                return _content(call, limit)
+            return never_content(call, limit, tools=tools)
+
+        return self._play(says, finds_more)
+
+    def _brief(self, call: Generate, limit: int, turn: int) -> Reply:
+        if call.tools and call.tool_choice == "auto":
+            return calling([(call.tools[-1]["function"]["name"], {})])
+        return answering(call, "Yes [1]") if call.purpose == "answer" or call.schema else Reply("")
+
+    def _play(self, says: _Says, finds_more: bool = True) -> _Played:
+        uses: list[Use] = []
+        rounds: list[Sequence[Generate]] = []
+        queries: dict[str, int] = {}
+
+        def reply(calls: Sequence[Generate]) -> list[Reply | Failure]:
+            rounds.append(calls)
+            return [one(call) for call in calls]
+
+        def one(call: Generate) -> Reply | Failure:
+            limit = call.max_tokens or self._limits.max_tokens
+            try:
+                if self._context is not None:
+                    self._context.check(call.messages, limit)
+            except CallTooLong as error:
+                return Failure("too_long", str(error))
+            tokens = prompt_tokens(call)
+            uses.append(Use(1, tokens, limit))
+            return replace(says(call, limit, len(rounds) - 1), usage=Usage(tokens, limit, calls=1))
+
+        def find(searches: Sequence[Search]) -> list[Sequence[Chunk]]:
+            for search in searches:
+                queries.setdefault(search.query, len(queries) if finds_more else 0)
+            return [self._search(search.k, queries[search.query]) for search in searches]
+
+        answer = drive(self._recipe, self._task, reply, find, self._limits)
+        return _Played(answer, sum(uses, Use()), len(rounds), [call for calls in rounds for call in calls],
+                       len(queries))
 
 
-def _unused(*given: object) -> NoReturn:
-    raise RunError("a plan performs nothing")
+_CONTENT = """\
+Grade: 3
+Sufficiency: 10
+Missing: nothing
+1: yes
+Yes.
+"""
+
+
+def _content(call: Generate, limit: int) -> Reply:
+    """Full marks for everything, and an answer that no document supports."""
+    if call.purpose == "answer":
+        return answering(call, "Part 9876543210 [1]")
+    parsed = None if call.schema is None else instance(call.schema, "nothing", most=True, items=1)
+    return Reply(_CONTENT + questions(limit), parsed=parsed)
+
+
+_PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
+_WORD, _DIGITS = 5, 2
+
+
+@lru_cache(maxsize=1024)
+def about_tokens(text: str) -> int:
+    """Estimate the tokens of a text: five letters of a word, two digits, or any other sign are one.
+
+    Of what SmolLM2's tokeniser counts that is 0.9 to 1.1 times as many for English prose and pages, 0.8 for pages of
+    figures, of which it takes each digit alone, and 0.4 for Korean, which it spells in bytes.
+    """
+    count = 0
+    for piece in _PIECES.findall(text):
+        if piece.isascii() and piece.isalnum():
+            count -= -len(piece) // (_DIGITS if piece.isdigit() else _WORD)
+        else:
+            count += 1
+    return count
+
+
+def prompt_tokens(call: Generate) -> int:
+    """Estimate the tokens of a call's messages and tools; three for what stands around each message."""
+    texts = [text for message in call.messages for text in (*message.parts, *map(json.dumps, message.tool_calls))]
+    return 3 * len(call.messages) + sum(map(about_tokens, [*texts, *map(json.dumps, call.tools)]))

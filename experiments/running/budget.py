@@ -11,7 +11,7 @@ from agents.client import ModelClient
 from agents.database import Database
 from agents.journal import Mode
 from agents.models import without_opening
-from agents.streamed import Tell
+from agents.replies import Tell
 from documents.errors import BudgetSpent, CallError, SettingsError
 from experiments.settings import RunSettings
 from experiments.settings.limits import Budget, shown

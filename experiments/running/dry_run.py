@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.context import Context
 from agents.models import without_opening
 from agents.replies import Pricer
+from agents.settings import Context
 from experiments.analysis.pairs import planned_pairs
 from experiments.judges import ModelJudge
 from experiments.question import Benchmark, Question

@@ -13,21 +13,21 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from documents.chunkers import Crest, Sections
+from agents.scripted import questions
+from documents.chunkers import CrestSizes, Sections
 from documents.types import Chunk, Format
 from experiments.judges import Graded, Judge
 from experiments.metrics import Scored, score
 from experiments.question import Benchmark, Question, Rubric, distinct
-from experiments.running.bounds import Use
+from experiments.running.bounds import Use, prompt_tokens
 from experiments.running.resources import Resources
-from experiments.running.scripted import prompt_tokens, reply_to
 from experiments.running.search import index_folder
 from experiments.settings import RunSettings
 from experiments.settings.cells import Cell, has_index
 from experiments.settings.finders import finders_of
 from experiments.settings.retrievers import RetrieverFactor
 from experiments.statistics import Clusters, assumed, planned
-from strategies.types import Failure, Generate, Message, Reply
+from strategies.types import Failure, Reply
 
 _FILLER = "The records of the town say who built the bridge, and when it was opened to the public. "
 _OF_INDEX = 200  # chunks of an index that stand for all
@@ -107,7 +107,7 @@ class Foreseen:
 def _size(retriever: RetrieverFactor) -> int:
     """The characters of a typical chunk."""
     chunker = retriever.build.chunker
-    if isinstance(chunker, Crest):
+    if isinstance(chunker, CrestSizes):
         return (chunker.smallest + chunker.largest) // 2
     return chunker.target if isinstance(chunker, Sections) else chunker.size
 
@@ -115,9 +115,6 @@ def _size(retriever: RetrieverFactor) -> int:
 def _filled(size: int, id: str) -> Chunk:
     text = (_FILLER * (size // len(_FILLER) + 1))[:size]
     return Chunk(id, "not known yet", "plain", 0, size, text)
-
-
-_REPLY = Generate((Message("user", ("",)),), "answer")
 
 
 def judged(settings: RunSettings, rubric: Rubric | None, question: Question, answerable: bool) -> Use:
@@ -129,7 +126,7 @@ def judged(settings: RunSettings, rubric: Rubric | None, question: Question, ans
     due = question.steps if rubric == "steps" else answerable and question.answers
     if rubric is None or not due:
         return Use()
-    said = reply_to(_REPLY, question.text, "long", settings.limits.max_tokens).text
+    said = questions(settings.limits.max_tokens)
     graded = Graded(rubric, question.text, question.answers, said, said, tuple(step.text for step in question.steps),
                     settings.scoring, reasoned=True)
     return _asked(settings.judge, graded)

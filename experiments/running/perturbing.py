@@ -11,11 +11,11 @@ from functools import cached_property
 from itertools import chain
 
 from documents.types import Chunk
-from experiments.answers import holds
+from experiments.metrics import holds
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import match
+from retrieval.conditions import Perturbation, arranged
 from retrieval.mining.miners import drawn
-from retrieval.perturbations import Perturbation, arranged
 from strategies.normalising import normalize_answer
 from strategies.types import Passage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from agents.searches import Found
+from agents.search import Findings
 from documents.types import Chunk, Format
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import match
@@ -70,7 +70,7 @@ class Placing:
         gold = self._gold(question)
         request = {"condition": "gold", "gold": as_json(gold)}
         return self._recording.of_index(
-            key, request, lambda index: Found.placed(self._among(key, index.chunks, gold), "gold")).chunks
+            key, request, lambda index: Findings.placed(self._among(key, index.chunks, gold), "gold")).chunks
 
     def _among(self, key: IndexKey, chunks: Sequence[Chunk], gold: Sequence[Gold]) -> tuple[Chunk, ...]:
         if key not in self._places:
@@ -82,7 +82,7 @@ class Placing:
         key, gold = (cell.finder, cell.format), self._gold(question)
         request = {"condition": "full", "gold": as_json(gold)}
         return self._recording.of_index(
-            key, request, lambda index: Found.placed(self._documents_of(key, index, gold), "full")).chunks
+            key, request, lambda index: Findings.placed(self._documents_of(key, index, gold), "full")).chunks
 
     def _documents_of(self, key: IndexKey, index: Index, gold: Sequence[Gold]) -> tuple[Chunk, ...]:
         ids = {source: entry.document for source, entry in index.manifest.sources.items()}

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agents.context import Context, least_tokens
+from agents.settings import Context, least_tokens
 from documents.types import Chunk
 from experiments.metrics import may_refuse
 from experiments.question import Benchmark

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from agents.search import Kept
-from agents.searches import Found, Request, Searches
+from agents.search import Findings, KeptSearches, Request, Searches
 from documents.types import Chunk, digest
 from experiments.question import Gold
 from retrieval.index import Index, content_of_index
@@ -56,7 +55,7 @@ class Recording:
         index = self._indexes.get(key)
         return (self.pins or {}).get(index_pin(key), "") if index is None else content_of_index(index.manifest)
 
-    def of_index(self, key: IndexKey, request: Request, make: Callable[[Index], Found]) -> Found:
+    def of_index(self, key: IndexKey, request: Request, make: Callable[[Index], Findings]) -> Findings:
         """What is kept of a request to an index, else what is made now.
 
         Raises:
@@ -66,19 +65,20 @@ class Recording:
         return self.searches.taken({"of": self.content(key), **request},
                                    None if index is None else lambda: make(index), index_pin(key))
 
-    def searched(self, key: IndexKey, how: str) -> Kept[str]:
+    def searched(self, key: IndexKey, how: str) -> KeptSearches[str]:
         """How searches of an index are kept.
 
         Args:
             how: the retriever's identity.
         """
         content, found = self.content(key), _by(how)
-        return Kept(self.searches, index_pin(key), lambda query, k: {"of": content, "query": query, "k": k, **found})
+        return KeptSearches(self.searches, index_pin(key),
+                            lambda query, k: {"of": content, "query": query, "k": k, **found})
 
-    def pooled(self, name: str, scopes: Scopes, how: str) -> Kept[Within]:
+    def pooled(self, name: str, scopes: Scopes, how: str) -> KeptSearches[Within]:
         """How searches of a pool are kept: by the chunks of the scope alone, whatever else the pool holds."""
         found = _by(how)
-        return Kept(self.searches, chunks_pin(name), lambda asked, k: {
+        return KeptSearches(self.searches, chunks_pin(name), lambda asked, k: {
             "of": scopes.content(asked.scope), "query": asked.query, "k": k, **found})
 
 

@@ -18,7 +18,7 @@ from experiments.question import Rubric
 from experiments.record import Verdict
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from retrieval.build import Progress
+from retrieval.types import Progress
 
 
 @dataclass(frozen=True, slots=True)

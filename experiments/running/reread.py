@@ -1,19 +1,17 @@
-"""Whether the strategies of a run may be played again: those that are none of ragbed's, which reading a run does not
-execute, and those that show worked examples from a file, which may be gone or another.
+"""The replies of a finished run, read as this ragbed reads them: no model is asked, and nothing is searched.
 
-Reading the replies of a finished run again, as this ragbed reads them: no model, and nothing is searched.
+Strategies that are none of ragbed's are played where the user allows it and their source is the recorded one, since
+reading a run executes no code that came with it; and those with worked examples, while the file of these is unchanged.
 """
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Collection, Mapping, Sequence
 
 from agents.database import text_hash
-from agents.outcome import CallOutcome
-from agents.playback import Means, Playback
 from agents.replies import parse_object
-from agents.types import Answer
-from documents.errors import RunError, SettingsError
+from agents.scripted import drive
+from agents.types import Answer, CallOutcome
+from documents.errors import RecipeMismatch, SettingsError
 from documents.types import Chunk
 from experiments.metrics import refused_as_published
 from experiments.question import Question, Scheme
@@ -27,11 +25,11 @@ from experiments.settings.cells import Cell
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import file_of
 from strategies.settings.source import hash_of
-from strategies.types import Exemplar, Generate, Reply
+from strategies.types import Exemplar, Failure, Generate, Reply, Search
 
 
 def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
-    """Why a strategy of a run is not played, in words; empty where it may be.
+    """Say why a strategy of a run is not played; empty where it may be.
 
     Args:
         recorded: the hashes of sources by how settings name them, as the run's manifest has them.
@@ -75,7 +73,7 @@ class Rereader:
                          if (why := _hindered(folder, tasks, plugins))}
 
     def read(self, result: Result, question: Question) -> Result | None:
-        """The result as its replies are read now; None where the strategy would have asked something else.
+        """Return the result as its replies are read now; None where the strategy would have asked something else.
 
         Args:
             result: with its trace.
@@ -94,15 +92,26 @@ class Rereader:
 
     def _answer(self, result: Result, question: Question) -> Answer | None:
         tasks = self._tasks[result.cell]
-        play = Playback(tasks.whole(question), tasks.reasoning,
-                        Means(_unused, _unused, _unused, _unused, self._limits))
         chunks = self._chunks(result)
         steps = (step for step in result.trace if step.kind != "decision")  # which the recipe makes anew
-        while play.node != "finish" and not play.stop_over_budget():
-            taken = _took(play, steps, chunks)
-            if not taken:
-                return None
-        return play.answer()
+
+        def found(search: Search) -> Sequence[Chunk] | Failure:
+            step = next(steps, None)
+            if step is None or step.query != search.query:
+                raise RecipeMismatch("another search is recorded")
+            return step.failure or [chunks[number] for number in step.found]
+
+        def replied(call: Generate) -> CallOutcome:
+            step = next(steps, None)
+            if step is None or not _same(call, step):
+                raise RecipeMismatch("another call is recorded")
+            return _outcome(step, call)
+
+        try:
+            return drive(tasks.reasoning, tasks.whole(question), lambda calls: list(map(replied, calls)),
+                         lambda searches: list(map(found, searches)), self._limits)
+        except RecipeMismatch:
+            return None
 
     def _chunks(self, result: Result) -> dict[int, Chunk]:
         return {passage.number: Chunk(passage.chunk, passage.document, passage.format, passage.start, passage.end,
@@ -116,28 +125,6 @@ def _hindered(folder: RunFolder, tasks: Tasks, plugins: Collection[str]) -> str:
     return next((why for one in foreign if (why := hindrance(one, recorded, plugins))), "")
 
 
-def _took(play: Playback, steps: Iterator[StoredStep], chunks: Mapping[int, Chunk]) -> bool:
-    """Whether the next recorded steps are those that the play asks for, which it then has taken."""
-    if play.node == "search":
-        found = [next(steps, None) for _ in play.searches()]
-        if any(step is None or step.query != search.query
-               for step, search in zip(found, play.searches(), strict=True)):
-            return False
-        known = [step for step in found if step is not None]
-        failed = next((step.failure for step in known if step.failure), None)
-        if failed is not None:
-            play.take_lost(failed)
-        else:
-            play.take_found([[chunks[number] for number in step.found] for step in known])
-        return True
-    made = [(call, next(steps, None)) for call in play.calls()]
-    asked = [_asked(step, call) for call, step in made if step is not None and _same(call, step)]
-    if len(asked) < len(made):
-        return False
-    play.take_asked(asked)
-    return True
-
-
 def _same(call: Generate, step: StoredStep) -> bool:
     """Whether the call has the messages that were sent, with the tools that they call."""
     return [(message.role, tuple(map(text_hash, message.parts)), message.call_id, *map(dict, message.tool_calls))
@@ -145,11 +132,7 @@ def _same(call: Generate, step: StoredStep) -> bool:
         (message.role, message.parts, message.call_id, *message.tool_calls) for message in step.messages]
 
 
-def _asked(step: StoredStep, call: Generate) -> CallOutcome:
+def _outcome(step: StoredStep, call: Generate) -> CallOutcome:
     parsed = parse_object(step.text) if call.schema is not None else None
     reply = Reply(step.text, step.reasoning, step.tool_calls, parsed, step.usage, step.finish_reason)
     return CallOutcome(step.key or "", step.failure or reply, replayed=True)
-
-
-def _unused(*given: object) -> NoReturn:
-    raise RunError("reading again performs nothing")

@@ -21,7 +21,7 @@ from experiments.runs.lock import hold
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.settings.cells import Cell
-from retrieval.build import Progress
+from retrieval.types import Progress
 
 
 def rescore(folder: RunFolder, cells: Sequence[Cell], scheme: Scheme, scoring: Scoring) -> Iterator[Result]:

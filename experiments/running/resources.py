@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agents.client import ModelClient
-from agents.search import Searcher, SearchFunction, instant
-from agents.searches import Found
+from agents.search import Findings, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
 from documents.types import Chunk, digest
 from experiments.question import Benchmark, Gold, Question
@@ -20,11 +19,10 @@ from experiments.running.placing import Placing
 from experiments.running.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, how_pin, index_pin
 from experiments.runs.manifest import questions_hash
 from experiments.settings.cells import Cell
-from retrieval.conditions import Placed
+from retrieval.conditions import Perturbation, Placed
 from retrieval.index import Index
-from retrieval.perturbations import Perturbation
 from retrieval.pool import Pool, Within
-from retrieval.types import Aids
+from retrieval.rerankers.base import Aids
 from strategies.types import Exemplar, Search
 
 
@@ -211,9 +209,9 @@ class Resources:
         request = {"perturbation": str(cell.change), "seed": seed, "question": question.id,
                    "questions": self._questions, "shown": [chunk.id for chunk in chunks]}
 
-        def found(index: Index) -> Found:
+        def found(index: Index) -> Findings:
             made = changed(index.chunks)
-            return Found.placed(made.chunks, "perturbation", made.notes)
+            return Findings.placed(made.chunks, "perturbation", made.notes)
 
         taken = self.recording.of_index((cell.finder, cell.format), request, found)
         return Changed(taken.chunks, taken.notes)

@@ -23,9 +23,9 @@ from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from experiments.running.gold import GoldView
 from experiments.settings.cells import Cell
+from strategies.answering import read_sub_answers
 from strategies.prompting import fill
 from strategies.reading import is_refusal, strip_citations
-from strategies.sub_answers import read_sub_answers
 from strategies.types import Message, Passage, Usage
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.settings.cells import Cell
-from retrieval.build import Progress
-from retrieval.types import Aids
+from retrieval.rerankers.base import Aids
+from retrieval.types import Progress
 from strategies.types import Failure
 
 

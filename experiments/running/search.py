@@ -22,16 +22,16 @@ from experiments.settings import RunSettings
 from experiments.settings.cells import Cell
 from experiments.settings.finders import Finder, finders_of
 from experiments.settings.retrievers import RetrieverFactor
-from retrieval.build import Progress, build_index
+from retrieval.build import build_index
 from retrieval.embedders.opening import open_embedder
 from retrieval.index import Index, content_of_index
-from retrieval.pool import Pool, Within
-from retrieval.rerankers.judge import judges_of
-from retrieval.scoped import How, Scoped, Whole
+from retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within
+from retrieval.rerankers.base import judges_of
 from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import settled
 from retrieval.storage.manifest import read_manifest
+from retrieval.types import Progress
 
 
 def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:
@@ -69,16 +69,16 @@ def _open_searcher(key: tuple[str, Format], retriever: RetrieverFactor, settings
     elif index_pin(key) not in recording.pins and (there := _content_there(retriever)):
         recording.pins = {**recording.pins, index_pin(key): there}
     index, how = resources.indexes.get(key), how_of(retriever, resources)
-    finder = Whole(index, how) if index is not None else None
+    finder = WholeSearch(index, how) if index is not None else None
     resources.searchers[key] = Searcher(finder, retriever.k, recording.searched(key, _identity(how, key[0], resources)))
 
 
-def how_of(retriever: RetrieverFactor, resources: Resources) -> How:
+def how_of(retriever: RetrieverFactor, resources: Resources) -> RetrieverChoice:
     """How the retriever finds."""
-    return How(retriever, retriever.where, lambda: resources.aids)
+    return RetrieverChoice(retriever, retriever.where, lambda: resources.aids)
 
 
-def _identity(how: How, name: str, resources: Resources) -> str:
+def _identity(how: RetrieverChoice, name: str, resources: Resources) -> str:
     """The identity of how a retriever finds; in a replay, which may not have what it is made of, the recorded one."""
     pins = resources.recording.pins
     resources.how[name] = how.identity() if pins is None else pins.get(how_pin(name), "dense")
@@ -122,7 +122,7 @@ def _open_pool(finder: Finder, among: Collection[Among | None], resources: Resou
                 if one.everything == everything and one.pool is not None and one.pool.content == made.content)
         pool = next(same, made)
     kept = recording.pooled(retriever.name, scopes, _identity(how, retriever.name, resources))
-    searcher: Searcher[Within] = Searcher(None if pool is None else Scoped(pool, how), retriever.k, kept)
+    searcher: Searcher[Within] = Searcher(None if pool is None else ScopedSearch(pool, how), retriever.k, kept)
     resources.pools[retriever.name] = Pooled(pool, searcher, everything, scopes, retriever.embeds)
 
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from agents.database import Database
 from agents.journal import SCHEMA as JOURNAL_SCHEMA
-from agents.searches import SCHEMA as SEARCHES_SCHEMA
+from agents.search import SCHEMA as SEARCHES_SCHEMA
 from documents.errors import RunError
 from documents.types import digest
 from experiments.question import Question

@@ -17,8 +17,7 @@ from experiments.settings.finders import finder_name
 from experiments.settings.matrix import Combination, combinations_of, retrievers_of
 from experiments.settings.retrievers import RetrieverFactor
 from experiments.settings.strategies import strategies_of
-from retrieval.conditions import Condition
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Condition, Perturbation
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import FAMILIES

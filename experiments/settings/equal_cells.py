@@ -6,8 +6,7 @@ from dataclasses import replace
 from experiments.question import Benchmark
 from experiments.settings.factors import Show
 from experiments.settings.run import SubAnswers
-from retrieval.conditions import Condition
-from retrieval.perturbations import Perturbation
+from retrieval.conditions import Condition, Perturbation
 from strategies.settings.choosing import Strategy
 
 

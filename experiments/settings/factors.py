@@ -23,9 +23,8 @@ from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from documents.types import Format
 from experiments.settings.retrievers import AnyRetriever
-from retrieval.conditions import Condition
+from retrieval.conditions import Condition, Perturbation
 from retrieval.embedders import EmbedderSettings
-from retrieval.perturbations import Perturbation
 from strategies.settings.choosing import Family, chosen, named, sweep
 from strategies.types import AnswerFormat, Framing, Rules
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from documents.errors import SettingsError
 from experiments.settings.matrix import combinations_of
 from experiments.settings.run import RunSettings
-from retrieval.retrievers import Kind
+from retrieval.retrievers import RetrieverKind
 from strategies.settings.choosing import Family, Said, chosen
 
 _MOST = 2**63 - 1
@@ -175,12 +175,12 @@ def _meant(given: str, key: str, known: Sequence[str], model: type[BaseModel]) -
 
 def _places(model: type[BaseModel], above: tuple[type[BaseModel], ...] = ()) -> Iterator[str]:
     """Every setting by its dotted keys; of retrievers made of others, only the outermost."""
-    within = any(issubclass(one, Kind) for one in (*above, model))
+    within = any(issubclass(one, RetrieverKind) for one in (*above, model))
     for name, field in model.model_fields.items():
         key = field.alias or name
         yield key
         yield from (f"{key}.{below}" for inner in _models_in(field.annotation)
-                    if not (within and issubclass(inner, Kind)) for below in _places(inner, (*above, model)))
+                    if not (within and issubclass(inner, RetrieverKind)) for below in _places(inner, (*above, model)))
 
 
 def _keys_at(model: type[BaseModel], place: Sequence[int | str]) -> tuple[list[str], list[int | str]]:

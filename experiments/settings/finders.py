@@ -15,7 +15,7 @@ from experiments.settings.matrix import retrievers_of
 from experiments.settings.retrievers import RetrieverFactor, label
 from experiments.settings.run import RunSettings
 from retrieval.filters.terms import Where
-from retrieval.retrievers import Kind, RetrieverSettings
+from retrieval.retrievers import RetrieverKind, RetrieverSettings
 
 
 class Finding(BaseModel):
@@ -27,7 +27,7 @@ class Finding(BaseModel):
     where: Where = ()
 
 
-def finding(retriever: str, where: list[str]) -> tuple[Kind, tuple[str, ...]]:
+def finding(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str, ...]]:
     """The retriever's settings and the conditions.
 
     Args:

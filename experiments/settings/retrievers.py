@@ -20,7 +20,7 @@ from agents.models import NO_MODEL
 from experiments.question import RANKED, SPANS, Question, Scheme
 from retrieval.filters.terms import Where
 from retrieval.kinds import discriminated
-from retrieval.retrievers import KINDS, Kind
+from retrieval.retrievers import KINDS, RetrieverKind
 from retrieval.settings import IndexSettings
 from strategies.catalogue import RETRIEVAL, SEARCH_ONLY, UNAIDED
 
@@ -178,7 +178,7 @@ def _unusual(retriever: Any) -> str:
 
 
 if TYPE_CHECKING:
-    class RetrieverFactor(Searched, Kind):
+    class RetrieverFactor(Searched, RetrieverKind):
         """Any of them."""
 
     AnyRetriever: TypeAlias = RetrieverFactor
@@ -190,8 +190,8 @@ else:
     RetrieverFactor = Searched
 
 
-def parts_of(retriever: Kind) -> frozenset[str]:
+def parts_of(retriever: RetrieverKind) -> frozenset[str]:
     """The kind of a retriever, and of each that it is made of."""
     inner = getattr(retriever, "of", ())
-    several: tuple[Kind, ...] = inner if isinstance(inner, tuple) else (inner,)
+    several: tuple[RetrieverKind, ...] = inner if isinstance(inner, tuple) else (inner,)
     return frozenset({str(retriever.kind)}).union(*map(parts_of, several))

@@ -47,7 +47,7 @@ from experiments.settings.retrievers import (
     told_apart,
     with_defaults,
 )
-from retrieval.rerankers.judge import judges_of
+from retrieval.rerankers.base import judges_of
 from strategies.catalogue import SEARCH_ONLY
 from strategies.types import Layout
 

@@ -1,7 +1,6 @@
 """Statistics of two cells over the same questions, from stored scores alone."""
-from experiments.statistics.comparison import Comparison, compare
-from experiments.statistics.intervals import bootstrap, interval_of, of_shares
-from experiments.statistics.pairs import Clusters, Pairs, clusters, pairs_of
+from experiments.statistics.comparison import Comparison, bootstrap, compare, interval_of, of_shares
+from experiments.statistics.paired import Clusters, Pairs, clusters, pairs_of
 from experiments.statistics.power import (
     ALPHA,
     POWER,

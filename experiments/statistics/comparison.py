@@ -3,18 +3,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from experiments.metrics.bounds import NO_INTERVAL, Interval
-from experiments.statistics.intervals import Drawn, bootstraps, of_shares, of_sides, with_zero
-from experiments.statistics.pairs import Pairs
+from experiments.metrics.intervals import (
+    LEVEL,
+    NO_INTERVAL,
+    Interval,
+    Z,
+    around,
+    error_of,
+    room,
+    weight,
+    widened,
+    wilson,
+)
+from experiments.metrics.sample import RESAMPLES, Totals, ranges_of, resampled, together
+from experiments.statistics.paired import Pairs
 from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
 from experiments.statistics.testing import holm, mcnemar, permutations
 
+if TYPE_CHECKING:
+    from experiments.metrics.metric import Floats
+
 Test = Literal["McNemar", "permutation"]
 _DIGITS = 10
-_NOTHING = 1e-24
+_NOTHING = 1e-12
+_VAST = 1e300  # which unlike infinity is nothing times nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +76,21 @@ class Comparison:
 
     @property
     def real(self) -> bool:
-        """Whether the difference is one at the level of 0.05, after the correction."""
+        """Tell whether the difference is one at the level of 0.05, after the correction."""
         return self.p_holm is not None and self.p_holm < ALPHA
 
     @classmethod
     def of(cls, metric: str, stored: Mapping[str, Any]) -> Comparison:
-        """The comparison that `plain` made of one; figures that an older ragbed did not keep are None."""
-        kept: dict[str, Any] = {one.name: stored.get(one.name) for one in fields(cls)}
-        return cls(**{**kept, "metric": metric})
+        """Return the comparison that `plain` made `stored` of, which may hold more."""
+        return cls(metric, **{name: stored[name] for name in cls.__slots__ if name != "metric"})
 
     def plain(self) -> dict[str, Any]:
-        """As a run's summary and `ragbed compare --json` hold it, the metric said beside it."""
+        """Return it as a run's summary and `ragbed compare --json` hold it, the metric said beside it."""
         return {name: value for name, value in asdict(self).items() if name != "metric"}
 
 
 def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
-    """The comparisons that are shown together, in the order of the pairs, p corrected for their number.
+    """Compare by all pairs, in their order; p is corrected for their number.
 
     Scores of 0 and 1 have McNemar's test and the interval of Bonett and Price, where no two questions share a
     document; all else has the permutation test and the bootstrap's interval, by documents where questions share them.
@@ -85,46 +99,57 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
     exact = [pairs.share and not pairs.clustered for pairs in all_pairs]
     many = sum(pairs.n > 0 for pairs in all_pairs)
     drawn = [pairs for pairs, some, one in zip(all_pairs, finite, exact, strict=True) if some and not one]
-    found = iter(list(zip(bootstraps(drawn, seed), permutations(drawn, seed), strict=True)))
-    made = [_compared(pairs, one, _Found() if not some else _of_shares(pairs, many) if one else
+    found = zip(bootstraps(drawn, seed), permutations(drawn, seed), strict=True)
+    made = [_compared(pairs, one, _NOT_FOUND if not some else _of_shares(pairs, many) if one else
                       _of_figures(pairs, *next(found), many))
             for pairs, some, one in zip(all_pairs, finite, exact, strict=True)]
     return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
 
 
 class _Found(NamedTuple):
-    interval: Interval = NO_INTERVAL
-    p: float | None = None
-    smallest: float | None = None
-    sides: tuple[Interval, Interval] = (NO_INTERVAL, NO_INTERVAL)
+    """The interval of the difference, the p of its test, the smallest that is found, and the intervals of the sides."""
+
+    interval: Interval
+    p: float | None
+    smallest: float | None
+    sides: tuple[Interval, Interval]
+
+
+_NOT_FOUND = _Found(NO_INTERVAL, None, None, (NO_INTERVAL, NO_INTERVAL))
 
 
 def _compared(pairs: Pairs, exact: bool, found: _Found) -> Comparison:
     first, second = pairs.observed() if pairs.n else (math.nan, math.nan)
     gained, lost = pairs.flips() if pairs.scores is not None else (None, None)
+    low, high = found.interval
+    if low is not None and high is not None and found.p is not None and found.p >= 1 - LEVEL:
+        low, high = min(low, 0.0), max(high, 0.0)  # it is approximate, and leaves 0 out where an exact test does not
     return Comparison(
         metric=pairs.metric, n=pairs.n, clusters=len(pairs.units.sums), unpaired=pairs.unpaired,
         before=_rounded(first), after=_rounded(second), difference=_rounded(second - first),
-        low=_rounded(found.interval.low), high=_rounded(found.interval.high), gained=gained, lost=lost,
+        low=_rounded(low), high=_rounded(high), gained=gained, lost=lost,
         test="McNemar" if exact else "permutation", p=_rounded(found.p), p_holm=None,
         odds=None if gained is None or lost is None or not pairs.share else _rounded((gained + 0.5) / (lost + 0.5)),
-        dz=_dz(pairs),
-        smallest=_rounded(found.smallest),
+        dz=_dz(pairs), smallest=_rounded(found.smallest),
         before_low=_rounded(found.sides[0].low), before_high=_rounded(found.sides[0].high),
         after_low=_rounded(found.sides[1].low), after_high=_rounded(found.sides[1].high))
 
 
+def _rounded(value: float | None) -> float | None:
+    return round(value, _DIGITS) if value is not None and math.isfinite(value) else None
+
+
 def _of_shares(pairs: Pairs, comparisons: int) -> _Found:
     gained, lost = pairs.flips()
-    p = mcnemar(gained, lost)
-    return _Found(with_zero(of_shares(gained, lost, pairs.n), p), p,
-                  smallest_share(pairs.n, (gained + lost) / pairs.n, comparisons), of_sides(pairs))
+    smallest = smallest_share(pairs.n, (gained + lost) / pairs.n, comparisons)
+    first, second = (wilson(share, pairs.n) for share in pairs.observed())
+    return _Found(of_shares(gained, lost, pairs.n), mcnemar(gained, lost), smallest, (first, second))
 
 
 def _of_figures(pairs: Pairs, drawn: Drawn, p: float | None, comparisons: int) -> _Found:
     units = len(pairs.units.sums)
     smallest = smallest_by_error(drawn.error, units, units - 1, comparisons) if drawn.error else None
-    return _Found(with_zero(drawn.difference, p), p, smallest, (drawn.first, drawn.second))
+    return _Found(drawn.difference, p, smallest, drawn.sides)
 
 
 def _dz(pairs: Pairs) -> float | None:
@@ -133,8 +158,94 @@ def _dz(pairs: Pairs) -> float | None:
     change, weights = pairs.scores[:, 1] - pairs.scores[:, 0], pairs.weights
     mean = float(weights @ change)
     variance = float(weights @ (change - mean) ** 2) / (1 - float(weights @ weights))
-    return _rounded(mean / math.sqrt(variance)) if variance > _NOTHING else None
+    return _rounded(mean / math.sqrt(variance)) if variance > _NOTHING**2 else None
 
 
-def _rounded(value: float | None) -> float | None:
-    return round(value, _DIGITS) if value is not None and math.isfinite(value) else None
+def interval_of(pairs: Pairs, seed: int = 0) -> Interval:
+    """Compute the interval of the difference of the two figures; without bounds where it has none."""
+    if pairs.n and pairs.share and not pairs.clustered:
+        return of_shares(*pairs.flips(), pairs.n)
+    return bootstrap(pairs, seed).difference if pairs.n else NO_INTERVAL
+
+
+def of_shares(gained: int, lost: int, n: int) -> Interval:
+    """Compute the interval of the difference of two paired shares: the adjusted Wald interval of Bonett and Price
+    (Journal of Educational and Behavioral Statistics 37, 2012), which has a width too where few pairs differ or none
+    does.
+
+    Args:
+        gained: pairs that are 0 in the first cell and 1 in the second; `lost` the other way round.
+    """
+    if n == 0:
+        return NO_INTERVAL
+    up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
+    half = Z * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
+    return Interval(max(up - down - half, -1.0), min(up - down + half, 1.0))
+
+
+class Drawn(NamedTuple):
+    """What the bootstrap says of pairs.
+
+    Attributes:
+        difference: the interval of the difference of the two figures, and its standard `error`; None where there
+            is none.
+        sides: the intervals of the figures themselves.
+    """
+
+    difference: Interval
+    error: float | None
+    sides: tuple[Interval, Interval]
+
+
+def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Drawn:
+    """Compute `bootstraps` of one."""
+    return bootstraps([pairs], seed, resamples)[0]
+
+
+def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAMPLES) -> list[Drawn]:
+    """Compute the bootstrap of the difference of the two figures of each, and of both figures.
+
+    Pairs are drawn whole, and all over one document together, as for the intervals of the cells; where the
+    differences of a split have little spread, there is the room that the range of its scores leaves: a difference of
+    scores from a to b is from a - b to b - a. There is no interval where the figure is not finite in some resample,
+    and no standard error where all resamples agree.
+    """
+    found = resampled([pairs.units for pairs in all_pairs], seed, resamples)
+    return [_drawn(pairs, totals) for pairs, totals in zip(all_pairs, found, strict=True)]
+
+
+def _drawn(pairs: Pairs, resamples: Totals) -> Drawn:
+    import numpy as np
+
+    observed = pairs.observed()
+    one, other = (made.interval(pairs.metric, pairs.figure, observed[side], resamples.side(side), made.corners())
+                  for side in (0, 1) for made in [pairs.side(side)])
+    change, spread = observed[1] - observed[0], pairs.changes(resamples)
+    units = weight(pairs.units.counts[:, :, 0, 0].sum(axis=1))
+    found = around(change, spread, units)
+    if found.low is None or found.high is None or any(np.isinf(figures).any() for figures in pairs.figures(resamples)):
+        return Drawn(NO_INTERVAL, None, (one, other))
+    low, high = widened(change, found, *_corners(pairs))
+    no_width = low is None or high is None or math.isclose(low, high)
+    error = error_of(spread, units)
+    return Drawn(NO_INTERVAL if no_width else Interval(low, high), error if error > _NOTHING else None, (one, other))
+
+
+def _corners(pairs: Pairs) -> tuple[Floats, bool]:
+    """The difference six times: with the room of the splits whose differences have little spread, as
+    `Sample.corners`, and at both ends of what it can be; and whether the splits share what is drawn."""
+    import numpy as np
+
+    low, high = ranges_of(pairs.figure.names)
+    sums, counts = pairs.units
+    if not np.array_equal(counts[:, :, 0], counts[:, :, 1]):  # a question of one split in a cell, of the other in one
+        sums, counts = (np.stack([of.sum(axis=1), np.zeros_like(of[:, 0])], axis=1) for of in (sums, counts))
+    down, up = room(sums[:, :, 1] - sums[:, :, 0], counts[:, :, 0], low - high, high - low)
+    sums, total = np.stack([sums.sum(axis=0)] * 4), counts.sum(axis=0)
+    for split, at, by in ((0, 0, -down), (1, 1, -down), (0, 2, up), (1, 3, up)):
+        n, before = total[split, 1], sums[at, split, 1].copy()
+        sums[at, split, 1] = np.clip(before + by[split] * n, low[split] * n, np.minimum(high[split], _VAST) * n)
+        sums[at, split, 0] -= by[split] * n - (sums[at, split, 1] - before)  # for which the second has no room
+    least, most = (np.multiply(end, total[:, 1], out=np.zeros_like(low), where=total[:, 1] > 0) for end in (low, high))
+    sums = np.concatenate([sums, np.stack([[most, least], [least, most]]).transpose(0, 2, 1, 3)])
+    return pairs.changes(Totals(sums, np.stack([total] * 6))), together(counts)

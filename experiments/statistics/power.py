@@ -6,18 +6,17 @@ for, finds it with a probability of `POWER`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from experiments.metrics import METRICS
-from experiments.metrics.metric import family_of
+from experiments.metrics.sample import is_share
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from experiments.metrics.means import Floats
+    from experiments.metrics.metric import Floats
 
 ALPHA = 0.05
 POWER = 0.8
@@ -26,14 +25,15 @@ POWER = 0.8
 DISCORDANCE = 0.25
 DEVIATION = 0.5
 WITHIN = 0.2  # the correlation of the differences of two questions of one cluster
-_NEVER = 1e-18  # below which a number of pairs is not looked at
+_CLOSE = 1e-9
 _STEPS = 25  # halvings of the range in which a difference is looked for
 _MANY = 60  # units beyond which more make no p too large
 
 
 def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: int = 1,
             clusters: Sequence[tuple[int, int]] | None = None) -> float | None:
-    """The smallest difference of a metric between two cells that so many questions can detect, before any is asked.
+    """Compute the smallest difference of a metric between two cells that so many questions can detect, before any is
+    asked.
 
     For shares of independent questions it is McNemar's, with an assumed `DISCORDANCE`; else that of means, with an
     assumed `DEVIATION`, of `unified` of two splits' means. The differences of questions of one cluster have the
@@ -48,39 +48,28 @@ def planned(metric: str, answerable: int, unanswerable: int = 0, comparisons: in
     Returns:
         None where no difference could be detected: it would be wider than the metric's range.
     """
-    smallest = _planned(metric, answerable, unanswerable, comparisons,
-                        clusters or [(1, 0)] * answerable + [(0, 1)] * unanswerable)
-    return smallest if smallest is not None and smallest <= 1 else None
-
-
-def assumed(metric: str, clustered: bool = False) -> str:
-    """What `planned` takes two cells' answers to differ by, in words."""
-    within = f", with a correlation of {WITHIN} between questions over the same documents" if clustered else ""
-    if _is_share(metric):
-        return f"two cells differ in {DISCORDANCE:.0%} of the questions{within}"
-    return f"the differences of two cells have a standard deviation of {DEVIATION}{within}"
-
-
-def _is_share(metric: str) -> bool:
-    known = METRICS.get(family_of(metric))
-    return known is not None and known.share
-
-
-def _planned(metric: str, answerable: int, unanswerable: int, comparisons: int,
-             clusters: Sequence[tuple[int, int]]) -> float | None:
-    n = answerable + unanswerable
-    if _is_share(metric) and len(clusters) == n:
+    n, clusters = answerable + unanswerable, clusters or [(1, 0)] * answerable + [(0, 1)] * unanswerable
+    if is_share(metric) and len(clusters) == n:
         return smallest_share(n, comparisons=comparisons)
     by_split = metric == "unified" and answerable > 0 and unanswerable > 0
     one, other = (1 / (2 * answerable), 1 / (2 * unanswerable)) if by_split else (1 / max(n, 1),) * 2  # their weights
     alone = answerable * one**2 + unanswerable * other**2
     joined = math.fsum((first * one + second * other) ** 2 for first, second in clusters)
     error = DEVIATION * math.sqrt((1 - WITHIN) * alone + WITHIN * joined)
-    return smallest_by_error(error, len(clusters), len(clusters) - 1 - by_split, comparisons)
+    smallest = smallest_by_error(error, len(clusters), len(clusters) - 1 - by_split, comparisons)
+    return smallest if smallest is not None and smallest <= 1 else None
+
+
+def assumed(metric: str, clustered: bool = False) -> str:
+    """Say what `planned` takes two cells' answers to differ by."""
+    within = f", with a correlation of {WITHIN} between questions over the same documents" if clustered else ""
+    if is_share(metric):
+        return f"two cells differ in {DISCORDANCE:.0%} of the questions{within}"
+    return f"the differences of two cells have a standard deviation of {DEVIATION}{within}"
 
 
 def smallest_share(n: int, discordance: float = DISCORDANCE, comparisons: int = 1) -> float | None:
-    """The smallest difference of two paired shares that McNemar's exact test over `n` pairs detects.
+    """Compute the smallest difference of two paired shares that McNemar's exact test over `n` pairs detects.
 
     Args:
         discordance: the share of pairs that differ; where the difference is larger, all that differ do so one way.
@@ -88,24 +77,26 @@ def smallest_share(n: int, discordance: float = DISCORDANCE, comparisons: int = 
     Returns:
         None where even pairs that all differ one way are too few.
     """
-    return _smallest(lambda difference: mcnemar_power(n, difference, discordance, comparisons))
+    low, high = 0.0, 1.0
+    if mcnemar_power(n, high, discordance, comparisons) < POWER:
+        return None
+    for _ in range(_STEPS):  # power grows with the difference
+        middle = (low + high) / 2
+        low, high = (low, middle) if mcnemar_power(n, middle, discordance, comparisons) >= POWER else (middle, high)
+    return high
 
 
 def mcnemar_power(n: int, difference: float, discordance: float = DISCORDANCE, comparisons: int = 1) -> float:
-    """The probability that McNemar's exact test detects the difference: exact, over the number of pairs that differ."""
+    """Compute the probability that McNemar's exact test detects the difference: exact, over the number of pairs that
+    differ."""
     import numpy as np
-    from scipy.special import bdtr, gammaln, xlog1py, xlogy
+    from scipy.special import bdtr
 
     differ = max(discordance, difference)
     if n == 0 or differ == 0:
         return 0.0
     counts, most = _found_up_to(n, ALPHA / comparisons / 2)
-    if not len(counts):
-        return 0.0
-    likely = np.exp(gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1) + xlogy(counts, differ)
-                    + xlog1py(n - counts, -differ))
-    some = likely > _NEVER
-    likely, counts, most = likely[some], counts[some], most[some]
+    likely = np.diff(bdtr(np.arange(n + 1), n, differ), prepend=0.0)[counts]
     one_way = (differ + difference) / (2 * differ)
     return float(likely @ (bdtr(most, counts, one_way) + bdtr(most, counts, 1 - one_way)))
 
@@ -115,22 +106,16 @@ def _found_up_to(n: int, tail: float) -> tuple[NDArray[np.int64], Floats]:
     """Numbers of pairs that differ, up to `n`, and for each the most of the rarer kind with which the test finds a
     difference; without the numbers with which it never does."""
     import numpy as np
-    from scipy.special import bdtr
+    from scipy.special import bdtr, bdtrik
 
-    most = np.full(n + 1, -1.0)
-    rarer = 0
-    for count in range(n + 1):  # one pair more adds at most one
-        if rarer <= count and bdtr(rarer, count, 0.5) <= tail:
-            most[count] = rarer
-            rarer += 1
-        else:
-            most[count] = rarer - 1
     counts = np.arange(n + 1)
+    most = np.floor(np.nan_to_num(bdtrik(tail * (1 + _CLOSE), counts, 0.5)))  # never below 0, and close to the tail
+    most -= bdtr(most, counts, 0.5) > tail
     return counts[most >= 0], most[most >= 0]
 
 
 def smallest_mean(n: int, deviation: float = DEVIATION, comparisons: int = 1) -> float | None:
-    """The smallest difference of two means over the same `n` questions.
+    """Compute the smallest difference of two means over the same `n` questions.
 
     Args:
         deviation: the standard deviation of the questions' differences.
@@ -139,7 +124,8 @@ def smallest_mean(n: int, deviation: float = DEVIATION, comparisons: int = 1) ->
 
 
 def smallest_by_error(error: float, units: int, freedom: int, comparisons: int = 1) -> float | None:
-    """The smallest difference of two figures whose difference has this standard error, that the permutation test finds.
+    """Compute the smallest difference of two figures, whose difference has this standard error, that the permutation
+    test finds.
 
     It is error x (t(1 - alpha/2) + t(power)), of Student's distribution with these degrees of freedom, and wider by
     1/(4k) where only k of the ways of swapping the units are rare enough on either side: that much power is lost in
@@ -155,14 +141,3 @@ def smallest_by_error(error: float, units: int, freedom: int, comparisons: int =
         return None
     reach = stdtrit(freedom, 1 - ALPHA / comparisons / 2) + stdtrit(freedom, POWER)
     return float(error * reach * (1 + 1 / (4 * rare)))
-
-
-def _smallest(power: Callable[[float], float]) -> float | None:
-    """The smallest difference up to 1 that has the power, by halving: power grows with the difference."""
-    low, high = 0.0, 1.0
-    if power(high) < POWER:
-        return None
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
-    return high

@@ -1,7 +1,4 @@
-"""A question in the terminal while it is answered: what the model says as it comes, and each step beside it.
-
-Asking one question at a terminal: played to its end, or saved after each step and stopped after some.
-"""
+"""Ask one question at a terminal: shown while it is answered, saved after each step where wanted, then its answer."""
 from __future__ import annotations
 
 import asyncio
@@ -18,7 +15,7 @@ from experiments.analysis.notes import on_models
 from experiments.running.results import used
 from experiments.terminal.display import note, print_json, say, stoppable, write
 from experiments.terminal.show import chunk_row, place
-from experiments.terminal.trace import Places, show_steps, step_row
+from experiments.terminal.trace import PassagePlaces, show_steps, step_row
 from retrieval.index import Index
 
 if TYPE_CHECKING:
@@ -103,11 +100,11 @@ def _line(event: dict[str, Any]) -> str:
     return ""
 
 
-_STOPPED = "what was found and said so far is in {file}; go on with `ragbed resume {file}`"
+_STOPPED = "what was found and said so far is in {file}; go on with `ragbed resume {file}` and the same options"
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class AskOptions:
     """How a question is asked at a terminal.
 
     Attributes:
@@ -125,7 +122,7 @@ class How:
 
 
 @dataclass(slots=True)
-class _Sitting:
+class _Ended:
     """What came of it; no answer where it was stopped before."""
 
     index: Index
@@ -134,7 +131,7 @@ class _Sitting:
     judged: tuple[str, ...] = ()
 
 
-def sit(settings: AssistantSettings, question: str | State, how: How) -> bool:
+def ask(settings: AssistantSettings, question: str | State, options: AskOptions) -> bool:
     """Ask a question, or go on with one, and show what comes of it.
 
     Returns:
@@ -143,60 +140,62 @@ def sit(settings: AssistantSettings, question: str | State, how: How) -> bool:
     Raises:
         UserError: what the user can mend.
     """
-    with stoppable(_STOPPED.format(file=how.save) if how.save else "nothing is kept; --save FILE keeps each step"):
-        ended = asyncio.run(_played(settings, question, how))
+    kept = _STOPPED.format(file=options.save) if options.save else "nothing is kept; --save FILE keeps each step"
+    with stoppable(kept):
+        ended = asyncio.run(_played(settings, question, options))
     if ended.answer is None:
-        _say_stopped(ended, how)
+        _say_stopped(ended, options)
         return True
     row = answer_row(ended.answer, ended.index, settings.model)
     row["notes"] += ended.judged
-    if how.json:
-        trace = {"trace": [step_row(step) for step in ended.answer.trace]} if how.trace else {}
-        print_json({"event": "answer", **row, **trace} if how.stream else {**row, **trace}, None if how.stream else 2)
+    if options.json:
+        trace = {"trace": [step_row(step) for step in ended.answer.trace]} if options.trace else {}
+        streamed = {"event": "answer"} if options.stream else {}
+        print_json({**streamed, **row, **trace}, None if options.stream else 2)
     else:
-        if how.trace:
-            show_steps(ended.answer.trace, Places({one["number"]: place(one) for one in row["evidence"]}))
-        if how.trace or how.stream:
+        if options.trace:
+            show_steps(ended.answer.trace, PassagePlaces({one["number"]: place(one) for one in row["evidence"]}))
+        if options.trace or options.stream:
             say("== answer")
         _show(row)
     return ended.answer.outcome in ("answered", "refused")
 
 
-async def _played(settings: AssistantSettings, question: str | State, how: How) -> _Sitting:
+async def _played(settings: AssistantSettings, question: str | State, options: AskOptions) -> _Ended:
     from agents.assistant import Assistant
 
     async with Assistant.open(settings) as assistant:
         state = assistant.begin(question) if isinstance(question, str) else question
-        sitting = _Sitting(assistant.index)
-        watch = (as_lines if how.json else Watched()) if how.stream else None
-        keep = partial(write_state, how.save) if how.save else None
+        ended = _Ended(assistant.index)
+        watch = (as_lines if options.json else Watched()) if options.stream else None
+        keep = partial(write_state, options.save) if options.save else None
         begun = len(state.get("results", ()))
         async with contextlib.aclosing(assistant.play(state, watch is not None, keep)) as events:
             async for event in events:
                 if isinstance(event, Answer):
-                    sitting.answer = event
-                elif _goes_on(event, sitting, watch) and sitting.steps - begun == how.stop_after:
+                    ended.answer = event
+                elif _goes_on(event, ended, watch) and ended.steps - begun == options.stop_after:
                     break
-        sitting.judged = tuple(assistant.on_judges())
-        return sitting
+        ended.judged = tuple(assistant.on_judges())
+        return ended
 
 
-def _goes_on(event: dict[str, Any], sitting: _Sitting, watch: Callable[[dict[str, Any]], None] | None) -> bool:
+def _goes_on(event: dict[str, Any], ended: _Ended, watch: Callable[[dict[str, Any]], None] | None) -> bool:
     """Show an event; whether it is that of a step that ended and was saved."""
     if watch is not None:
         watch(event)
     if event["event"] != "saved":
         return False
-    sitting.steps = event["steps"]
+    ended.steps = event["steps"]
     return True
 
 
-def _say_stopped(ended: _Sitting, how: How) -> None:
-    stopped = {"event": "stopped", "steps": ended.steps, "saved": str(how.save)}
-    if how.json:
-        print_json(stopped, None if how.stream else 2)
+def _say_stopped(ended: _Ended, options: AskOptions) -> None:
+    stopped = {"event": "stopped", "steps": ended.steps, "saved": str(options.save)}
+    if options.json:
+        print_json(stopped, None if options.stream else 2)
     else:
-        note(f"stopped after {ended.steps} steps; {_STOPPED.format(file=how.save)}")
+        note(f"stopped after {ended.steps} steps; {_STOPPED.format(file=options.save)}")
 
 
 def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def write_strategy(name: str, family: str) -> None:
         raise SettingsError(f"{name} is a strategy of ragbed's own; give another name")
     if name in sys.stdlib_module_names:
         raise SettingsError(f"{name} is a module of Python's own; give another name")
-    texts = {Path(f"{name}.py"): _template(family), Path(f"test_{name}.py"): _template("test")}
+    texts = {Path(f"{name}.py"): _template(family), Path(f"test_{name}.py"): _template(f"{family}_test")}
     there = next((path for path in texts if path.exists()), None)
     if there is not None:
         raise SettingsError(f"{there} is there already; give another name, or remove it first")

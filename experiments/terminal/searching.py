@@ -12,7 +12,7 @@ from experiments.metrics import Extent, precision_omega
 from experiments.question import Question
 from experiments.running.recording import IndexKey
 from experiments.running.resources import Resources
-from retrieval.build import Progress
+from retrieval.types import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _chunks(resources: Resources, key: IndexKey) -> Sequence[Chunk]:
 
 
 def _searching(chunks: Sequence[Chunk], questions: Sequence[Question], searcher: Searcher[Any]) -> Searching:
-    first, rate = searcher.took.first, searcher.took.rate
+    first, rate = searcher.times.first, searcher.times.rate
     if not chunks:
         return Searching(first=first, rate=rate)
     lengths = [chunk.end - chunk.start for chunk in chunks]

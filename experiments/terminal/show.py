@@ -23,7 +23,7 @@ from experiments.runs.store import RunFolder
 from experiments.settings.cells import Cell
 from experiments.settings.file import read_settings
 from experiments.terminal.display import print_json, print_records, print_table, say
-from experiments.terminal.trace import Places, cut, restored, show_steps, step_row
+from experiments.terminal.trace import PassagePlaces, cut, restored, show_steps, step_row
 from experiments.words import plural, price
 from retrieval.index import Index
 from retrieval.types import Hit
@@ -50,7 +50,7 @@ def place(row: dict[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownAnswer:
     """A cell, and what it made of the question.
 
     Attributes:
@@ -65,7 +65,7 @@ class Shown:
     searches: bool
 
 
-def show_answers(title: str, question: Question, cells: Sequence[Shown], columns: Sequence[str], text: Text,
+def show_answers(title: str, question: Question, cells: Sequence[ShownAnswer], columns: Sequence[str], text: Text,
                  prompts: bool, every: bool) -> None:
     """The question with its gold, a line for each cell, then each cell: figures, and the steps that led to them. What
     evidence several cells were shown has its passages once.
@@ -87,7 +87,7 @@ def show_answers(title: str, question: Question, cells: Sequence[Shown], columns
         say("")
         print_records([(one.label, list(_answered(one.record, question, () if every else columns)))])
         known = first.setdefault(result.evidence, one.label)
-        places = Places({passage.number: _placed(passage) for passage in result.evidence}, one.searches,
+        places = PassagePlaces({passage.number: _placed(passage) for passage in result.evidence}, one.searches,
                         known if known != one.label else None)
         show_steps([restored(step, text) for step in result.trace], places, prompts)
         for number, sub in enumerate(result.subs, 1):
@@ -96,7 +96,7 @@ def show_answers(title: str, question: Question, cells: Sequence[Shown], columns
                 show_steps([restored(step, text) for step in sub.trace], places, prompts)
 
 
-def _line(one: Shown, columns: Sequence[str]) -> list[str]:
+def _line(one: ShownAnswer, columns: Sequence[str]) -> list[str]:
     if one.record is None:
         return [one.label, "not asked yet", *("-" for _ in columns), "-"]
     scores = one.record.result.scores
@@ -196,7 +196,7 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
         else:
             searching = {row["id"] for row in cells if row.get("condition", "retrieved") == "retrieved"}
             show_answers(f"question {number + 1} of {len(ids)}: {question.id}", question,
-                         [Shown(label, records.get(id), causes.get(id), id in searching)
+                         [ShownAnswer(label, records.get(id), causes.get(id), id in searching)
                           for id, label in wanted.items()], columns, texts, prompts, scores)
     finally:
         folder.close()

@@ -22,7 +22,7 @@ _FINE = ("answered", "refused", "searched")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProgressLine:
     """Some cells of a run together.
 
     Attributes:
@@ -93,7 +93,7 @@ class Tally:
         else:
             self._burst = (self._clock(), self.made)
 
-    def lines(self, most: int) -> list[Line]:
+    def lines(self, most: int) -> list[ProgressLine]:
         """A line for each cell; where there are more than `most`, for each level of one factor; none at the worst."""
         cells = self.begun.cells
         rows = shortened([{"id": cell.id, **asdict(cell)} for cell in cells])
@@ -106,8 +106,8 @@ class Tally:
         return [self._line(name, [id for id, other in named.items() if other == name])
                 for name in dict.fromkeys(named.values())]
 
-    def _line(self, name: str, cells: list[str]) -> Line:
-        return Line(name, sum(self._done[cell] for cell in cells), len(cells) * self.begun.questions,
+    def _line(self, name: str, cells: list[str]) -> ProgressLine:
+        return ProgressLine(name, sum(self._done[cell] for cell in cells), len(cells) * self.begun.questions,
                     sum(self._failed[cell] for cell in cells))
 
     def rate(self) -> float | None:

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from agents.outcome import called, wire_message
-from agents.types import DecisionStep, GenerateStep, SearchStep, Step
+from agents.types import DecisionStep, GenerateStep, SearchStep, Step, called, wire_message
 from experiments.record import StoredMessage, StoredStep
 from experiments.terminal.display import console, say
 from strategies.types import Message, Role
@@ -53,7 +52,7 @@ def step_row(step: Step, prompts: bool = True) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PassagePlaces:
     """Where the passages of an answer come from.
 
     Attributes:
@@ -67,7 +66,7 @@ class Places:
     told: str | None = None
 
 
-def show_steps(steps: Sequence[Step], places: Places, prompts: bool = True) -> None:
+def show_steps(steps: Sequence[Step], places: PassagePlaces, prompts: bool = True) -> None:
     """The steps, one below the other.
 
     Args:
@@ -82,7 +81,7 @@ def show_steps(steps: Sequence[Step], places: Places, prompts: bool = True) -> N
             _show_call(count, step, prompts)
 
 
-def _show_search(count: int, step: SearchStep, places: Places) -> None:
+def _show_search(count: int, step: SearchStep, places: PassagePlaces) -> None:
     ended = f"failed: {step.failure.message}" if step.failure else f"found {list(step.found)}"
     if places.searched:
         say(f"== step {count}: search, {ended}")

@@ -1,56 +1,49 @@
-"""What a build will take, before it starts: measured on a small sample, which need not be done again.
-
-About how long vectors take to be indexed, by what their kind of index computes, at rates that were measured.
-"""
+"""What a build will take, before it starts: measured on a small sample, whose work is not done again in the build."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
 
 from documents.places import processors
-from documents.sources import Source
-from retrieval.building.plan import Work, kind_of
-from retrieval.building.preflight import Staging
-from retrieval.building.run import Job, stays
-from retrieval.building.sample import Measured, embedding, measure
+from documents.workers import read_documents
+from retrieval.building.before import Arrival, Staging
+from retrieval.building.pieces import Cutter
+from retrieval.building.plan import Work, arrived, kind_of
+from retrieval.building.run import BuildJob, stays
 from retrieval.building.writer import BLOCK
 from retrieval.memory import peak_memory
 from retrieval.storage.cache import kept_bytes
 from retrieval.vector_settings import Decided, Hnsw, Ivf, IvfPq, choose
 from retrieval.vectors import LEAST, ROUNDS, SAMPLE
 
+FILES, READ_FILES = 4, 64
+"""Files of each type that are measured, spread over their sizes; and where they need not be parsed any more."""
+
+LARGE = 4_000_000
+"""Bytes of a file that is not taken for the sample where there are smaller ones."""
+
+WINDOWS = 8
+"""Windows that are embedded and timed, after as many that load the model."""
+
+COUNTING = 2.0
+"""Seconds after which no more files are cut that need no parsing."""
+
+PACKED = 0.4
+"""Bytes in the index of a character of a document's renderings and chunks."""
+
 PRODUCTS = 5.5e10
 """Multiplications a second on one core, of vectors with centres: 40,000 vectors of 384 numbers and their 1,600 centres
 took 4.4 seconds of a core."""
 
 LINK = 3e-4
-"""Seconds that linking a vector of 384 numbers into a graph takes on one core: 0.1 ms in one of 8,000 that fits the
-processor's own memory, 0.18 ms in one of 24,000; it goes on growing, slowly."""
-
-
-def indexing(kind: Decided, count: int, dimension: int) -> float:
-    """Seconds that learning from so many vectors and adding them takes, on as many cores as it uses.
-
-    Args:
-        kind: with everything filled in.
-    """
-    if isinstance(kind, Hnsw):
-        return count * LINK * kind.ef_build / 100 * dimension / 384 / min(kind.threads, processors())
-    if not isinstance(kind, Ivf | IvfPq):
-        return 0.0
-    lists, pieces = kind.lists or 1, LEAST if isinstance(kind, IvfPq) else 0
-    learnt = min(max(SAMPLE * lists, LEAST * LEAST), count)
-    shared = (learnt * ROUNDS * lists + count * (lists + pieces)) / processors()
-    return (shared + learnt * ROUNDS * pieces) * dimension / PRODUCTS  # pieces are learnt on one core
-
-
-_KEPT = 1_000
-"""Bytes of a window's text and its document in the index, of those that are not looked at again."""
+"""Seconds that linking a vector of 384 numbers into a graph takes on one core."""
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class BuildEstimate:
     """What a build will take, roughly.
 
     Attributes:
@@ -80,7 +73,7 @@ class Estimate:
     sampled: int
 
     def line(self) -> str:
-        """One line for a person."""
+        """Say it in one line."""
         parts = ", ".join(f"{stage} {_duration(seconds)}" for stage, seconds in self.seconds.items())
         memory = "" if self.memory is None else f", {_bytes(self.memory)} of memory"
         short = f"; only {_bytes(self.free)} are free" if self.disk + self.building + self.cache > self.free else ""
@@ -90,69 +83,121 @@ class Estimate:
                 f"{_bytes(self.cache)} in the cache{short}")
 
 
-def estimate(job: Job, plan: Sequence[Work], staging: Staging) -> Estimate:
-    """What building the plan will take. The sample's renderings are staged, its vectors are in the cache afterwards.
+@dataclass(slots=True)
+class _Sample:
+    """Sums over the documents of one type of file that were read and cut; `missing` are windows to be embedded."""
+
+    bytes: int = 0
+    characters: int = 0
+    windows: int = 0
+    parsing: float = 0.0
+    documents: int = 0
+    missing: list[str] = field(default_factory=list)
+
+
+def estimate(job: BuildJob, plan: Sequence[Work], staging: Staging) -> BuildEstimate:
+    """Measure what building the plan will take. The sample's renderings are staged, its vectors are in the cache then.
 
     Raises:
         ModelError: the embedder is needed and not on this machine.
     """
     new = [work for work in plan if work.file is not None and not stays(work, job)]
-    sizes = {work.source: _size(work.file) for work in new if work.file is not None}
-    pending = [work for work in new if work.known is None and work.key not in staging]
-    measured = measure(job, new, pending, sizes, staging)
-    rate = embedding(job, measured.texts)
-    old = job.before.manifest if job.before is not None else None
-    kept = 0 if old is None else old.windows * (len(plan) - len(new)) // max(old.documents, 1)
-    cut = [(kind_of(work.source), _windows(measured, kind_of(work.source), sizes[work.source])) for work in new]
-    coming, to_embed = sum(count for _, count in cut), sum(measured.missing[kind] * count for kind, count in cut)
-    windows, embedded, dimension = int(kept + coming), round(to_embed), job.embedder.dimension
-    kind = choose(job.settings.vectors, max(windows, 1), dimension).settings
-    vectors = kind.size(windows, dimension)
-    seconds = {**_seconds(measured, pending, sizes, coming), "embedding": rate * to_embed,
-               "indexing": indexing(kind, windows, dimension)}
-    disk, building = _disk(measured, sizes, vectors, kept if old is not None else 0, 4 * windows * dimension)
-    return Estimate(
-        len(plan), len(pending), sum(sizes[work.source] for work in pending), windows, embedded, seconds,
-        _memory(_workers(len(pending)), vectors, dimension), disk, building, embedded * kept_bytes(dimension),
-        _free(job), measured.documents)
+    sizes = {work.source: _size(work) for work in new}
+    pending = {work.source for work in new if work.known is None and work.key not in staging}
+    totals: dict[str, float] = defaultdict(float)
+    sampled, missing = 0, list[str]()
+    for kind in sorted({kind_of(work.source) for work in new}):
+        works = [work for work in new if kind_of(work.source) == kind]
+        unread = [work for work in works if work.source in pending]
+        sample = _measured(_spread(unread, sizes, FILES) if unread else _spread(works, sizes, READ_FILES), job, staging)
+        share = sum(sizes[work.source] for work in works) / max(sample.bytes, 1)
+        totals["windows"] += sample.windows * share
+        totals["embedding"] += len(sample.missing) * share
+        totals["characters"] += sample.characters * share
+        totals["parsing"] += sample.parsing * sum(sizes[work.source] for work in unread) / max(sample.bytes, 1)
+        sampled += sample.documents
+        missing += sample.missing
+    before = None if job.before is None else job.before.manifest
+    kept = before.windows * (len(plan) - len(new)) // max(before.documents, 1) if before else 0
+    windows, embedding, dimension = kept + int(totals["windows"]), round(totals["embedding"]), job.embedder.dimension
+    workers = max(1, min(processors(), len(pending)))
+    index = choose(job.settings.vectors, max(windows, 1), dimension).settings
+    vectors, packed, peak = index.size(windows, dimension), int(PACKED * totals["characters"]), peak_memory(workers)
+    seconds = {"parsing": totals["parsing"] / workers, "embedding": _seconds_a_window(job, missing) * embedding,
+               "indexing": indexing(index, windows, dimension)}
+    place = next(path for path in (job.out, *job.out.parents) if path.exists())
+    return BuildEstimate(
+        len(plan), len(pending), sum(sizes[source] for source in pending), windows, embedding, seconds,
+        None if peak is None else peak + vectors + BLOCK * 4 * dimension, vectors + packed,
+        packed + 4 * windows * dimension, embedding * kept_bytes(dimension), shutil.disk_usage(place).free, sampled)
 
 
-def _seconds(measured: Measured, pending: Sequence[Work], sizes: Mapping[str, int], coming: float) -> dict[str, float]:
-    """Of what happens to documents before their windows are embedded."""
-    parsing = sum(measured.parsing.get(kind_of(work.source), 0.0) * sizes[work.source] for work in pending)
-    return {"parsing": parsing / _workers(len(pending)),
-            "cutting": measured.cutting / max(sum(measured.windows.values()), 1) * coming}
+def _measured(works: Sequence[Work], job: BuildJob, staging: Staging) -> _Sample:
+    sample, texts, begun = _Sample(), list[str](), perf_counter()
+    cutter = Cutter(job.settings, job.embedder, job.before, {})
+    for work, arrival, seconds in _arrivals(works, job, staging):
+        sample.parsing += seconds
+        piece = cutter.cut(arrival)
+        sample.documents += 1
+        sample.bytes += _size(work)
+        sample.windows += sum(piece.windows)
+        sample.characters += len(arrival.document.html) + 2 * len(arrival.document.plain)
+        texts += piece.texts
+        if not seconds and perf_counter() - begun > COUNTING:
+            break
+    sample.missing = job.embedder.opened.missing(texts) if texts else []
+    return sample
 
 
-def _memory(workers: int, vectors: int, dimension: int) -> int | None:
-    peak = peak_memory(workers)
-    return None if peak is None else peak + vectors + BLOCK * 4 * dimension
+def _arrivals(works: Sequence[Work], job: BuildJob, staging: Staging) -> Iterator[tuple[Work, Arrival, float]]:
+    """The documents of the sample, and the seconds that parsing each took; the first waits for the parser to start."""
+    fresh = [work for work in works if work.known is None and work.key not in staging]
+    results = read_documents([work.file for work in fresh if work.file is not None], workers=1) if fresh else iter(())
+    for work in works:
+        started = perf_counter()
+        arrival = arrived(work, next(results) if work in fresh else None, job.before, staging)
+        if isinstance(arrival, Arrival):
+            yield work, arrival, perf_counter() - started if work in fresh else 0.0
 
 
-def _disk(measured: Measured, sizes: Mapping[str, int], vectors: int, kept: int, raw: int) -> tuple[int, int]:
-    """Bytes of the index folder, and those that come to it while it is built."""
-    packed = measured.packed / max(sum(measured.bytes.values()), 1) * sum(sizes.values())
-    return int(vectors + packed + kept * _KEPT), int(raw + packed)
+def _seconds_a_window(job: BuildJob, missing: Sequence[str]) -> float:
+    embedder, chosen = job.embedder, missing[::max(len(missing) // (2 * WINDOWS), 1)][:2 * WINDOWS]
+    if len(chosen) > 1:
+        embedder.opened.embed_passages(chosen[:len(chosen) // 2])
+    warmed, begun = embedder.embedded, perf_counter()
+    if chosen:
+        embedder.opened.embed_passages(chosen[len(chosen) // 2:])
+    return (perf_counter() - begun) / max(embedder.embedded - warmed, 1)
 
 
-def _windows(measured: Measured, kind: str, size: int) -> float:
-    return measured.windows[kind] / max(measured.bytes[kind], 1) * size
+def indexing(kind: Decided, count: int, dimension: int) -> float:
+    """Return the seconds that learning from so many vectors and adding them takes, on as many cores as it uses.
+
+    Args:
+        kind: with everything filled in.
+    """
+    if isinstance(kind, Hnsw):
+        return count * LINK * kind.ef_build / 100 * dimension / 384 / min(kind.threads, processors())
+    if not isinstance(kind, Ivf | IvfPq):
+        return 0.0
+    lists, pieces = kind.lists or 1, LEAST if isinstance(kind, IvfPq) else 0
+    learnt = min(max(SAMPLE * lists, LEAST * LEAST), count)
+    shared = (learnt * ROUNDS * lists + count * (lists + pieces)) / processors()
+    return (shared + learnt * ROUNDS * pieces) * dimension / PRODUCTS  # pieces are learnt on one core
 
 
-def _size(file: Source) -> int:
+def _spread(works: Sequence[Work], sizes: Mapping[str, int], count: int) -> list[Work]:
+    ordered = sorted(works, key=lambda work: (sizes[work.source], work.source))
+    small = [work for work in ordered if 0 < sizes[work.source] <= LARGE] or ordered[:1]
+    places = sorted({round((2 * step + 1) / (2 * count) * (len(small) - 1)) for step in range(count)})
+    return [small[place] for place in places]
+
+
+def _size(work: Work) -> int:
     try:
-        return 0 if file.problem else file.path.stat().st_size
+        return 0 if work.file is None or work.file.problem else work.file.path.stat().st_size
     except OSError:
         return 0
-
-
-def _workers(files: int) -> int:
-    return max(1, min(processors(), files))
-
-
-def _free(job: Job) -> int:
-    place = next(path for path in (job.out, *job.out.parents) if path.exists())
-    return shutil.disk_usage(place).free
 
 
 def _duration(seconds: float) -> str:

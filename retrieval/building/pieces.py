@@ -1,9 +1,4 @@
-"""What becomes of a document in an index: its chunks, the windows that are embedded, and their header.
-
-The embedder of a build, opened when something has to be cut or embedded.
-
-What stands in front of each chunk of a document where it is embedded and searched.
-"""
+"""What becomes of a document in an index: its chunks, and the windows that are embedded below a header."""
 from __future__ import annotations
 
 import re
@@ -14,18 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from documents.types import Chunk, Document
-from retrieval.building.arrivals import Arrival
-from retrieval.building.preflight import Before
-from retrieval.embedder import Embedder
-from retrieval.embedders.opening import choice_of
+from retrieval.building.before import Arrival, Before
+from retrieval.embedders.prefixes import choice_of
 from retrieval.filters.metadata import Metadata
 from retrieval.settings import IndexSettings
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.manifest import EmbedderEntry, Manifest, check_embedder
-from retrieval.types import Value
+from retrieval.types import Embedder, FieldValue
 
 if TYPE_CHECKING:
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 class LazyEmbedder:
     """An embedder that is there when it is needed.
@@ -79,7 +72,8 @@ NAME_CHARACTERS = 60
 
 
 def plain_header(source: str, title: str) -> str:
-    """The file's name, as words, and the title: of many filings the title is a mere number, or their authority's name.
+    """Return the file's name, as words, and the title: of many filings the title is a mere number, or their
+    authority's name.
 
     On FinanceBench the gold page is among the first 10 for 18 of 22 questions; for 16 with the name only where the
     title has no words.
@@ -110,7 +104,7 @@ class Piece:
 
     document: Document
     header: str
-    metadata: Mapping[str, Value]
+    metadata: Mapping[str, FieldValue]
     chunks: list[Chunk]
     windows: list[int]
     texts: list[str]
@@ -140,7 +134,7 @@ class Cutter:
         header = self._header(document, before)
         chunks = self._chunks(document, before)
         if (before is not None and before.alike(self._settings, self._embedder.identity)
-                and before.header(document.id) in (None, header)):
+                and before.header(document.id) == header):
             vectors = before.vectors(document.id)
             if vectors is not None:
                 return Piece(document, header, self._said(document), chunks, before.windows(document.id), [], vectors)
@@ -162,12 +156,10 @@ class Cutter:
             return ""
         if before is not None and before.manifest.settings.titled and (
                 before.manifest.embedder.identity == self._embedder.identity):
-            kept = before.header(document.id)
-            if kept is not None:
-                return kept
+            return before.header(document.id)
         return fitting_header(document, self._embedder.opened)
 
-    def _said(self, document: Document) -> Mapping[str, Value]:
+    def _said(self, document: Document) -> Mapping[str, FieldValue]:
         entry = self._before.entry(document.source) if self._before is not None and self._remember else None
         if document.source in self._metadata or entry is None or self._before is None:
             return self._metadata.get(document.source, {})

@@ -1,23 +1,21 @@
-"""What an index will hold: files to read, documents that are given, and what stays as it is.
-
-The folder that an index is to stand in: nothing but an index is ever replaced.
-
-Sources by name, folder or pattern.
-"""
+"""What an index will hold, source by source, and the documents as they arrive: read now, read before, or given."""
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 import documents
-from documents.errors import IndexFolderError
+from documents.errors import DocumentError, IndexFolderError
 from documents.sources import SUFFIXES, Source
-from documents.types import digest
-from retrieval.building.preflight import Before
+from documents.types import Document, digest
+from documents.workers import read_documents
+from retrieval.building.before import Arrival, Before, Staging
+from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.storage.files import sha256_of
 from retrieval.storage.folder import set_aside
 from retrieval.storage.manifest import CHUNKS, DOCUMENTS, MANIFEST, VECTORS, is_manifest
@@ -49,7 +47,8 @@ def _check_own(folder: Path) -> None:
 
 
 def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
-    """The sources of that name; where there is none, those below a folder of that name, or that match the pattern."""
+    """Return the sources of that name; where there is none, those below a folder of that name, or that match the
+    pattern."""
     known = list(sources)
     if name in known:
         yield name
@@ -60,7 +59,7 @@ def matching(name: str, sources: Iterable[str]) -> Iterator[str]:
 
 PARSERS = ("beautifulsoup4", "lxml", "markdown-it-py", "pymupdf")
 
-_PARSING = ("parsers/**/*.py", "pdf/**/*.py", "renderings/**/*.py", "decode.py", "numbers.py", "parse.py", "types.py")
+_PARSING = ("parsers/*.py", "numbers.py", "parse.py", "types.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,8 @@ def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
 
 
 def parsing_code() -> list[Path]:
-    """The files that decide what a document becomes; not those that find, fetch or cut, or that start processes."""
+    """Return the files that decide what a document becomes; not those that find, fetch or cut, or that start
+    processes."""
     (folder,) = map(Path, documents.__path__)
     return sorted(path for pattern in _PARSING for path in folder.glob(pattern))
 
@@ -135,7 +135,7 @@ def parser_version() -> str:
 
 
 def hash_of(source: Source) -> str | None:
-    """The SHA-256 of a file's bytes; None where they cannot be read, and reading it says why."""
+    """Return the SHA-256 of a file's bytes; None where they cannot be read, and reading it says why."""
     try:
         return None if source.problem else sha256_of(source.path)
     except OSError:
@@ -143,7 +143,7 @@ def hash_of(source: Source) -> str | None:
 
 
 def kind_of(source: str) -> str:
-    """The parser that the suffix of a name picks."""
+    """Return the parser that the suffix of a name picks."""
     return SUFFIXES.get(PurePosixPath(source).suffix.lower(), "")
 
 
@@ -160,3 +160,88 @@ def _named(name: str, before: Before) -> Iterator[str]:
         raise IndexFolderError(f"no source of the index is called {name}, lies below it or matches it: name sources as "
                                "`ragbed search` shows them, by their path below the folder that was indexed")
     yield from found
+
+
+_ATTEMPTS = 3
+"""How often a file is read that changes meanwhile."""
+
+
+Arriving = Generator[Arrival | DocumentError, None, None]
+
+
+def of_files(plan: Sequence[Work], before: Before | None, staging: Staging) -> Arriving:
+    """Return the documents of a plan, in its order; what is parsed now is staged before it arrives."""
+    missing = [work.file for work in plan if work.file and work.known is None and work.key not in staging]
+    results: Iterator[Document | DocumentError] = read_documents(missing) if missing else iter(())
+    parsed = {source.relative for source in missing}
+    for work in plan:
+        yield arrived(work, next(results) if work.source in parsed else None, before, staging)
+
+
+def arrived(work: Work, result: Document | DocumentError | None, before: Before | None,
+            staging: Staging) -> Arrival | DocumentError:
+    """Return the document of a plan's source.
+
+    Args:
+        result: what was read of it just now; None where it is known, or staged.
+    """
+    if work.file is None or work.known is not None:
+        assert before is not None
+        return _kept(work, before)
+    staged = staging.get(work.key) if result is None else None
+    if staged is not None:
+        return Arrival(renamed(staged, work.source), work.sha256 or "", parser_version())
+    return _read(work, result or next(read_documents([work.file])), staging)
+
+
+def of_documents(documents: Iterable[Document], before: Before | None, metadata: Metadata) -> Arriving:
+    """Documents that are given, in their order.
+
+    Raises:
+        DocumentError: two have one source or one id, or there is metadata of a source that did not come.
+    """
+    sources: set[str] = set()
+    ids: set[str] = set()
+    for document in documents:
+        if document.source in sources or document.id in ids:
+            raise DocumentError(document.source, "another document has this source or id")
+        sources.add(document.source)
+        ids.add(document.id)
+        sha256 = digest(json.dumps(asdict(document)))
+        entry = before.entry(document.source) if before is not None else None
+        same = (entry is not None and (entry.document, entry.sha256) == (document.id, sha256) and before is not None
+                and before.parser(document.source) == parser_version())
+        yield Arrival(document, sha256, parser_version(), not same, same)
+    check_sources(metadata, sources)
+
+
+def renamed(document: Document, source: str) -> Document:
+    """What parsing the same bytes under another name gives: without a title of its own, the name is the title."""
+    if document.source == source:
+        return document
+    name = PurePosixPath(document.source).name
+    title = PurePosixPath(source).name if document.title == name else document.title
+    return replace(document, id=digest(source), source=source, title=title)
+
+
+def _kept(work: Work, before: Before) -> Arrival:
+    source = work.known or work.source
+    document = before.document(source)
+    moved = renamed(document, work.source)
+    return Arrival(moved, work.sha256 or "", before.parser(source), same=moved is document)
+
+
+def _read(work: Work, result: Document | DocumentError, staging: Staging) -> Arrival | DocumentError:
+    """What was read, if the bytes are still those whose hash is kept with it: files change while they are read."""
+    file = work.file
+    assert file is not None
+    for _ in range(_ATTEMPTS):
+        if isinstance(result, DocumentError):
+            return result
+        now = hash_of(file)
+        if now is not None and now == work.sha256:
+            staging.put(work.key, result)
+            return Arrival(result, now, parser_version(), fresh=True)
+        work = replace(work, sha256=now)
+        result = next(read_documents([file]))
+    return DocumentError(work.source, "changes while it is read: index it again when it is still")

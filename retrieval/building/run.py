@@ -1,32 +1,29 @@
-"""One build: documents arrive, are cut, embedded and written, and the folder takes the place of the one before.
-
-What of the index before stays as it is: a source, or all of it, so that nothing is written.
-"""
+"""One build: documents arrive, are cut, embedded and written, and the folder takes the place of the one before."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from documents.errors import DocumentError, IndexFolderError
-from retrieval.building.arrivals import Arrival, Arriving
+from retrieval.building.before import Arrival, Before
 from retrieval.building.pieces import Cutter, LazyEmbedder
-from retrieval.building.plan import Work, parser_version
-from retrieval.building.preflight import Before
-from retrieval.building.progress import Clock, Progress
+from retrieval.building.plan import Arriving, Work, parser_version
 from retrieval.building.writer import Writer
 from retrieval.filters.metadata import Metadata, types_of
 from retrieval.settings import IndexSettings
 from retrieval.storage.folder import replaced, writing
 from retrieval.storage.manifest import VECTORS, VERSION, Manifest, Skipped, SourceEntry, write_manifest
-from retrieval.storage.table_writers import canonical
-from retrieval.types import Value
+from retrieval.storage.parquet import canonical
+from retrieval.types import FieldValue, Progress
 from retrieval.vector_settings import choose
 from retrieval.vectors import VectorIndex
 
 if TYPE_CHECKING:
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
@@ -57,7 +54,7 @@ class BuildReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BuildJob:
     """What is to be built, and where.
 
     Attributes:
@@ -77,17 +74,33 @@ class Job:
     windows: int | None = None
 
 
+class Clock:
+    """Seconds by stage; stages take turns."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add what the body takes to the stage."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - begun
+
+
 @dataclass(slots=True)
 class Filled:
     """What came of the documents."""
 
     entries: dict[str, SourceEntry] = field(default_factory=dict)
     skipped: list[DocumentError] = field(default_factory=list)
-    metadata: dict[str, dict[str, Value]] = field(default_factory=dict)
+    metadata: dict[str, dict[str, FieldValue]] = field(default_factory=dict)
     fresh: int = 0
 
 
-def run(job: Job, arriving: Arriving, progress: Progress) -> BuildReport:
+def run(job: BuildJob, arriving: Arriving, progress: Progress) -> BuildReport:
     """Build the index of the documents that arrive.
 
     Raises:
@@ -117,7 +130,7 @@ def run(job: Job, arriving: Arriving, progress: Progress) -> BuildReport:
         len(set(old) - set(filled.entries)))
 
 
-def _indexed(vectors: Matrix, job: Job, progress: Progress) -> VectorIndex:
+def _indexed(vectors: Matrix, job: BuildJob, progress: Progress) -> VectorIndex:
     done = 0
 
     def advance(more: int) -> None:
@@ -129,7 +142,7 @@ def _indexed(vectors: Matrix, job: Job, progress: Progress) -> VectorIndex:
     return VectorIndex.build(vectors, job.settings.vectors, advance)
 
 
-def _fill(job: Job, arriving: Arriving, writer: Writer, clock: Clock, progress: Progress) -> Filled:
+def _fill(job: BuildJob, arriving: Arriving, writer: Writer, clock: Clock, progress: Progress) -> Filled:
     filled = Filled()
     cutter = Cutter(job.settings, job.embedder, job.before, job.metadata, job.carried)
     done = 0
@@ -154,8 +167,7 @@ def _fill(job: Job, arriving: Arriving, writer: Writer, clock: Clock, progress: 
     return filled
 
 
-def _expected(job: Job, embedded: int, writer: Writer) -> int | None:
-    """More windows than are cut already; None where nobody has counted."""
+def _expected(job: BuildJob, embedded: int, writer: Writer) -> int | None:
     return None if job.windows is None else max(job.windows, writer.windows, embedded + 1)
 
 
@@ -170,7 +182,7 @@ def _take(arrival: Arrival, cutter: Cutter, writer: Writer, filled: Filled) -> N
         filled.metadata[document.source] = dict(piece.metadata)
 
 
-def _manifest(job: Job, filled: Filled, writer: Writer, index: VectorIndex, content: str) -> Manifest:
+def _manifest(job: BuildJob, filled: Filled, writer: Writer, index: VectorIndex, content: str) -> Manifest:
     skipped = {error.source: error.reason for error in filled.skipped}
     if job.carried and job.before is not None:
         skipped = {one.source: one.reason for one in job.before.manifest.skipped
@@ -189,15 +201,15 @@ def _nothing(skipped: list[DocumentError]) -> str:
     return f"nothing to index: {shown}"
 
 
-def stays(work: Work, job: Job) -> bool:
-    """Whether the chunks and vectors of a source are those of the index before."""
+def stays(work: Work, job: BuildJob) -> bool:
+    """Tell whether the chunks and vectors of a source are those of the index before."""
     before = job.before
     return (before is not None and before.entry(work.source) is not None
             and (work.known == work.source or (work.file is None and work.known is None))
             and before.alike(job.settings, job.embedder.identity))
 
 
-def unchanged(plan: Sequence[Work], job: Job) -> BuildReport | None:
+def unchanged(plan: Sequence[Work], job: BuildJob) -> BuildReport | None:
     """What is to be said where building the plan would make the index that stands there; None where it would not."""
     before = job.before
     if before is None or not job.out.exists() or not _same_making(job, before):
@@ -210,7 +222,7 @@ def unchanged(plan: Sequence[Work], job: Job) -> BuildReport | None:
     return BuildReport(manifest.documents, 0, manifest.chunks, manifest.windows, 0, manifest.windows, (), manifest.how)
 
 
-def _same_making(job: Job, before: Before) -> bool:
+def _same_making(job: BuildJob, before: Before) -> bool:
     """Why some were skipped is found out anew, unless the index is carried on."""
     made = before.manifest
     return ((made.version, made.settings, made.parser) == (VERSION, job.settings, parser_version())
@@ -218,7 +230,6 @@ def _same_making(job: Job, before: Before) -> bool:
             and made.kind == choose(job.settings.vectors, made.windows, made.embedder.dimension).settings)
 
 
-def _said_before(source: str, job: Job, before: Before) -> bool:
-    """Whether the metadata of a source is what it was."""
+def _said_before(source: str, job: BuildJob, before: Before) -> bool:
     said = before.metadata(before.manifest.sources[source].document)
     return canonical(job.metadata.get(source, said if job.carried else {})) == canonical(said)

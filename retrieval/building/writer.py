@@ -13,13 +13,13 @@ from retrieval.building.pieces import LazyEmbedder, Piece
 from retrieval.storage.cache import check_fit
 from retrieval.storage.folder import writing
 from retrieval.storage.manifest import CHUNKS, DOCUMENTS
-from retrieval.storage.table_writers import ChunkWriter, DocumentWriter, canonical
+from retrieval.storage.parquet import ChunkWriter, DocumentWriter, canonical
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 BLOCK = 2_048
 """Windows embedded together: of similar length within a block, since the embedder sorts them."""
@@ -130,7 +130,6 @@ class Writer:
         path.unlink()
 
     def _note(self, piece: Piece) -> None:
-        """What the hash of the content is made of."""
         parts = [piece.document.id, piece.document.source, piece.document.title, piece.header,
                  canonical(piece.metadata), *(_told(chunk) for chunk in piece.chunks)]
         for part in parts:

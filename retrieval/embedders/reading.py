@@ -1,7 +1,4 @@
-"""How an embedder reads texts by its tokenizer: cut into windows, or truncated, and pooled to one vector each.
-
-Windows of texts whose tokenizer is not known: how many tokens they have at most, told from their characters.
-"""
+"""Cuts texts into the windows that an embedder reads, by its tokenizer or by an estimate, and pools their vectors."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -16,7 +13,7 @@ from retrieval.models.loading import cut
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 SPECIAL = 4
 """Tokens that a model may put around a text."""
@@ -34,12 +31,12 @@ def _weight(character: str) -> float:
 
 
 def tokens_at_most(text: str) -> float:
-    """An estimate that tokenizers seldom exceed."""
+    """Return an estimate that tokenizers seldom exceed."""
     return sum(map(_weight, text))
 
 
 def cut_by_estimate(texts: Sequence[str], window: int, header: str) -> list[list[Span]]:
-    """For each text, spans that cover it and fit the window behind the header, in order and without overlap.
+    """Return for each text, spans that cover it and fit the window behind the header, in order and without overlap.
 
     A cut falls behind a space where there is one in the second half of the window.
 
@@ -54,7 +51,7 @@ def cut_by_estimate(texts: Sequence[str], window: int, header: str) -> list[list
 
 
 def shortened(text: str, window: int) -> str:
-    """The beginning of a text that fits the window."""
+    """Return the beginning of a text that fits the window."""
     return text[slice(*_cut(text, window - SPECIAL)[0])]
 
 
@@ -105,7 +102,7 @@ class Reader:
 
     def embed(self, texts: Sequence[str], prefix: str, embed: Callable[[Sequence[str]], Matrix],
               normalise: bool = True) -> Matrix:
-        """Vectors of texts, one that is longer than the window as the mean of its windows' vectors.
+        """Return vectors of texts, one that is longer than the window as the mean of its windows' vectors.
 
         Args:
             embed: vectors of at least one text that fits the window or, `truncated`, is to be cut to it.
@@ -129,7 +126,7 @@ class Reader:
 
 
 def pooled(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Matrix:
-    """For each text the mean of its windows' vectors, float32 of shape (texts, d).
+    """Return for each text the mean of its windows' vectors, float32 of shape (texts, d).
 
     Args:
         counts: the windows of each text, at least one.
@@ -146,7 +143,7 @@ def pooled(vectors: Matrix, counts: Sequence[int], normalise: bool) -> Matrix:
 
 
 def unit(vectors: Matrix) -> Matrix:
-    """The vectors at unit length; one of zeros, as of a text without a known word, stays as it is."""
+    """Return the vectors at unit length; one of zeros, as of a text without a known word, stays as it is."""
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -1,110 +1,85 @@
-"""Embedders behind any OpenAI-compatible `/v1/embeddings`."""
+"""Embedders behind any OpenAI-compatible `/v1/embeddings`: requests in batches, retried, and their replies checked."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Self
+from itertools import count
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, ValidationError
 
 from documents.chunkers.spans import Span
+from documents.errors import CallError, ModelError, RagbedError
 from documents.types import digest
-from retrieval.embedders.base import EmbedderKind, Prefixes
+from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
 from retrieval.embedders.reading import cut_by_estimate, pooled, shortened, unit
-from retrieval.serving.servers import SERVED, Address, served_at
+from retrieval.embedders.settings import Server
+from retrieval.servers import (
+    back_off,
+    clean,
+    error_of,
+    is_loopback,
+    is_transient,
+    retry_after,
+    served_at,
+    server_message,
+    unusable_environment,
+)
 
 if TYPE_CHECKING:
-    from retrieval.embedder import Matrix
-    from retrieval.embedders.requests import Embeddings
+    from openai import OpenAI
 
-_OPENAI = "https://api.openai.com/v1"
+    from retrieval.types import Matrix
 
 MOST = 256
 """Texts given at once where a request has fewer: those that are not kept yet are lost by a kill, and paid again."""
 
+_OPENAI = "https://api.openai.com/v1"
+_SHORTEST = 1e-15
+"""Length of a vector whose squares, and those of one as much longer than 1, single precision can still hold."""
 
-class Server(EmbedderKind):
-    """A model that a server embeds with.
-
-    Attributes:
-        model: `openai:NAME` or `http(s)://host/v1#NAME`. The key comes from OPENAI_API_KEY or RAGBED_API_KEY.
-        dimensions: sent with each request, for models that can shorten their vectors; None sends none.
-        window: tokens that the server takes of one text. Where its tokenizer is not known they are estimated from the
-            characters, rather too many than too few.
-        batch: texts of one request.
-        concurrency: requests that are open at once.
-        seconds: deadline of one request with all its attempts.
-        attempts: requests sent before a failure is final.
-        query_prefix: in front of each query; None for what the family of the model's name demands.
-        passage_prefix: likewise in front of each passage.
-    """
-
-    kind: Literal["server"] = "server"
-    model: str
-    dimensions: int | None = Field(None, ge=1)
-    window: int = Field(8_191, ge=32)
-    batch: int = Field(64, ge=1, le=2_048)
-    concurrency: int = Field(4, ge=1, le=64)
-    seconds: float = Field(120.0, gt=0)
-    attempts: int = Field(5, ge=1)
-    query_prefix: str | None = None
-    passage_prefix: str | None = None
-
-    @field_validator("model")
-    @classmethod
-    def _of_a_server(cls, model: str) -> str:
-        if model.partition(":")[0] not in SERVED:
-            raise ValueError("expected openai:NAME or http://host/v1#NAME")
-        return model
-
-    def open(self) -> ServerEmbedder:
-        return ServerEmbedder(*served_at(self.model, calls=False), self)
-
-    def resolved(self) -> Self:
-        prefixes = self.open().prefixes
-        return self.model_copy(update={"query_prefix": prefixes.query, "passage_prefix": prefixes.passage})
-
-    def shorthand(self) -> str | None:
-        return self.model if self == Server(model=self.model) else None
+_TOO_LONG = re.compile(r"too (?:large|long)|maximum \w+ length|context (?:size|window|length)", re.IGNORECASE)
 
 
-class ServerEmbedder:
-    """A model behind a server. The key is read, and needed, when the first text is sent."""
+class _Embedding(BaseModel):
+    embedding: Annotated[list[StrictFloat], Field(min_length=1)]
+    index: StrictInt | None = None
 
-    def __init__(self, at: Address, served: str, settings: Server) -> None:
-        self._url, self._served, self.settings = at.url, served, settings
-        self.prefixes = Prefixes.of(served, Prefixes(), settings.query_prefix, settings.passage_prefix)
 
-    @property
-    def name(self) -> str:
-        return self.settings.model
+class _Reply(BaseModel):
+    data: list[_Embedding]
+
+
+class ServerEmbedder(PrefixedEmbedder):
+    """A model behind a server. Thread-safe. The key is read, and needed, when the first text is sent."""
+
+    def __init__(self, settings: Server) -> None:
+        at, self._served = served_at(settings.model, calls=False)
+        self._url = at.url
+        self.settings: Server = settings
+        self.prefixes = Prefixes.of(self._served, Prefixes(), settings.query_prefix, settings.passage_prefix)
+        self._width = settings.dimensions
 
     @property
     def at_once(self) -> int:
         """Texts that it is to be given at once: so that all requests that may be open are, but not many more."""
         return max(min(self.settings.batch * self.settings.concurrency, MOST), self.settings.batch)
 
-    @cached_property
-    def identity(self) -> str:
-        """The served name and a hash of the rest, with the address: elsewhere that name may be another model."""
-        return self._identified(self.prefixes.query)
-
-    @cached_property
-    def passage_identity(self) -> str:
-        """The same for all that embed passages as this one does, whatever stands in front of queries."""
-        return self._identified("")
-
-    def _identified(self, query_prefix: str) -> str:
+    def identified(self, query_prefix: str | None) -> str:
+        """Return the served name and a hash of the rest, with the address: elsewhere that name may be another model."""
         where = "" if self._url == _OPENAI else self._url
         told = [where, self._served, str(self.settings.dimensions), self.settings.long,
-                query_prefix, self.prefixes.passage]
+                query_prefix or "", self.prefixes.passage]
         # Long texts are cut by the window, others are the same by any.
         return f"served:{self._served}-{digest(*told, str(self.settings.window))[:16]}"
 
     @cached_property
     def dimension(self) -> int:
-        return self.settings.dimensions or self._requests.dimension()
+        """The length of its vectors, asked for with a word if none came yet."""
+        return self._width or self._request(["dimension"]).shape[1]
 
     @property
     def window(self) -> int:
@@ -115,17 +90,7 @@ class ServerEmbedder:
             return [[(0, len(text))] for text in texts]
         return cut_by_estimate(texts, self.window, self.prefixes.passage + header)
 
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self.prefixes.query)
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self.prefixes.passage)
-
-    def _embed(self, texts: Sequence[str], prefix: str) -> Matrix:
-        import numpy as np
-
-        if not texts:
-            return np.zeros((0, self.dimension), np.float32)
+    def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         if self.settings.long == "truncated":
             return unit(self._vectors([shortened(prefix + text, self.window) for text in texts]))
         spans = cut_by_estimate(texts, self.window, prefix)
@@ -138,12 +103,98 @@ class ServerEmbedder:
         size = self.settings.batch
         batches = [pieces[first:first + size] for first in range(0, len(pieces), size)]
         if len(batches) == 1:
-            return self._requests.embed(batches[0])
+            return self._request(batches[0])
         with ThreadPoolExecutor(self.settings.concurrency, "embed") as workers:
-            return np.concatenate(list(workers.map(self._requests.embed, batches)))
+            return np.concatenate(list(workers.map(self._request, batches)))
+
+    def _request(self, texts: Sequence[str]) -> Matrix:
+        """Vectors as the server sends them, float32 of shape (texts, dimension), each beside its text.
+
+        Raises:
+            ModelError: the key, the model or a text is refused; or not one vector came for each text, or one that is
+                none.
+            CallError: no reply came within the deadline or the attempts.
+        """
+        import numpy as np
+
+        body: dict[str, Any] = {"model": self._served, "input": list(texts), "encoding_format": "float"}
+        if self.settings.dimensions is not None:
+            body["dimensions"] = self.settings.dimensions
+        try:
+            rows = _Reply.model_validate_json(self._answer(body)).data
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise self._failure(f"the reply holds no embeddings ({first['msg']})") from None
+        places = [place if row.index is None else row.index for place, row in enumerate(rows)]
+        if sorted(places) != list(range(len(texts))):
+            raise self._failure(f"{len(texts)} texts were sent, and {len(rows)} embeddings came, or some twice")
+        width = self._width or len(rows[0].embedding)
+        for row in rows:
+            if len(row.embedding) != width:
+                raise self._failure(f"an embedding has {len(row.embedding)} numbers, not {width}: set dimensions to "
+                                    "what the server gives, or leave it out")
+        numbers = np.array([row.embedding for row in rows])[np.argsort(places)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.linalg.norm(numbers, axis=1)
+        if not ((lengths > _SHORTEST) & (lengths < 1 / _SHORTEST)).all():
+            raise self._failure("an embedding is all zeros, or not all of it is numbers of a usable size")
+        self._width = width
+        vectors: Matrix = numbers.astype(np.float32)
+        return vectors
+
+    def _answer(self, body: Mapping[str, Any]) -> bytes:
+        import httpx2
+        import openai
+
+        until = time.monotonic() + self.settings.seconds
+        for attempt in count(1):
+            try:
+                return self._client.post("/embeddings", cast_to=httpx2.Response, body=body,
+                                         options={"timeout": max(until - time.monotonic(), 0.1)}).content
+            except openai.APIStatusError as error:
+                wait = retry_after(error.response.headers)
+                failure = self._refusal(error.response.status_code, error.response.content, attempt)
+            except openai.APIConnectionError as error:
+                wait, cause = None, error.__cause__ or error
+                failure = CallError(f"{self._name}: no whole reply: {type(cause).__name__}: {cause}, after {attempt} "
+                                    "attempts", "connection", attempt)
+            wait = back_off(attempt) if wait is None else wait
+            if isinstance(failure, ModelError) or attempt >= self.settings.attempts or time.monotonic() + wait >= until:
+                raise failure
+            time.sleep(wait)
+        raise AssertionError
+
+    def _refusal(self, status: int, content: bytes, attempts: int) -> RagbedError:
+        key, variable = self._at.key, self._at.key_variable
+        said = server_message(error_of(content), key) or clean(content[:2_000].decode("utf-8", "replace"), key)
+        if _TOO_LONG.search(said):
+            return self._failure(f"HTTP {status}: {said}; set window to the tokens that it takes of one text")
+        if is_transient(status, content):
+            return CallError(f"{self._name}: HTTP {status}: {said}, after {attempts} attempts", f"http_{status}",
+                             attempts)
+        if status in {401, 403}:
+            return self._failure(f"{self._url} refuses the key (HTTP {status}); set {variable} to one that it "
+                                 f"accepts: {said}")
+        if 300 <= status < 400:
+            return self._failure(f"the server redirects (HTTP {status}), which is not followed; give the final URL")
+        return self._failure(f"HTTP {status}: {said}; check the model's name, the address and the settings")
+
+    @property
+    def _name(self) -> str:
+        return f"embedder {self._served} at {self._url}"
+
+    def _failure(self, what: str) -> ModelError:
+        return ModelError(f"{self._name}: {what}")
 
     @cached_property
-    def _requests(self) -> Embeddings:
-        from retrieval.embedders.requests import Embeddings
+    def _client(self) -> OpenAI:
+        """Redirects are not followed: they would take texts and key elsewhere."""
+        import httpx2
+        import openai
 
-        return Embeddings(*served_at(self.name), self.settings)
+        self._at, _ = served_at(self.settings.model)
+        try:
+            http = httpx2.Client(follow_redirects=False, trust_env=not is_loopback(self._url))
+        except (OSError, ValueError, ImportError) as error:
+            raise unusable_environment(error) from None
+        return openai.OpenAI(api_key=self._at.key, base_url=self._url, max_retries=0, http_client=http)

@@ -1,28 +1,23 @@
-"""Static embeddings: one vector a token, looked up and averaged, hundreds of times as fast as a transformer.
-
-The files of a static model: a vector for each token of a tokenizer.
-"""
+"""Static embeddings: one vector a token, looked up and averaged, hundreds of times as fast as a transformer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from documents.chunkers.spans import Span
 from documents.errors import ModelError
 from documents.types import digest
-from retrieval.embedders.base import EmbedderKind
+from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
 from retrieval.embedders.reading import Reader
+from retrieval.embedders.settings import Static
 from retrieval.models.finding import WEIGHTS, ModelFolder, find_static, plain_tokenizer, read_json
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 @dataclass(frozen=True, slots=True)
 class TokenTable:
@@ -40,7 +35,7 @@ class TokenTable:
 
 
 def read_table(folder: ModelFolder) -> TokenTable:
-    """The table of a model as model2vec (`embeddings`, also with fewer vectors than tokens and with weights) or as
+    """Read the table of a model as model2vec (`embeddings`, also with fewer vectors than tokens and with weights) or as
     sentence-transformers' StaticEmbedding (`embedding.weight`) writes it.
 
     Raises:
@@ -90,59 +85,24 @@ SLICE = 256
 """Texts looked up at once."""
 
 
-class Static(EmbedderKind):
-    """A static model as model2vec and sentence-transformers write it, or as `ragbed models distil` makes one.
-
-    Attributes:
-        model: its folder, or the hub's name.
-        window: tokens that are averaged at most; a longer text is several windows.
-        query_prefix: in front of each query.
-        passage_prefix: in front of each passage.
-    """
-
-    kind: Literal["static"] = "static"
-    model: str = Field(min_length=1)
-    window: int = Field(512, ge=32)
-    query_prefix: str = ""
-    passage_prefix: str = ""
-
-    def open(self) -> StaticEmbedder:
-        return StaticEmbedder(find_static(self.model), self)
-
-    def shorthand(self) -> str | None:
-        return f"static:{self.model}" if self == Static(model=self.model) else None
-
-
-class StaticEmbedder:
+class StaticEmbedder(PrefixedEmbedder):
     """A static model read from a folder. The mean of the tokens' vectors, at unit length; unknown tokens do not count.
 
     The published rule is that of model2vec's `StaticModel.encode`.
+
+    Attributes:
+        at_once: texts that it is to be given at once: they take no time.
     """
 
-    def __init__(self, folder: ModelFolder, settings: Static) -> None:
-        self.folder = folder
-        self.settings = settings
+    at_once = SLICE
 
-    @property
-    def name(self) -> str:
-        return self.settings.shorthand() or f"static:{self.settings.model}"
+    def __init__(self, settings: Static) -> None:
+        self.folder = find_static(settings.model)
+        self.settings: Static = settings
+        self.prefixes = Prefixes(settings.query_prefix, settings.passage_prefix)
 
-    @property
-    def at_once(self) -> int:
-        """Texts that it is to be given at once: they take no time."""
-        return SLICE
-
-    @cached_property
-    def identity(self) -> str:
-        return self._identified(self.settings.query_prefix)
-
-    @cached_property
-    def passage_identity(self) -> str:
-        """The same for all that embed passages as this one does, whatever stands in front of queries."""
-        return self._identified("")
-
-    def _identified(self, query_prefix: str) -> str:
-        told = [self.settings.long, str(self.window), query_prefix, self.settings.passage_prefix]
+    def identified(self, query_prefix: str | None) -> str:
+        told = [self.settings.long, str(self.window), query_prefix or "", self.prefixes.passage]
         return f"static-{self.folder.identity}-{digest(*told)[:8]}"
 
     @property
@@ -153,29 +113,15 @@ class StaticEmbedder:
     def window(self) -> int:
         return self.settings.window
 
-    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
-        return self._reader.windows(texts, self.settings.passage_prefix + header)
-
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self.settings.query_prefix)
-
-    def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self.settings.passage_prefix)
-
-    def _embed(self, texts: Sequence[str], prefix: str) -> Matrix:
+    def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
         import numpy as np
 
-        if not texts:
-            return np.zeros((0, self.dimension), np.float32)
-        return self._reader.embed(texts, prefix, self._means)
+        def means(pieces: Sequence[str]) -> Matrix:
+            return np.concatenate([self._mean(pieces[first:first + SLICE]) for first in range(0, len(pieces), SLICE)])
 
-    def _means(self, pieces: Sequence[str]) -> Matrix:
-        import numpy as np
-
-        return np.concatenate([self._mean(pieces[first:first + SLICE]) for first in range(0, len(pieces), SLICE)])
+        return self.reader.embed(texts, prefix, means)
 
     def _mean(self, pieces: Sequence[str]) -> Matrix:
-        """Means of the tokens' vectors; zeros where no token is known."""
         import numpy as np
 
         tokens = self._table.tokenizer.encode_batch_fast(list(pieces), add_special_tokens=False)
@@ -189,7 +135,7 @@ class StaticEmbedder:
         return means
 
     @cached_property
-    def _reader(self) -> Reader:
+    def reader(self) -> Reader:
         return Reader(self.name, self._table.tokenizer, self.window, self.settings.long)
 
     @cached_property

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from documents.errors import DocumentError
-from retrieval.types import Value
+from documents.json import loads
+from retrieval.types import FieldValue
 
 FieldType = Literal["text", "number", "boolean"]
 
@@ -21,12 +22,12 @@ OWN = ("document", "source", "title", "format", "page")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 _BOOLEANS = {"true": True, "false": False}
 
-Metadata = Mapping[str, Mapping[str, Value]]
+Metadata = Mapping[str, Mapping[str, FieldValue]]
 """Fields by source."""
 
 
-def read_metadata(path: Path) -> dict[str, dict[str, Value]]:
-    """The fields of each source: `source`, and fields of text, numbers or booleans.
+def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
+    """Return the fields of each source: `source`, and fields of text, numbers or booleans.
 
     JSON Lines hold one object a source. A column of CSV whose values are all numbers, or all true or false, is one of
     those; numbers with leading zeros are names. What is null or empty is not said.
@@ -41,7 +42,7 @@ def read_metadata(path: Path) -> dict[str, dict[str, Value]]:
     except UnicodeDecodeError as error:
         raise DocumentError(str(path), "is not UTF-8") from error
     rows = _csv(path, text) if path.suffix.lower() == ".csv" else _json_lines(path, text)
-    found: dict[str, dict[str, Value]] = {}
+    found: dict[str, dict[str, FieldValue]] = {}
     for line, row in rows:
         source = row.pop("source", None)
         if not isinstance(source, str) or not source:
@@ -83,7 +84,7 @@ def check_sources(metadata: Metadata, known: Iterable[str], where: str = "metada
                                    "by their path below the folder that is indexed")
 
 
-def _type(value: Value) -> FieldType:
+def _type(value: FieldValue) -> FieldType:
     if isinstance(value, bool):
         return "boolean"
     return "text" if isinstance(value, str) else "number"
@@ -94,11 +95,10 @@ def _json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         if not row.strip():
             continue
         try:
-            fields = json.loads(row)
-            json.dumps(fields, ensure_ascii=False).encode()
+            fields = loads(row)
         except UnicodeEncodeError as error:
             raise DocumentError(str(path), f"line {line}: holds half a surrogate pair, which is no text") from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DocumentError(str(path), f"line {line}: is no JSON object") from error
         if not isinstance(fields, dict):
             raise DocumentError(str(path), f"line {line}: is no JSON object")
@@ -122,7 +122,7 @@ def _csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         yield line, {name: values[place] for name, values in columns.items()}
 
 
-def _column(name: str, texts: list[str]) -> list[Value]:
+def _column(name: str, texts: list[str]) -> list[FieldValue]:
     said = [text for text in texts if text]
     if name == "source":
         return list(texts)
@@ -133,7 +133,7 @@ def _column(name: str, texts: list[str]) -> list[Value]:
     return [text or None for text in texts]
 
 
-def _value(path: Path, line: int, name: str, value: Any) -> Value:
+def _value(path: Path, line: int, name: str, value: Any) -> FieldValue:
     if isinstance(value, bool | str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise DocumentError(str(path), f"line {line}: {name} is neither text, a number, true nor false")

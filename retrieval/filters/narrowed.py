@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from documents.errors import SettingsError
 from documents.types import Chunk, Document, digest
-from retrieval.filters.terms import Condition, conditions
-from retrieval.types import Collection, Value
+from retrieval.filters.terms import FilterTerm, conditions
+from retrieval.types import Collection, FieldValue
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Embedder, Matrix
+    from retrieval.types import Embedder, Matrix
 
 
 def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
@@ -34,12 +34,12 @@ def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
     return collection if mask.all() else Narrowed(collection, mask)
 
 
-def _met(collection: Collection, read: Sequence[Condition]) -> NDArray[np.bool_]:
+def _met(collection: Collection, read: Sequence[FilterTerm]) -> NDArray[np.bool_]:
     import numpy as np
 
     mask = np.zeros(len(collection.chunks), np.bool_)
     fields: dict[str, None] = {}
-    known: list[dict[tuple[type, Value], bool]] = [{} for _ in read]
+    known: list[dict[tuple[type, FieldValue], bool]] = [{} for _ in read]
     for row, said in enumerate(collection.metadata()):
         fields |= dict.fromkeys(said)
         mask[row] = all(_once(condition, said.get(condition.field), results)
@@ -53,8 +53,7 @@ def _met(collection: Collection, read: Sequence[Condition]) -> NDArray[np.bool_]
     return mask
 
 
-def _check_type(collection: Collection, condition: Condition) -> None:
-    """Raises SettingsError where the condition compares numbers, and nothing but numbers, with what is none."""
+def _check_type(collection: Collection, condition: FilterTerm) -> None:
     values = [said.get(condition.field) for said in collection.metadata()]
     held = [value for value in values if value is not None]
     if held and all(isinstance(value, int | float) and not isinstance(value, bool) for value in held):
@@ -62,7 +61,7 @@ def _check_type(collection: Collection, condition: Condition) -> None:
                             f"{condition.value!r} is none{' in quotes' if condition.literal else ''}")
 
 
-def _once(condition: Condition, value: Value, results: dict[tuple[type, Value], bool]) -> bool:
+def _once(condition: FilterTerm, value: FieldValue, results: dict[tuple[type, FieldValue], bool]) -> bool:
     """Many chunks share a value. 1 and true are equal in Python, and are two."""
     key = type(value), value
     if key not in results:
@@ -83,47 +82,37 @@ class Narrowed:
 
     @property
     def chunks(self) -> Sequence[Chunk]:
-        """All of the whole collection."""
         return self.whole.chunks
 
     @property
     def content(self) -> str:
-        """A hash of the whole collection's content and of which chunks may be found."""
         import numpy as np
 
         return digest("narrowed", self.whole.content, np.packbits(self.mask).tobytes().hex())
 
     @property
     def wording(self) -> str:
-        """The whole collection's: what may not be found is searched by the same words."""
         return self.whole.wording
 
     @property
     def embedder(self) -> Embedder:
-        """The whole collection's."""
         return self.whole.embedder
 
     @property
     def among(self) -> NDArray[np.bool_]:
-        """The mask, and with it the whole collection's own."""
         return self.mask if self.whole.among is None else self.mask & self.whole.among
 
     def texts(self) -> Iterator[str]:
-        """What each chunk of the whole collection is searched by."""
         return self.whole.texts()
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
-        """As the protocol says."""
         return self.whole.nearest(queries, k, self.mask if among is None else self.mask & among)
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """As the protocol says."""
         return self.whole.vectors(chunks)
 
     def document(self, id: str) -> Document:
-        """The document of that id; KeyError if it is not known."""
         return self.whole.document(id)
 
-    def metadata(self) -> Iterator[Mapping[str, Value]]:
-        """Of each chunk of the whole collection."""
+    def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
         return self.whole.metadata()

@@ -13,7 +13,7 @@ from unicodedata import normalize
 from pydantic import BeforeValidator
 
 from documents.errors import SettingsError
-from retrieval.types import Value
+from retrieval.types import FieldValue
 
 LONGEST = 2_000
 """Characters of a filter: what is longer is a mistake."""
@@ -31,7 +31,7 @@ _SHAPE = ("expected a field, one of = != < <= > >= ~ !~, and a value, in double 
 
 
 @dataclass(frozen=True)
-class Condition:
+class FilterTerm:
     """What a field of a chunk must be. Its text reads back as the same condition.
 
     Case does not count. A chunk without the field meets `= none`, `!=` and `!~`, and nothing else.
@@ -53,10 +53,10 @@ class Condition:
         field = self.field if bare else _quoted(self.field)
         return f"{field} {self.operator} {_quoted(self.value) if self.literal else self.value}"
 
-    def meets(self, value: Value) -> bool:
-        """Whether a chunk meets it whose field has this value."""
+    def meets(self, value: FieldValue) -> bool:
+        """Tell whether a chunk meets it whose field has this value."""
         if self.operator in ("!=", "!~"):
-            return not Condition(self.field, self.operator[1:], self.value, self.literal).meets(value)
+            return not FilterTerm(self.field, self.operator[1:], self.value, self.literal).meets(value)
         if value is None:
             return self.operator == "=" and not self.literal and self._wanted == "none"
         text = _folded(str(value))
@@ -81,10 +81,9 @@ class Condition:
 
     @cached_property
     def _pattern(self) -> str | None:
-        """For `fnmatch`, to which brackets are a pattern too."""
         return self._wanted.replace("[", "[[]") if not self.literal and {"*", "?"} & set(self.value) else None
 
-    def _equals(self, value: Value, text: str) -> bool:
+    def _equals(self, value: FieldValue, text: str) -> bool:
         if self._pattern is not None:
             return fnmatchcase(text, self._pattern)
         number = number_of(value)
@@ -92,7 +91,7 @@ class Condition:
             return self._number == number
         return self._wanted == text
 
-    def _compared(self, value: Value, text: str) -> bool:
+    def _compared(self, value: FieldValue, text: str) -> bool:
         number = number_of(value)
         if self._number is not None and number is not None:
             return _ordered(number, self._number, self.operator)
@@ -103,8 +102,8 @@ class Condition:
         return _ordered(text, self._wanted, self.operator)
 
 
-def number_of(value: Value) -> float | None:
-    """The number that a value is or says; truths are none, nor are digits behind a leading zero."""
+def number_of(value: FieldValue) -> float | None:
+    """Return the number that a value is or says; truths are none, nor are digits behind a leading zero."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, str):
@@ -112,7 +111,7 @@ def number_of(value: Value) -> float | None:
     return value
 
 
-def conditions(where: Iterable[str]) -> list[Condition]:
+def conditions(where: Iterable[str]) -> list[FilterTerm]:
     """Conditions from their texts.
 
     Raises:
@@ -122,7 +121,7 @@ def conditions(where: Iterable[str]) -> list[Condition]:
 
 
 def normal(where: Any) -> tuple[str, ...]:
-    """The one form of a filter: the text of each condition, once, in alphabetical order.
+    """Return the one form of a filter: the text of each condition, once, in alphabetical order.
 
     Args:
         where: a text, several, or a mapping of fields to what they must be, as in `{year: ">= 2022", format: plain}`; a
@@ -153,7 +152,7 @@ Where = Annotated[tuple[str, ...], BeforeValidator(_validated, json_schema_input
 """A filter in settings, in its one form."""
 
 
-def _read(text: str) -> Iterator[Condition]:
+def _read(text: str) -> Iterator[FilterTerm]:
     if len(text) > LONGEST:
         raise SettingsError(f"where: {text[:40]}...: {len(text):,} characters, and at most {LONGEST:,} are read")
     for part in _parts(text):
@@ -164,7 +163,6 @@ def _read(text: str) -> Iterator[Condition]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What stands between `and`, those in quotes apart."""
     start = 0
     for match in _AND.finditer(text):
         if not match[1]:
@@ -173,13 +171,12 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _condition(field: str, operator: str, value: str) -> Condition:
+def _condition(field: str, operator: str, value: str) -> FilterTerm:
     literal = re.fullmatch(_QUOTED, value, re.DOTALL) is not None
-    return Condition(field, "=" if operator == "==" else operator, _plain(value), literal)
+    return FilterTerm(field, "=" if operator == "==" else operator, _plain(value), literal)
 
 
-def _of_field(field: Any, wanted: Any) -> Iterator[Condition]:
-    """The conditions on one field of a mapping."""
+def _of_field(field: Any, wanted: Any) -> Iterator[FilterTerm]:
     if not isinstance(field, str) or not field.strip():
         raise SettingsError(f"where: {field!r}: expected the name of a field")
     for each in wanted if isinstance(wanted, list | tuple) else [wanted]:
@@ -197,11 +194,11 @@ def _written(value: Any) -> str | None:
     return str(value).lower() if value is None or isinstance(value, int | float | datetime.date) else None
 
 
-def _safe(field: str, operator: str, value: str) -> Condition:
+def _safe(field: str, operator: str, value: str) -> FilterTerm:
     """The condition; a value that would not read back bare is quoted."""
     if re.fullmatch(_QUOTED, value, re.DOTALL):
         return _condition(field, operator, value)
-    bare, quoted = (Condition(field, operator.replace("==", "="), value, literal) for literal in (False, True))
+    bare, quoted = (FilterTerm(field, operator.replace("==", "="), value, literal) for literal in (False, True))
     try:
         reads_back = list(_read(str(bare))) == [bare]
     except SettingsError:

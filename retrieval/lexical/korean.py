@@ -12,8 +12,7 @@ from typing import Any
 
 from documents.errors import MissingExtra
 from documents.types import digest
-from retrieval.lexical.tokens import HANGUL, normal, version_of
-from retrieval.lexical.words import RULES, Words
+from retrieval.lexical.tokens import HANGUL, RULES, WordTokenizer, normal, version_of
 
 _HANGUL = re.compile(f"[{HANGUL}]")
 _UNREADABLE = re.compile("[\0#@\ud800-\udfff]")  # hashtags and mentions would be one token, particles and all
@@ -30,7 +29,7 @@ _REMEMBERED = 8_192  # texts
 _ANALYSING = threading.Lock()  # the analyser has threads of its own, and loads its model at first use
 
 
-class Korean:
+class KoreanTokenizer:
     """Nouns, numerals, roots, verbs and adjectives of Hangul, without particles and endings; words of other scripts.
 
     A compound noun written as one word is a token beside its parts, so that both who asks for the whole and who asks
@@ -43,7 +42,7 @@ class Korean:
 
     many = 200
 
-    def __init__(self, words: Words, stopwords: frozenset[str]) -> None:
+    def __init__(self, words: WordTokenizer, stopwords: frozenset[str]) -> None:
         for package in ("kiwipiepy", "kiwipiepy_model"):
             if importlib.util.find_spec(package) is None:
                 raise MissingExtra(package, "korean")
@@ -57,7 +56,6 @@ class Korean:
         return f"korean {digest(str(RULES), versions, self._words.identity, *sorted(self._stopwords))}"
 
     def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """As the protocol says. The tokens of the last few thousand texts are kept."""
         rest = iter(texts)
         while batch := list(islice(rest, _TOGETHER)):
             yield from self._batch(batch)
@@ -95,17 +93,14 @@ class Korean:
 
 
 def _whole(parts: Sequence[str]) -> list[str]:
-    """The compound noun of these parts, if they are several."""
     return ["".join(parts)] if len(parts) > 1 else []
 
 
 def _readable(text: str) -> str:
-    """What the analyser is given: nothing where there is no Hangul."""
     return _FOREIGN.sub("a", _UNREADABLE.sub(" ", text)) if _HANGUL.search(text) else ""
 
 
 def _analysed(texts: Sequence[str]) -> list[list[Any]]:
-    """The morphemes of each text, with their places."""
     with _ANALYSING:
         return list(_kiwi().tokenize(list(map(_readable, texts)))) if texts else []
 

@@ -1,7 +1,4 @@
-"""Postings: which chunks hold which tokens, and what each token adds to a chunk's score, by bm25s.
-
-Postings kept on disk: built once, then mapped into memory.
-"""
+"""Postings: what each token adds to a chunk's score, by bm25s; large ones are kept on disk and mapped into memory."""
 from __future__ import annotations
 
 from array import array
@@ -22,14 +19,14 @@ if TYPE_CHECKING:
 
     Scores = NDArray[np.float32]
 
-Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
+Bm25Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
     """How BM25 weighs a token; see `retrieval.retrievers.bm25`."""
 
-    method: Method
+    method: Bm25Method
     k1: float
     b: float
     delta: float
@@ -61,7 +58,7 @@ class Postings:
         return cls(scorer)
 
     def best(self, tokens: Sequence[str], k: int, among: Scores | None = None) -> list[tuple[int, float]]:
-        """At most `k` rows that hold any of the tokens, with their score, best first, then by row.
+        """Return at most `k` rows that hold any of the tokens, with their score, best first, then by row.
 
         A token that stands twice counts twice.
 
@@ -93,7 +90,7 @@ _LOCK = Lock()
 
 
 def kept(key: str, build: Callable[[], Postings]) -> Postings:
-    """The postings of that key: open already, else from the cache folder, else built and put there.
+    """Return the postings of that key: open already, else from the cache folder, else built and put there.
 
     A process that needs what another is building waits for it. What is damaged is built anew.
 
@@ -114,7 +111,6 @@ def kept(key: str, build: Callable[[], Postings]) -> Postings:
 
 
 def _read(folder: Path) -> Postings | None:
-    """The postings in a folder; None where they are not there or not whole."""
     import bm25s
     import numpy as np
 

@@ -1,8 +1,7 @@
 """Mining: chunks that are near to a query in one way or another; which of them are left out is the caller's to know."""
 from __future__ import annotations
 
-from retrieval.mining.catalogue import check_miners, miner_names, open_miner
-from retrieval.mining.miners import DRAWN, Nearness, Rows
-from retrieval.mining.types import Asked, Miner
+from retrieval.mining.miner import Miner, MiningQuery, Rows
+from retrieval.mining.miners import DRAWN, Nearness, check_miners, miner_names, open_miner
 
-__all__ = ["DRAWN", "Asked", "Miner", "Nearness", "Rows", "check_miners", "miner_names", "open_miner"]
+__all__ = ["DRAWN", "Miner", "MiningQuery", "Nearness", "Rows", "check_miners", "miner_names", "open_miner"]

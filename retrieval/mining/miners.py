@@ -1,53 +1,26 @@
-"""The rows of a collection by their chunks' ids, and scored rows as hits.
-
-How near given chunks are to a query: the cosine of the nearest window of each.
-
-Neighbours by a retriever of any kind: the nearest vectors, the words of BM25, or both fused.
-
-Chunks drawn by chance: what is easy, since nothing ties it to the query.
-
-Other chunks of the documents that a query is about, nearest first.
-"""
+"""Miners: neighbours by a retriever, chunks of the same documents or by chance; and how they are opened."""
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from pydantic import TypeAdapter
+
+from documents.errors import SettingsError
 from retrieval.hits import DECIMALS
-from retrieval.mining.types import Asked
+from retrieval.mining.miner import Miner, MiningQuery, Rows
+from retrieval.mining.same_name import SameName
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers import KINDS, RetrieverKind, RetrieverSettings
 from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
-    from retrieval.embedder import Matrix
-
-@dataclass(frozen=True)
-class Rows:
-    """What miners need of a collection beside its search; made once for all of them."""
-
-    collection: Collection
-
-    def rows_of(self, ids: Iterable[str]) -> list[int]:
-        """The row of each of the chunks, all of which the collection holds."""
-        return [self._by_id[id] for id in ids]
-
-    def of_ids(self, ids: Iterable[str]) -> set[int]:
-        """The rows of those of the chunks that the collection holds."""
-        return {self._by_id[id] for id in ids if id in self._by_id}
-
-    def hits(self, scored: Iterable[tuple[int, float]], k: int, name: str) -> list[Hit]:
-        """The `k` rows of the highest score as hits, equal ones by row."""
-        best = sorted(scored, key=lambda one: (-one[1], one[0]))[:k]
-        return [Hit(self.collection.chunks[row], score, rank, name) for rank, (row, score) in enumerate(best, 1)]
-
-    @cached_property
-    def _by_id(self) -> dict[str, int]:
-        return {chunk.id: row for row, chunk in enumerate(self.collection.chunks)}
-
+    from retrieval.types import Matrix
 
 class Nearness:
     """Cosines of queries with chunks of a collection."""
@@ -56,7 +29,7 @@ class Nearness:
         self._collection = collection
 
     def of(self, queries: Sequence[str], rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """For each query the cosine with each of its rows, in their order.
+        """Return for each query the cosine with each of its rows, in their order.
 
         Raises:
             ModelError: the embedder is not on this machine.
@@ -83,7 +56,7 @@ class Neighbours:
     name: str
     retriever: Retriever
 
-    def mine(self, asked: Sequence[Asked], k: int) -> list[list[Hit]]:
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         """As the protocol says. Queries are searched together where they leave out about as many chunks.
 
         What is left out may come first, so a query is searched for that many more. Counts of as many binary digits
@@ -99,7 +72,7 @@ class Neighbours:
             found |= {place: self._left(asked[place], hits, k) for place, hits in zip(at, searched, strict=True)}
         return [found[place] for place in range(len(asked))]
 
-    def _left(self, one: Asked, hits: Sequence[Hit], k: int) -> list[Hit]:
+    def _left(self, one: MiningQuery, hits: Sequence[Hit], k: int) -> list[Hit]:
         left = [hit for hit in hits if hit.chunk.id not in one.leave_out][:k]
         return [replace(hit, rank=rank, found_by=self.name) for rank, hit in enumerate(left, 1)]
 
@@ -108,17 +81,16 @@ DRAWN = "random"  # what the miner is called
 T = TypeVar("T")
 
 
-class Drawn:
+class RandomMiner:
     """Chunks in an order drawn for each query; their score says nothing and is 0."""
 
     def __init__(self, rows: Rows, seed: int) -> None:
         self._rows, self._seed = rows, seed
 
-    def mine(self, asked: Sequence[Asked], k: int) -> list[list[Hit]]:
-        """As the protocol says."""
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         return [self._mined(one, k) for one in asked]
 
-    def _mined(self, one: Asked, k: int) -> list[Hit]:
+    def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
         chunks = self._rows.collection.chunks
         order = drawn(range(len(chunks)), random.Random(f"{self._seed}:{one.key}:drawn"))
         left_out = self._rows.of_ids(one.leave_out)
@@ -127,7 +99,7 @@ class Drawn:
 
 
 def drawn(items: Sequence[T], rng: random.Random) -> Iterator[T]:
-    """All items in an order drawn as it is needed (Fisher and Yates): of many only some are looked at."""
+    """Return all items in an order drawn as it is needed (Fisher and Yates): of many only some are looked at."""
     moved: dict[int, int] = {}
     for at in range(len(items)):
         other = rng.randrange(at, len(items))
@@ -141,14 +113,13 @@ class SameDocument:
     def __init__(self, rows: Rows, nearness: Nearness) -> None:
         self._rows, self._nearness = rows, nearness
 
-    def mine(self, asked: Sequence[Asked], k: int) -> list[list[Hit]]:
-        """As the protocol says; ModelError where the embedder is not on this machine."""
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         others = [self._others(one) for one in asked]
         cosines = self._nearness.of([one.query for one in asked], others)
         return [self._rows.hits(zip(rows, near, strict=True), k, "same_document")
                 for rows, near in zip(others, cosines, strict=True)]
 
-    def _others(self, one: Asked) -> list[int]:
+    def _others(self, one: MiningQuery) -> list[int]:
         documents = dict.fromkeys(chunk.document for chunk in one.around)
         left_out = self._rows.of_ids(one.leave_out)
         return [row for document in documents for row in self._by_document.get(document, ()) if row not in left_out]
@@ -159,3 +130,44 @@ class SameDocument:
         for row, chunk in enumerate(self._rows.collection.chunks):
             found.setdefault(chunk.document, []).append(row)
         return found
+
+
+ALONE: Mapping[str, str] = {
+    "same_document": "other chunks of the documents of the gold, nearest first",
+    "entity": "chunks that share a name with the question or its gold, and state another number or year",
+    DRAWN: "chunks drawn by chance"}
+"""Miners that are no retriever, and what each finds."""
+
+
+def miner_names() -> dict[str, str]:
+    """Return every miner's name and what it finds: each kind of retriever, with its usual settings, and `ALONE`."""
+    kinds = {str(kind.model_fields["kind"].default): f"what a search by {kind.model_fields['kind'].default} finds"
+             for kind in KINDS if not any(field.is_required() for name, field in kind.model_fields.items())}
+    return {**kinds, **ALONE}
+
+
+def check_miners(names: Iterable[str]) -> None:
+    """Raises:
+        SettingsError: there is no miner of one of the names.
+    """
+    known = miner_names()
+    if unknown := [name for name in names if name not in known]:
+        raise SettingsError(f"there is no miner {unknown[0]!r}; there are: {', '.join(known)}")
+
+
+def open_miner(name: str, rows: Rows, seed: int) -> tuple[Miner, str]:
+    """Return the miner of that name over a collection, and what tells it apart from one that finds otherwise.
+
+    Raises:
+        SettingsError: there is none of that name.
+        UserError: a model or package that it needs is not to be had.
+    """
+    check_miners([name])
+    if name == "same_document":
+        return SameDocument(rows, Nearness(rows.collection)), name
+    if name == "entity":
+        return SameName(rows), name
+    if name == DRAWN:
+        return RandomMiner(rows, seed), f"{name} {seed}"
+    kind: RetrieverKind = TypeAdapter(RetrieverSettings).validate_python(name)
+    return Neighbours(name, kind.open(rows.collection, Aids())), kind.identity()

@@ -1,7 +1,4 @@
-"""Chunks that share a name with a query but state other numbers: another year, another amount.
-
-Names and numbers of a text by simple means: capitalised spans, Korean words without their particles, figures.
-"""
+"""Chunks that share a name with a query but state other numbers, both found by simple means in the texts."""
 from __future__ import annotations
 
 import re
@@ -13,8 +10,7 @@ from functools import cached_property, lru_cache
 from math import log
 
 from retrieval.hits import DECIMALS
-from retrieval.mining.miners import Rows
-from retrieval.mining.types import Asked
+from retrieval.mining.miner import MiningQuery, Rows
 from retrieval.types import Hit
 
 _WORD = r"[A-ZÀ-ÖØ-Þ][\w’'&.-]*\w|[A-Z]"
@@ -38,8 +34,8 @@ _NUMBER = re.compile(r"\d[\d.,]*")
 
 @lru_cache(maxsize=1_024)
 def names_of(text: str) -> frozenset[str]:
-    """The names in the text, folded: capitalised spans without the words that only begin a sentence, and Korean words
-    without their particles, which are names where they are rare."""
+    """Return the names in the text, folded: capitalised spans without the words that only begin a sentence, and
+    Korean words without their particles, which are names where they are rare."""
     text = unicodedata.normalize("NFKC", text)
     spans = {_folded(match[0]) for match in _SPAN.finditer(text)}
     korean = {_stem(match[0]) for match in _HANGUL.finditer(text)}
@@ -48,7 +44,7 @@ def names_of(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1_024)
 def subject_of(text: str) -> str | None:
-    """The name that the text begins with, or that comes first in it: what a passage under a title is about."""
+    """Return the name that the text begins with, or that comes first in it: what a passage under a title is about."""
     text = unicodedata.normalize("NFKC", text)
     found = (_stem(match[0]) if _HANGUL.match(match[0]) else _folded(match[0]) for match in _ANY.finditer(text))
     return next((name for name in found if len(name) >= _SHORTEST), None)
@@ -56,7 +52,7 @@ def subject_of(text: str) -> str | None:
 
 @lru_cache(maxsize=1_024)
 def numbers_of(text: str) -> frozenset[str]:
-    """The figures in the text, years among them, without thousands separators and final points."""
+    """Return the figures in the text, years among them, without thousands separators and final points."""
     return frozenset(match[0].replace(",", "").rstrip(".") for match in _NUMBER.finditer(
         unicodedata.normalize("NFKC", text)))
 
@@ -89,11 +85,10 @@ class SameName:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    def mine(self, asked: Sequence[Asked], k: int) -> list[list[Hit]]:
-        """As the protocol says."""
+    def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
         return [self._mined(one, k) for one in asked]
 
-    def _mined(self, one: Asked, k: int) -> list[Hit]:
+    def _mined(self, one: MiningQuery, k: int) -> list[Hit]:
         count = len(self._rows.collection.chunks)
         scores: dict[int, float] = defaultdict(float)
         subjects = {name for chunk in one.around if (name := subject_of(chunk.content))}
@@ -107,7 +102,7 @@ class SameName:
         ranked = sorted(rounded, key=lambda each: (-each[0], each[1]))
         return self._with_other_numbers(one, ranked, k)
 
-    def _with_other_numbers(self, one: Asked, ranked: Sequence[tuple[float, int]], k: int) -> list[Hit]:
+    def _with_other_numbers(self, one: MiningQuery, ranked: Sequence[tuple[float, int]], k: int) -> list[Hit]:
         asked = numbers_of(one.query)
         known = asked.union(*(numbers_of(chunk.content) for chunk in one.around))
         hits: list[Hit] = []
@@ -122,7 +117,6 @@ class SameName:
 
     @cached_property
     def _holders(self) -> dict[str, array[int]]:
-        """The rows of the chunks that hold each name that is not common, four bytes each."""
         found: dict[str, array[int]] = defaultdict(lambda: array("I"))
         for row, chunk in enumerate(self._rows.collection.chunks):
             for name in names_of(chunk.content):

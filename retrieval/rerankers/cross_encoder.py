@@ -11,15 +11,14 @@ from documents.errors import ModelError
 from documents.types import digest
 from retrieval.models.finding import ModelFolder, find_model
 from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from retrieval.rerankers.base import Reranker
-from retrieval.storage.files import remembered_sha256
-from retrieval.types import Aids
+from retrieval.rerankers.base import Aids, Reranker
+from retrieval.storage.files import unchanged_sha256
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
     from tokenizers import Tokenizer
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 _WHAT = "reranking model"
 _WINDOW = 512  # of a model that does not say how much it reads
@@ -47,13 +46,13 @@ class CrossEncoding(Reranker):
 
     def identity(self) -> str:
         folder = find_model(self.model, _WHAT)
-        config = remembered_sha256(folder.path / "config.json")
+        config = unchanged_sha256(folder.path / "config.json")
         return f"cross_encoder {digest(self.precision, folder.identity, config)}"
 
 
 @lru_cache(2)
 def cross_scorer(folder: ModelFolder, precision: Precision) -> CrossScorer:
-    """One for all retrievers that use the model."""
+    """Return one for all retrievers that use the model."""
     return CrossScorer(folder, precision)
 
 
@@ -81,7 +80,6 @@ class CrossScorer:
         return [[next(best) for _ in own] for own in texts]
 
     def _pieces(self, query: str, texts: Sequence[str]) -> tuple[str, list[list[str]]]:
-        """The query, and each text, as far as they are read at once."""
         if not texts:
             return query, []
         room = self._room
@@ -130,6 +128,5 @@ class CrossScorer:
 
 
 def _highest(scores: Sequence[float], windows: Sequence[int]) -> list[float]:
-    """The highest score of each passage, of so many windows."""
     ends = list(accumulate(windows))
     return [max(scores[end - count:end]) for end, count in zip(ends, windows, strict=True)]

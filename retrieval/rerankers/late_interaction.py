@@ -1,7 +1,4 @@
-"""Late interaction: every token of the query against every token of the passage.
-
-Token vectors of texts, by models with one vector a token.
-"""
+"""Late interaction: every token of the query against every token of the passage."""
 from __future__ import annotations
 
 import threading
@@ -12,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.models.finding import MINILM, PROMPTS, ModelFolder, find_model, model_settings
+from retrieval.embedders.settings import MINILM
+from retrieval.models.finding import PROMPTS, ModelFolder, find_model, model_settings
 from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from retrieval.rerankers.base import Reranker
+from retrieval.rerankers.base import Aids, Reranker
 from retrieval.storage.cache import VectorStore
 from retrieval.storage.files import made
-from retrieval.types import Aids
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
     from tokenizers import Tokenizer
 
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 KEPT = 512 << 20
 """Bytes of token vectors of passages that are kept in memory; with 384 numbers a token some 2,700 abstracts."""
@@ -32,12 +29,12 @@ _MULTI = {"MultiVectorEncoder", "ColBERT"}
 
 @lru_cache(2)
 def token_vectors(folder: ModelFolder, precision: Precision) -> TokenVectors:
-    """The token vectors of a model: one for all retrievers that use it, so that they share what is kept."""
+    """Return the token vectors of a model: one for all retrievers that use it, so that they share what is kept."""
     return TokenVectors(folder, precision)
 
 
 def token_store(folder: ModelFolder, precision: Precision) -> VectorStore:
-    """Where the token vectors of passages are kept in the user's cache."""
+    """Return where the token vectors of passages are kept in the user's cache."""
     file = cache_dir() / "tokens" / f"{digest(folder.identity, precision)}.sqlite"
     store = VectorStore(file, "<f2")
     made(file)
@@ -58,7 +55,7 @@ class TokenVectors:
         self._lock = threading.RLock()
 
     def queries(self, texts: Sequence[str]) -> list[Matrix]:
-        """For each query an array of shape (tokens, dimension), float32; what is longer than the window is cut.
+        """Return for each query an array of shape (tokens, dimension), float32; what is longer than the window is cut.
 
         Unit vectors where the model was trained for several a text, else of the length that its last layer gives them.
         """
@@ -69,7 +66,7 @@ class TokenVectors:
                     list(texts), batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True)]
 
     def passages(self, texts: Sequence[str], store: VectorStore | None = None) -> list[Matrix]:
-        """For each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows.
+        """Return for each passage an array of shape (tokens, dimension), float16, of the tokens of all its windows.
 
         Args:
             store: where they are looked for before they are computed, and kept.
@@ -131,7 +128,7 @@ class TokenVectors:
 
 
 def is_multi(folder: ModelFolder) -> bool:
-    """Whether the model was saved as one of several vectors a text."""
+    """Tell whether the model was saved as one of several vectors a text."""
     saved, config = (model_settings(folder.path / name) for name in (PROMPTS, "config.json"))
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
 
@@ -193,7 +190,7 @@ class LateInteraction(Reranker):
         return MaxSim(token_vectors(folder, self.precision), token_store(folder, self.precision) if self.keep else None)
 
     def weight(self) -> float:
-        """A half for a model that was not trained for it, see above."""
+        """Return a half for a model that was not trained for it, see above."""
         return 1.0 if is_multi(find_model(self.model, _WHAT)) else 0.5
 
     def identity(self) -> str:
@@ -231,7 +228,6 @@ class MaxSim:
 
 
 def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in their order, some at a time."""
     group: list[str] = []
     size = 0
     for text in texts:
@@ -245,7 +241,7 @@ def _groups(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def maxsim(queries: Sequence[Matrix], passage: Matrix) -> list[float]:
-    """The score of one passage for each query, as `LateInteraction` has it.
+    """Return the score of one passage for each query, as `LateInteraction` has it.
 
     Args:
         queries: vectors of the tokens, each of shape (tokens, dimension), at least one token.

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pydantic import model_validator
 
 from retrieval.kinds import Named
-from retrieval.types import Aids, Collection, Retriever
+from retrieval.rerankers.base import Aids
+from retrieval.types import Collection, Retriever
 
 MOST = 32
 """Retrievers that one may be made of, whatever their order: each level may double them."""
 
 
-class Kind(Named):
+class RetrieverKind(Named):
     """Settings of a retriever.
 
     One that is made of others annotates them with `"RetrieverSettings"`, the union of all kinds, and calls them `of`.
@@ -37,7 +38,7 @@ class Kind(Named):
         return True
 
     def open(self, collection: Collection, aids: Aids) -> Retriever:
-        """The retriever over that collection.
+        """Return the retriever over that collection.
 
         Raises:
             UserError: a model or package that it needs is not to be had.
@@ -56,4 +57,4 @@ class Kind(Named):
 
 
 if TYPE_CHECKING:
-    RetrieverSettings: TypeAlias = Kind
+    RetrieverSettings: TypeAlias = RetrieverKind

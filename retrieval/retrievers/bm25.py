@@ -3,27 +3,68 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from documents.types import digest
-from retrieval.lexical.choice import Cut, Stemmed, tokenizer_of
-from retrieval.lexical.postings import Method, Postings, Weights, kept
-from retrieval.lexical.tokens import Tokenizer, is_korean, normal, version_of
-from retrieval.lexical.words import RULES
-from retrieval.retrievers.base import Kind
-from retrieval.types import Aids, Collection, Hit
+from retrieval.lexical.korean import KoreanTokenizer
+from retrieval.lexical.postings import Bm25Method, Postings, Weights, kept
+from retrieval.lexical.tokens import (
+    HANGUL,
+    KOREAN,
+    RULES,
+    UNSPACED,
+    Tokenizer,
+    WordTokenizer,
+    is_korean,
+    normal,
+    stopwords_of,
+    version_of,
+)
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
+from retrieval.types import Collection, Hit
 
 if TYPE_CHECKING:
     from retrieval.lexical.postings import Scores
+    from retrieval.lexical.tokens import Tokenizer
+
+Stemmed = Literal[
+    "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english", "esperanto",
+    "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian",
+    "lithuanian", "nepali", "norwegian", "persian", "polish", "porter", "portuguese", "romanian", "russian", "serbian",
+    "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish"]
+"""The stemmers of Snowball that PyStemmer has."""
+
+Cut = Literal["words", "bigrams", "kiwi"]
+
+
+@lru_cache(maxsize=32)
+def tokenizer_of(cut: Cut, language: Stemmed, stemming: bool, stopwords: bool | frozenset[str]) -> Tokenizer:
+    """Return the tokeniser; the same one for the same arguments, so that what it remembers serves all who use it.
+
+    Args:
+        cut: `words`; `bigrams`, which cuts Hangul too into pairs of characters; or `kiwi`.
+        language: of what is not Hangul.
+        stopwords: the usual ones of the language, and of Korean, or these.
+
+    Raises:
+        MissingExtra: `kiwi`, and kiwipiepy is not installed.
+    """
+    left_out = stopwords if isinstance(stopwords, frozenset) else stopwords_of(language) if stopwords else frozenset()
+    if cut == "kiwi":
+        korean = KOREAN if stopwords is True else left_out
+        return KoreanTokenizer(WordTokenizer(language, stemming, left_out, UNSPACED, HANGUL), korean)
+    return WordTokenizer(language, stemming, left_out, UNSPACED + (HANGUL if cut == "bigrams" else ""))
+
 
 _SAMPLE = 64  # chunks by whose characters the language is found
 
 
-class Bm25(Kind):
+class Bm25(RetrieverKind):
     """Words in common, by BM25.
 
     The score of a chunk d is, over the query's tokens t as often as they stand in it, in Lucene's variant (Kamphuis,
@@ -53,14 +94,13 @@ class Bm25(Kind):
     stemming: bool = True
     stopwords: bool | tuple[str, ...] = True
     tokenizer: Literal["auto"] | Cut = "auto"
-    method: Method = "lucene"
+    method: Bm25Method = "lucene"
     k1: float = Field(1.2, ge=0, allow_inf_nan=False)
     b: float = Field(0.75, ge=0, le=1)
     delta: float = Field(0.5, ge=0, allow_inf_nan=False)
 
     @property
     def embeds(self) -> bool:
-        """No vectors."""
         return False
 
     def open(self, collection: Collection, aids: Aids) -> Bm25Retriever:
@@ -96,7 +136,7 @@ class Bm25Retriever:
     _lock: Lock = field(default_factory=Lock)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """A query whose words no chunk holds finds nothing.
+        """Return a query whose words no chunk holds finds nothing.
 
         Raises:
             SettingsError: the postings of a large collection cannot be kept, for the cache folder cannot be written.
@@ -130,7 +170,6 @@ class Bm25Retriever:
 
 
 def _sample(collection: Collection) -> Iterable[str]:
-    """The contents of chunks, evenly spaced."""
     chunks = collection.chunks
     taken = min(len(chunks), _SAMPLE)
     return (chunks[place * len(chunks) // taken].content for place in range(taken))

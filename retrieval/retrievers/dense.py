@@ -1,15 +1,102 @@
-"""Dense retrieval: the chunks whose vectors are nearest to the query's."""
+"""Dense retrieval: the chunks whose vectors, of which long ones have several, are nearest to the query's."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
 
-from retrieval.retrievers.base import Kind
-from retrieval.types import Aids, Collection, Hit
+from documents.types import Chunk
+from retrieval.hits import DECIMALS
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
+from retrieval.types import Collection, Embedder, Hit
+from retrieval.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from retrieval.types import Matrix
+
+def windows_of(chunks: Sequence[Chunk], known: Callable[[Chunk], Matrix | None], header: Callable[[str], str],
+               embedder: Callable[[], Embedder]) -> tuple[Matrix, NDArray[np.intp]]:
+    """Return the unit vectors of the chunks' windows, float32 of shape (windows, dimension), and where each chunk's
+    begin.
+
+    Args:
+        known: the vectors of a chunk where they need not be embedded, else None.
+        header: of a document.
+        embedder: of the others; asked for where there are such.
+    """
+    import numpy as np
+
+    found = [known(chunk) for chunk in chunks]
+    missing = [chunk for chunk, vectors in zip(chunks, found, strict=True) if vectors is None]
+    made = iter(_embedded(missing, header, embedder()) if missing else ())
+    parts = [next(made) if vectors is None else vectors for vectors in found]
+    starts: NDArray[np.intp] = np.array([0, *accumulate(map(len, parts))][:-1], np.intp)
+    return (parts[0] if len(parts) == 1 else np.concatenate(parts)), starts
 
 
-class Dense(Kind):
+def _embedded(chunks: Sequence[Chunk], header: Callable[[str], str], embedder: Embedder) -> list[Matrix]:
+    texts = [[above + chunk.content[start:end] for start, end in embedder.windows([chunk.content], above)[0]]
+             for chunk in chunks for above in [header(chunk.document)]]
+    vectors = embedder.embed_passages([text for windows in texts for text in windows])
+    ends = list(accumulate(map(len, texts)))
+    return [vectors[first:end] for first, end in zip([0, *ends], ends, strict=False)]
+
+
+BLOCK = 4_000_000
+"""Vectors that are looked at for all queries together: some 50 MB of rows and scores."""
+
+
+def nearest_chunks(vectors: VectorIndex, owners: NDArray[np.intp], queries: Matrix, k: int,
+                   among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
+    """Return for each query at most `k` different chunks as (row, score), best first, then by row.
+
+    A chunk's score is the highest of its windows'. The search is widened until `k` chunks are found, however many
+    windows of one chunk are near, and all that tie with the last of them.
+
+    Args:
+        owners: the chunk's row of each vector, shape (vectors,).
+        queries: unit vectors, shape (queries, d).
+        among: which chunks may be found, shape (chunks,); None for all.
+    """
+    import numpy as np
+
+    windows = None if among is None else among[owners]
+    most = len(vectors) if windows is None else int(np.count_nonzero(windows))
+    results: list[list[tuple[int, float]]] = [[] for _ in range(len(queries))]
+    unfinished = list(range(len(queries))) if k > 0 and most else []
+    reach = min(2 * k, most)
+    while unfinished:
+        left = []
+        size = max(BLOCK // reach, 1)
+        for block in (unfinished[first:first + size] for first in range(0, len(unfinished), size)):
+            for query, scores, rows in zip(block, *vectors.search(queries[block], reach, windows), strict=True):
+                found = _best(owners, scores, rows)
+                results[query] = found[:k]
+                if reach < most and rows[0] >= 0 and not _enough(found, k, float(scores[-1])):  # none for a NaN
+                    left.append(query)
+        unfinished, reach = left, min(4 * reach, most)
+    return results
+
+
+def _best(owners: NDArray[np.intp], scores: Matrix, rows: NDArray[np.int64]) -> list[tuple[int, float]]:
+    best: dict[int, float] = {}
+    for score, row in zip(scores.tolist(), rows.tolist(), strict=True):
+        if row >= 0:
+            best.setdefault(int(owners[row]), round(score, DECIMALS))
+    return sorted(best.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _enough(found: list[tuple[int, float]], k: int, last: float) -> bool:
+    """Whether nothing beyond the last vector seen can stand among the first `k`."""
+    return len(found) >= k and found[k - 1][1] > round(last, DECIMALS)
+
+
+class Dense(RetrieverKind):
     """Cosine of the query's vector and that of a chunk's nearest window."""
 
     kind: Literal["dense"] = "dense"

@@ -10,22 +10,23 @@ from pydantic import Field
 
 from documents.types import digest
 from retrieval.hits import DECIMALS, continued, distinct, scaled
-from retrieval.retrievers.base import Kind
-from retrieval.types import Aids, Collection, Hit, Retriever
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
+from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.embedder import Matrix
     from retrieval.retrievers.base import RetrieverSettings
+    from retrieval.types import Matrix
 
     Numbers = NDArray[np.float64]
 
 _BLOCK = 256  # windows of a chunk that are compared with all others at once
 
 
-class Mmr(Kind):
+class Mmr(RetrieverKind):
     """Takes from what a retriever found, one at a time, the chunk that is relevant and unlike those already taken.
 
     The next of the candidates R is, with S those taken (Carbonell, Goldstein: The use of MMR, diversity-based reranking
@@ -71,7 +72,6 @@ class MmrRetriever:
     settings: Mmr
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises what the inner search raises, and ModelError where the embedder is not on this machine."""
         if k < 1 or not queries:
             return [[] for _ in queries]
         fetch = self.settings.fetch
@@ -95,7 +95,7 @@ class MmrRetriever:
 
 def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix], balance: float,
              k: int) -> list[tuple[int, float]]:
-    """At most `k` places in the order of maximal marginal relevance, each with its value when it was taken.
+    """Return at most `k` places in the order of maximal marginal relevance, each with its value when it was taken.
 
     Args:
         relevant: Sim1 of each candidate, shape (n,).
@@ -116,7 +116,6 @@ def marginal(relevant: Numbers | Matrix, alike: Callable[[int], Numbers | Matrix
 
 
 def _alike(vectors: Matrix, firsts: NDArray[np.intp], place: int) -> Matrix:
-    """The cosine of the nearest windows of one chunk and each, shape (chunks,)."""
     import numpy as np
 
     own = vectors[firsts[place]:firsts[place + 1] if place + 1 < len(firsts) else None]

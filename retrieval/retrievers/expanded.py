@@ -1,7 +1,4 @@
-"""Parent sections: small chunks are searched, and the sections around them are shown.
-
-The larger span that a span of a rendering stands in: a section where one fits, else a window around it.
-"""
+"""Parent sections: small chunks are searched, and the sections or windows around them are shown."""
 from __future__ import annotations
 
 import re
@@ -17,8 +14,9 @@ from documents.chunkers.sections import BREAKS, outline
 from documents.chunkers.spans import Span, after, whole
 from documents.types import Chunk, Document, Format, digest
 from retrieval.hits import distinct
-from retrieval.retrievers.base import Kind
-from retrieval.types import Aids, Collection, Hit, Retriever
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
+from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
     from retrieval.retrievers.base import RetrieverSettings
@@ -27,7 +25,8 @@ _LEVEL = re.compile(r"(?:<h([1-6])\b)|(#{1,6}) ")
 
 
 def sections(text: str, format: Format) -> list[Span]:
-    """The whole text, what stands before its first heading, and each heading with what it is above, nested by level."""
+    """Return the whole text, what stands before its first heading, and each heading with what it is above, nested by
+    level."""
     spans = [(0, len(text))]
     held: list[tuple[int, int]] = []
     for block in outline(text, format):
@@ -45,7 +44,7 @@ def sections(text: str, format: Format) -> list[Span]:
 
 def parent(text: str, format: Format, nested: Sequence[Span], span: Span, within: Span, prefix: str,
            largest: int) -> Span:
-    """The largest section of at most `largest` characters around a span, else as wide a window in the smallest.
+    """Return the largest section of at most `largest` characters around a span, else as wide a window in the smallest.
 
     Args:
         nested: the sections of the text.
@@ -87,7 +86,6 @@ def _length(text: str, each: Span, span: Span, prefix: str) -> int:
 
 
 def _window(text: str, format: Format, span: Span, within: Span, size: int) -> Span:
-    """About as much on either side, from the beginning of a line, sentence or word to the end of one."""
     spare = size - (span[1] - span[0])
     if spare <= 0:
         return span
@@ -98,7 +96,6 @@ def _window(text: str, format: Format, span: Span, within: Span, size: int) -> S
 
 
 def _first(text: str, format: Format, start: int, limit: int) -> int:
-    """The first good place to begin, in the first half of what is there if it has one."""
     for pattern in BREAKS:
         for match in pattern.finditer(text, start - 1, (start + limit) // 2):
             if whole(text, match.end(), format) == match.end():
@@ -107,7 +104,6 @@ def _first(text: str, format: Format, start: int, limit: int) -> int:
 
 
 def _last(text: str, format: Format, start: int, limit: int) -> int:
-    """The last good place to end, in the second half of what is there if it has one."""
     for pattern in BREAKS:
         ends = [match.end() for match in pattern.finditer(text, (start + limit) // 2, limit)]
         for end in reversed(ends[-3:]):
@@ -120,7 +116,7 @@ _FIRST = 4  # hits asked for a parent that is wanted; several lie in one
 _DOCUMENTS = 64  # kept with their sections, those used last
 
 
-class Expanded(Kind):
+class Expanded(RetrieverKind):
     """Finds chunks by another retriever and gives the sections that they stand in, `k` of them.
 
     The parent of a chunk is the largest section of its document, in its format, that holds it within `largest`
@@ -156,8 +152,6 @@ class _Outlined(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Parent:
-    """A parent, the best hit in it, and the ranks of all."""
-
     chunk: Chunk
     hit: Hit
     ranks: list[int]
@@ -178,7 +172,6 @@ class ExpandedRetriever:
     _known: OrderedDict[tuple[str, Format], tuple[Document, _Outlined]] = field(default_factory=OrderedDict)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises what the inner search raises. That is widened until there are `k` parents."""
         found: list[list[Hit]] = [[] for _ in queries]
         left = list(range(len(queries))) if k > 0 else []
         reach = min(_FIRST * k, len(self.collection.chunks))
@@ -203,7 +196,6 @@ class ExpandedRetriever:
                 for rank, one in enumerate(made, 1)]
 
     def _parent(self, chunk: Chunk, taken: Sequence[Chunk]) -> Chunk:
-        """The chunk itself where its document is not known, or does not have it where it says."""
         try:
             document, outlined = self._outlined(chunk.document, chunk.format)
         except KeyError:
@@ -234,7 +226,6 @@ class ExpandedRetriever:
 
     @cached_property
     def _excluded(self) -> Mapping[tuple[str, Format], Sequence[Span]]:
-        """The spans of chunks that may not be found."""
         spans: dict[tuple[str, Format], list[Span]] = defaultdict(list)
         among = self.collection.among
         for chunk, kept in zip(self.collection.chunks, among, strict=True) if among is not None else ():

@@ -1,7 +1,4 @@
-"""One's own retriever, made by a function in a file or package of one's own.
-
-Running a user's code: what it raises is one line, and what it prints goes to stderr.
-"""
+"""One's own retriever, made by a function in a file or package of one's own."""
 from __future__ import annotations
 
 import importlib
@@ -25,9 +22,10 @@ from documents.types import Chunk, digest
 from retrieval.conditions import Placed
 from retrieval.hits import distinct, number
 from retrieval.langchain import FromLangChain
-from retrieval.retrievers.base import Kind
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
 from retrieval.storage.files import sha256_of
-from retrieval.types import Aids, Collection, Hit, Retriever
+from retrieval.types import Collection, Hit, Retriever
 
 
 class Theirs:
@@ -77,7 +75,7 @@ class _Aside:
 _ASIDE = _Aside()
 
 
-class External(Kind):
+class External(RetrieverKind):
     """A retriever that `factory` makes of the chunks: one of LangChain's, or any with ragbed's `search(queries, k)`.
 
     The factory is called with a list of the chunks that may be found, and with `options` by name. What is found must be
@@ -108,7 +106,6 @@ class External(Kind):
         return False
 
     def open(self, collection: Collection, aids: Aids) -> ExternalRetriever:
-        """As the base says; SettingsError also where the factory fails."""
         among = collection.among
         chunks = [chunk for row, chunk in enumerate(collection.chunks) if among is None or among[row]]
         inner = self._made(chunks) if chunks else Placed((), "external")
@@ -125,7 +122,6 @@ class External(Kind):
         return f"external {digest(content, name, json.dumps(self.model_dump(include={'options'}), sort_keys=True))}"
 
     def _place(self) -> Path:
-        """The file that the factory stands in."""
         module = self.factory.rpartition(":")[0]
         if module.endswith(".py"):
             return Path(module)

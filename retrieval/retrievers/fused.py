@@ -11,18 +11,19 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from documents.types import Chunk, digest
 from retrieval.hits import DECIMALS, continued, distinct, scaled
-from retrieval.retrievers.base import Kind
-from retrieval.types import Aids, Collection, Hit, Retriever
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
+from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
     from retrieval.retrievers.base import RetrieverSettings
 
-Method = Literal["reciprocal_rank", "weighted"]
+Fusion = Literal["reciprocal_rank", "weighted"]
 
 _NOWHERE = float("inf")
 
 
-class Fused(Kind):
+class Fused(RetrieverKind):
     """Several retrievers, each of which is asked for its `depth` best, fused into one order.
 
     The defaults, of dense and BM25, were chosen on the 809 train claims of SciFact: nDCG@10 is 0.733 with scaled
@@ -43,7 +44,7 @@ class Fused(Kind):
 
     kind: Literal["fused"] = "fused"
     of: tuple[RetrieverSettings, ...] = Field(("dense", "bm25"), validate_default=True)
-    method: Method = "weighted"
+    method: Fusion = "weighted"
     constant: int = Field(60, ge=0)
     weights: tuple[FiniteFloat, ...] | None = None
     depth: int = Field(200, ge=1)
@@ -70,15 +71,14 @@ class Fused(Kind):
         return f"fused {digest(own, *(one.identity() for one in self.of))}"
 
 
-def labels(kinds: Sequence[Kind]) -> tuple[str, ...]:
-    """The names of retrievers in `found_by`: of what kind each is, numbered where several are of one."""
+def labels(kinds: Sequence[RetrieverKind]) -> tuple[str, ...]:
+    """Return the names of retrievers in `found_by`: of what kind each is, numbered where several are of one."""
     names = [kind.kind for kind in kinds]
     return tuple(name if names.count(name) == 1 else f"{name}[{names[:place].count(name) + 1}]"
                  for place, name in enumerate(names))
 
 
 def _in_turn(lists: Sequence[Sequence[Hit]]) -> Iterator[Hit]:
-    """One of each list after the other, each chunk once."""
     seen: set[str] = set()
     for hit in (hit for level in zip_longest(*lists) for hit in level if hit is not None):
         if hit.chunk.id not in seen:
@@ -98,7 +98,6 @@ class FusedRetriever:
     settings: Fused
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises what searching the parts raises."""
         if k < 1:
             return [[] for _ in queries]
         depth = self.settings.depth

@@ -12,14 +12,15 @@ from documents.errors import ModelError
 from documents.types import digest
 from retrieval.hits import DECIMALS, continued, scaled
 from retrieval.rerankers import Reranker, RerankerSettings
-from retrieval.retrievers.base import Kind
-from retrieval.types import Aids, Collection, Hit, Retriever, Scorer
+from retrieval.rerankers.base import Aids
+from retrieval.retrievers.base import RetrieverKind
+from retrieval.types import Collection, Hit, Retriever, Scorer
 
 if TYPE_CHECKING:
     from retrieval.retrievers.base import RetrieverSettings
 
 
-class Reranked(Kind):
+class Reranked(RetrieverKind):
     """The `depth` best of one retriever, put into the order of a reranker's scores.
 
     A passage is scored by its content, which is what prompts show of it. Hits carry the reranker's score; where it is
@@ -72,7 +73,6 @@ class RerankedRetriever:
     weight: float = 1.0
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Raises what searching and scoring raise, and ModelError where a score is not finite."""
         if k < 1 or not queries:
             return [[] for _ in queries]
         depth = self.settings.depth

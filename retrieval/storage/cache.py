@@ -1,7 +1,4 @@
-"""Every text is embedded once ever: an embedder that keeps its vectors on disk.
-
-Which vectors are such: neither a damaged one nor one of another length may change a result unseen.
-"""
+"""Every text is embedded once ever: an embedder that keeps its vectors on disk, and never trusts a damaged one."""
 from __future__ import annotations
 
 import json
@@ -18,16 +15,13 @@ from documents.chunkers.spans import Span
 from documents.errors import ModelError, SettingsError
 from documents.places import cache_dir, processors
 from documents.types import digest
-from retrieval.embedder import Embedder
 from retrieval.storage.files import unwritable
+from retrieval.types import Embedder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from retrieval.embedder import Matrix
+    from retrieval.types import Matrix
 
 
 _OFF = 0.02
@@ -35,7 +29,7 @@ _OFF = 0.02
 
 
 def sound(blobs: Mapping[str, bytes], numbers: str, width: int | None = None, unit: bool = True) -> dict[str, Matrix]:
-    """The vectors of those blobs that hold some, each of shape (numbers,).
+    """Return the vectors of those blobs that hold some, each of shape (numbers,).
 
     Args:
         numbers: how they are stored, as numpy writes it.
@@ -50,8 +44,11 @@ def sound(blobs: Mapping[str, bytes], numbers: str, width: int | None = None, un
         return {}
     lengths = np.array([len(blobs[key]) // size for key in whole])
     counts = lengths // width if width else np.ones_like(lengths)
-    good = _good(np.frombuffer(b"".join(map(blobs.__getitem__, whole)), numbers),
-                 np.full(counts.sum(), width) if width else lengths, unit)
+    flat = np.frombuffer(b"".join(map(blobs.__getitem__, whole)), numbers)
+    sizes = np.full(counts.sum(), width) if width else lengths
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.add.reduceat(np.square(flat, dtype=np.float32), np.cumsum(sizes) - sizes)
+        good = np.abs(squares - 1) < _OFF if unit else np.isfinite(squares) & (squares > 0)
     kept = np.logical_and.reduceat(good, np.cumsum(counts) - counts)
     return {key: np.frombuffer(blobs[key], numbers) for key, is_good in zip(whole, kept, strict=True) if is_good}
 
@@ -70,16 +67,6 @@ def check_fit(vectors: Matrix, dimension: int, embedder: str) -> None:
                          "its server give as many as when the index was built, or build the index anew elsewhere")
     if not np.isfinite(vectors).all():
         raise ModelError(f"the embedder {embedder} gave a vector with numbers that are not finite: nothing is near it")
-
-
-def _good(flat: NDArray[np.floating], lengths: NDArray[np.integer], unit: bool) -> NDArray[np.bool_]:
-    """For each vector whether it is one."""
-    import numpy as np
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.add.reduceat(np.square(flat, dtype=np.float32), np.cumsum(lengths) - lengths)
-        good: NDArray[np.bool_] = np.abs(squares - 1) < _OFF if unit else np.isfinite(squares) & (squares > 0)
-    return good
 
 
 SMALLEST, LARGEST, EACH = 64, 256, 32
@@ -132,11 +119,11 @@ class CachedEmbedder:
         return self.inner.windows(texts, header)
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        return self._embed(texts, self._query, self.inner.embed_queries, _silent)
+        return self._embed(texts, self._query, self.inner.embed_queries)
 
     def embed_passages(self, texts: Sequence[str], advance: Advance | None = None) -> Matrix:
         """As the protocol says; `advance` is told how many more distinct texts are done."""
-        return self._embed(texts, "passage", self.inner.embed_passages, advance or _silent)
+        return self._embed(texts, "passage", self.inner.embed_passages, advance)
 
     def missing(self, texts: Sequence[str]) -> list[str]:
         """Of passages those whose vectors are not there, each once."""
@@ -146,9 +133,10 @@ class CachedEmbedder:
         return [text for key, text in by_key.items() if key not in known]
 
     def _embed(self, texts: Sequence[str], role: str, embed: Callable[[Sequence[str]], Matrix],
-               advance: Advance) -> Matrix:
+               advance: Advance | None = None) -> Matrix:
         import numpy as np
 
+        advance = advance or (lambda done: None)
         keys = [digest(role, text) for text in texts]
         by_key = dict(zip(keys, texts, strict=True))
         with self._lock:
@@ -159,7 +147,7 @@ class CachedEmbedder:
             if len({len(vector) for vector in known.values()}) > 1:
                 others = {key: by_key[key] for key, vector in known.items() if len(vector) != self.dimension}
                 self.reused -= len(others)
-                known |= self._made(others, embed, _silent)
+                known |= self._made(others, embed, lambda done: None)
         if not keys:
             return np.zeros((0, self.dimension), np.float32)
         return self._of_one_width(np.stack([known[key] for key in keys]))
@@ -186,16 +174,12 @@ class CachedEmbedder:
 
     @property
     def _unit(self) -> bool:
-        """Whether vectors have unit length; of a few models the settings leave them as they are."""
         return bool(getattr(getattr(self.inner, "settings", None), "normalise", True))
 
 
-def _silent(done: int) -> None:
-    """No progress is shown."""
-
-
 def kept_bytes(dimension: int) -> int:
-    """Bytes that the store takes for a vector, about: of a longer one SQLite puts the end on pages of its own."""
+    """Return bytes that the store takes for a vector, about: of a longer one SQLite puts the end on pages of its
+    own."""
     page = 4_096
     return 500 + page * -(-4 * dimension // page) if dimension > 200 else 100 + 4 * dimension
 
@@ -224,7 +208,7 @@ class VectorStore:
             self._prepare()
 
     def read(self, keys: Sequence[str], width: int | None = None, unit: bool = True) -> dict[str, Matrix]:
-        """The vectors that are there, each of shape (numbers,), whatever the shape of what was written.
+        """Return the vectors that are there, each of shape (numbers,), whatever the shape of what was written.
 
         A damaged one is as if it were not there: it is to be made and written again.
 
@@ -267,15 +251,12 @@ class VectorStore:
                                 f"{_remedy(error)}, or set RAGBED_CACHE to another folder") from error
 
 
+_REMEDIES = {sqlite3.SQLITE_FULL: "free space on its disk", sqlite3.SQLITE_IOERR: "free space on its disk",
+             **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
+                             "make it and its folder writable"),
+             **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "wait for the process that holds it")}
+
+
 def _remedy(error: sqlite3.Error) -> str:
-    """What to do; only what is damaged is to be deleted. Extended codes have the plain one in their lowest byte."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xff
-    if code in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
-        return "free space on its disk"
-    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
-        return "make it and its folder writable"
-    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return "wait for the process that holds it"
-    if code == sqlite3.SQLITE_NOMEM:
-        return "free memory"
-    return "delete it"
+    """Only what is damaged is to be deleted. Extended codes have the plain one in their lowest byte."""
+    return _REMEDIES.get(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xff, "delete it")

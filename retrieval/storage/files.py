@@ -1,9 +1,4 @@
-"""Hashes of files, remembered while a file keeps its size and time of change.
-
-One process at a time: SQLite's own lock on an empty database.
-
-What the cache holds under hashes goes once nobody opened it for long: new versions and contents have others.
-"""
+"""Files that are kept: hashes of them, manifests of folders, locks, writing whole or not at all, cleaning the cache."""
 from __future__ import annotations
 
 import errno
@@ -13,14 +8,16 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from uuid import uuid4
 
 from documents.errors import SettingsError
+from documents.json import loads
 from documents.places import cache_dir
 from documents.types import digest
 
@@ -89,80 +86,43 @@ _SETTLED = 2.0
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hex digits."""
+    """Return the SHA-256 of a file's bytes, in hex digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def remembered_sha256(path: Path) -> str:
-    """As `sha256_of`, computed once as long as path, size and time of change stay the same.
-
-    Raises:
-        SettingsError: the cache folder cannot be written.
-    """
-    state = path.stat()
-    seen: list[str | int] = [str(path.resolve()), state.st_size, state.st_mtime_ns]
-    known = _noted(seen)
-    if known is not None:
-        return known
-    found = sha256_of(path)
-    try:
-        _note(seen, found)
-    except OSError as error:
-        raise unwritable(error) from error
-    return found
 
 
 def unchanged_sha256(path: Path) -> str:
     """As `sha256_of`; of a large file that the system says was not touched since it was read, what was found then.
 
-    The system sets a file's time of change (ctime) at every write and every change of its other times, and no program
-    can set it back, so that altered bytes are found whatever time of writing the file is given. What is not found is
-    damage below the file system. Bytes of files that changed within the last seconds are always read: a clock's tick
-    may hold two changes. So are those of small files, and all on systems without such a time.
+    The system sets a file's time of change (ctime) at every write, and no program can set it back: altered bytes are
+    found whatever time of writing the file is given (on Windows, only where that is another). What is not found is
+    damage below the file system. Small files, and those that changed within the last seconds, are always read: a
+    clock's tick may hold two changes.
     """
     state = path.stat()
     seen: list[str | int] = [str(path.resolve()), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino,
                              state.st_dev]
     settled = time.time() - max(state.st_mtime, state.st_ctime) > _SETTLED
-    if os.name == "nt" or state.st_size < _LARGE or not settled:
+    if state.st_size < _LARGE or not settled:
         return sha256_of(path)
-    known = _noted(seen)
-    if known is not None:
-        return known
+    note = cache_dir() / "hashes" / f"{digest(*map(str, seen))}.json"
+    with suppress(OSError, ValueError):
+        known = json.loads(note.read_bytes())
+        if isinstance(known, list) and known[:-1] == seen and isinstance(known[-1], str):
+            opened(note)
+            return known[-1]
     found = sha256_of(path)
     after = path.stat()
     if (after.st_size, after.st_ctime_ns, after.st_ino) == (state.st_size, state.st_ctime_ns, state.st_ino):
         with suppress(OSError):  # a cache that cannot be written costs time, no more
-            _note(seen, found)
+            note.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(note, json.dumps([*seen, found]).encode())
+            made(note)
     return found
 
 
-def _note_of(seen: Sequence[str | int]) -> Path:
-    return cache_dir() / "hashes" / f"{digest(*map(str, seen))}.json"
-
-
-def _noted(seen: Sequence[str | int]) -> str | None:
-    """The hash that was noted of a file in that state."""
-    try:
-        known = json.loads(_note_of(seen).read_bytes())
-    except (OSError, ValueError):
-        return None
-    if not isinstance(known, list) or known[:-1] != seen or not isinstance(known[-1], str):
-        return None
-    opened(_note_of(seen))
-    return known[-1]
-
-
-def _note(seen: Sequence[str | int], found: str) -> None:
-    note = _note_of(seen)
-    note.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(note, json.dumps([*seen, found]).encode())
-    made(note)
-
-
 def unwritable(error: OSError) -> SettingsError:
-    """The one-line error of a cache folder that cannot be written."""
+    """Return the one-line error of a cache folder that cannot be written."""
     return SettingsError(f"cannot write the cache folder {cache_dir()} ({error.strerror}): "
                          "set RAGBED_CACHE to a folder that can be written")
 
@@ -197,3 +157,57 @@ def write_atomically(path: Path, data: bytes) -> None:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+_OWN = "sha256"
+
+
+def hashes_of(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file in a folder, by name."""
+    return {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+
+
+def seal(body: Mapping[str, Any], path: Path) -> None:
+    """Write a manifest with its own hash."""
+    text = json.dumps({_OWN: _hash(body), **body}, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def body_of(path: Path) -> dict[str, Any] | None:
+    """What a manifest says, whole or not; None where it holds no JSON object.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        body = loads(path.read_bytes())
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def unsealed(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a manifest says without its own hash; None where that is missing or not its hash."""
+    rest = {name: value for name, value in body.items() if name != _OWN}
+    return rest if body.get(_OWN) == _hash(rest) else None
+
+
+def changed(files: Mapping[str, str], folder: Path, verify: bool = False) -> Path | None:
+    """Return the first file that is missing or has another hash; None where all are as they were written.
+
+    Args:
+        verify: read every byte also of large files that did not change since they were last read (`unchanged_sha256`).
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    for name, expected in files.items():
+        path = folder / name
+        if not path.is_file() or (sha256_of(path) if verify else unchanged_sha256(path)) != expected:
+            return path
+    return None
+
+
+def _hash(body: object) -> str:
+    canonical = json.dumps(body, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(canonical).hexdigest()

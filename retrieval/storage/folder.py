@@ -1,7 +1,4 @@
-"""A folder that is replaced whole or not at all, by one process at a time. Where it is a link, what it leads to is.
-
-Folders of the cache that are made once, whole or not at all, and checked when they are opened.
-"""
+"""A folder that is replaced whole or not at all, by one process at a time. Where it is a link, what it leads to is."""
 from __future__ import annotations
 
 import errno
@@ -20,15 +17,14 @@ from uuid import uuid4
 from documents.errors import IndexFolderError, SettingsError
 from documents.places import cache_dir
 from documents.types import digest
-from retrieval.storage.files import hold, made, opened, unwritable
-from retrieval.storage.sealed import changed, hashes_of
+from retrieval.storage.files import body_of, changed, hashes_of, hold, made, opened, unwritable
 
 ABANDONED = 3_600
 """Seconds without a write after which a half-written sibling is of a killed process, whatever lock that held."""
 
 
 def settled(folder: Path) -> Path:
-    """Where the folder's content is: the folder, or what a process killed between two renames set aside."""
+    """Return where the folder's content is: the folder, or what a process killed between two renames set aside."""
     aside = set_aside(folder)
     try:
         return aside if aside.is_dir() and not folder.exists() else folder
@@ -37,7 +33,7 @@ def settled(folder: Path) -> Path:
 
 
 def set_aside(folder: Path) -> Path:
-    """Where the folder's content is while another takes its place."""
+    """Return where the folder's content is while another takes its place."""
     real = _real(folder)
     return real.parent / f".{real.name}.old"
 
@@ -153,7 +149,6 @@ def _clean(folder: Path) -> None:
 
 
 def _written(folder: Path) -> float:
-    """When something in the folder was last written to."""
     with suppress(OSError):
         return max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
     return time.time()
@@ -179,12 +174,12 @@ _SUMS = "sums.json"
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether the folder is there with every file as it was written; it counts as opened then."""
+    """Tell whether the folder is there with every file as it was written; it counts as opened then."""
     try:
-        sums = json.loads((folder / _SUMS).read_bytes())
-        if not isinstance(sums, dict) or not sums or changed(sums, folder) is not None:
+        sums = body_of(folder / _SUMS)
+        if not sums or changed(sums, folder) is not None:
             return False
-    except (OSError, ValueError, RecursionError):
+    except OSError:
         return False
     opened(folder)
     return True

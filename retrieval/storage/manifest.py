@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from documents.errors import IndexFolderError
-from retrieval.embedder import Embedder
 from retrieval.embedders import EmbedderSettings
 from retrieval.filters.metadata import FieldType
 from retrieval.settings import IndexSettings
-from retrieval.storage.sealed import body_of, changed, hashes_of, seal, unsealed
+from retrieval.storage.files import body_of, changed, hashes_of, seal, unsealed
+from retrieval.types import Embedder
 from retrieval.vector_settings import Decided
 
 MANIFEST = "manifest.json"
@@ -19,8 +19,6 @@ VECTORS = "vectors.faiss"
 CHUNKS = "chunks.parquet"
 DOCUMENTS = "documents.parquet"
 VERSION: Literal[2] = 2
-OLDER = (1,)
-"""Versions that are read too: 1 has neither headers nor metadata, and knows two kinds of vectors."""
 
 
 class Closed(BaseModel):
@@ -34,8 +32,7 @@ class EmbedderEntry(Closed):
 
     Attributes:
         window: in tokens.
-        choice: the settings that open it, with the prefixes that they stand for; None where it was none of ragbed's, or
-            an older ragbed built the index, and the name alone opens it.
+        choice: the settings that open it, with the prefixes that they stand for; None where it was none of ragbed's.
     """
 
     name: str
@@ -69,22 +66,22 @@ class Manifest(Closed):
 
     Attributes:
         parser: hash of the code and libraries that parsed the sources.
-        kind: how the vectors are searched, with everything filled in; the name alone in older manifests.
+        kind: how the vectors are searched, with everything filled in.
         windows: number of vectors; a chunk longer than the embedder's window has several.
         how: one sentence on how the vectors are searched.
         sources: by path relative to what was indexed.
         fields: the names of the documents' metadata, each with what its values are.
-        content: hash of the chunks in order, of what they are searched by, and of the metadata; empty in version 1.
+        content: hash of the chunks in order, of what they are searched by, and of the metadata.
         files: SHA-256 of every other file of the folder, by name.
     """
 
-    version: Literal[1, 2] = VERSION
+    version: Literal[2] = VERSION
     settings: IndexSettings
     parser: str
     embedder: EmbedderEntry
     kind: Decided
     how: str
-    content: str = ""
+    content: str
     documents: int
     chunks: int
     windows: int
@@ -101,7 +98,7 @@ def write_manifest(manifest: Manifest, folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of an index folder, after its own hash was checked; `check_files` checks the others.
+    """Return the manifest of an index folder, after its own hash was checked; `check_files` checks the others.
 
     Raises:
         OSError: it cannot be read.
@@ -116,16 +113,15 @@ def read_manifest(folder: Path) -> Manifest:
     body = body_of(path)
     if body is None or "sha256" not in body:
         raise _damaged(path)
-    if body.get("version") not in (VERSION, *OLDER):
-        raise IndexFolderError(f"{folder} is an index of version {body.get('version')}, and this ragbed reads "
-                               f"versions up to {VERSION}: build it anew")
+    if body.get("version") != VERSION:
+        raise IndexFolderError(f"{folder} was made by another version of ragbed; build it again")
     said = unsealed(body)
     if said is None:
         raise _damaged(path)
     try:
         return Manifest.model_validate(said)
     except ValidationError as error:
-        raise IndexFolderError(f"{path} does not fit this version of ragbed: build the index anew") from error
+        raise IndexFolderError(f"{folder} was made by another version of ragbed; build it again") from error
 
 
 def check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None:
@@ -137,7 +133,7 @@ def check_embedder(manifest: Manifest, embedder: Embedder, folder: Path) -> None
 
 
 def is_manifest(path: Path) -> bool:
-    """Whether the file has the fields of an index's manifest, of whatever version, whole or damaged."""
+    """Tell whether the file has the fields of an index's manifest, of whatever version, whole or damaged."""
     return path.is_file() and {"sha256", "version", "embedder", "files"} <= (body_of(path) or {}).keys()
 
 

@@ -2,6 +2,6 @@
 
 from strategies.arithmetic.expressions import evaluate
 from strategies.arithmetic.functions import FUNCTIONS, Unworkable, Value, shown_value
-from strategies.arithmetic.programs import Line, run
+from strategies.arithmetic.programs import ProgramLine, run
 
-__all__ = ["FUNCTIONS", "Line", "Unworkable", "Value", "evaluate", "run", "shown_value"]
+__all__ = ["FUNCTIONS", "ProgramLine", "Unworkable", "Value", "evaluate", "run", "shown_value"]

@@ -16,7 +16,7 @@ _NAME = re.compile(r"[^\W\d]\w{0,59}(?: \w{1,60}){0,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProgramLine:
     """One line of a program.
 
     Attributes:
@@ -39,7 +39,7 @@ class Line:
         return said if came == self.expression else f"{said} {'=' if is_shown_whole(self.value) else '≈'} {came}"
 
 
-def run(text: str) -> tuple[Line, ...]:
+def run(text: str) -> tuple[ProgramLine, ...]:
     """The program of a reply, its first 40 lines, each worked out with the names of those before it.
 
     Read are lines `name = expression`, with or without a list mark, code marks and a comment after `#`; what such a
@@ -52,9 +52,9 @@ def run(text: str) -> tuple[Line, ...]:
             names[name] = evaluate(expression, names)
         except Unworkable as error:
             names.pop(name, None)
-            lines.append(Line(name, expression, error=str(error)))
+            lines.append(ProgramLine(name, expression, error=str(error)))
         else:
-            lines.append(Line(name, expression, names[name]))
+            lines.append(ProgramLine(name, expression, names[name]))
         if len(lines) == _MOST_LINES:
             break
     return tuple(lines)

@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"(?:document\s?)?\[?(\d{1,6})\]?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FactRow:
     """A fact: its cells, of which the last is its value.
 
     Attributes:
@@ -29,13 +29,13 @@ class Row:
     found: bool = False
 
 
-def read_rows(text: str, most: int, numbered: bool) -> list[Row]:
+def read_rows(text: str, most: int, numbered: bool) -> list[FactRow]:
     """The rows of a reply, lines with cells between `|`, without headings and repeats.
 
     Args:
         numbered: whether the last cell of a row is to be the number of its document.
     """
-    rows: dict[Row, None] = {}
+    rows: dict[FactRow, None] = {}
     for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines():
         if "|" not in line:
             continue
@@ -46,16 +46,16 @@ def read_rows(text: str, most: int, numbered: bool) -> list[Row]:
     return [row for row in rows if not all(map(_RULE.fullmatch, row.cells))][:most]
 
 
-def _row(cells: Sequence[str], numbered: bool) -> Row:
+def _row(cells: Sequence[str], numbered: bool) -> FactRow:
     """Cells as a row; the document may stand in its own cell, `[2]` or `2`, or behind the value."""
     last = cells[-1]
     bare = _NUMBER.fullmatch(last.strip(" *."))
     if numbered and bare and (len(cells) > 3 or is_only_citations(last)):
-        return Row(tuple(cells[:-1]), int(bare[1]))
-    return Row(tuple(cells), next(iter(read_citations(last)), None) if numbered else None)
+        return FactRow(tuple(cells[:-1]), int(bare[1]))
+    return FactRow(tuple(cells), next(iter(read_citations(last)), None) if numbered else None)
 
 
-def checked(rows: Sequence[Row], evidence: Evidence) -> list[Row]:
+def checked(rows: Sequence[FactRow], evidence: Evidence) -> list[FactRow]:
     """The rows with whether their values stand in a document, and in which.
 
     A row that names a document that is none of the evidence, and whose value is in no other, is left out.
@@ -67,10 +67,10 @@ def checked(rows: Sequence[Row], evidence: Evidence) -> list[Row]:
     return [row for row in placed if row.number is None or row.number in shown]
 
 
-def shown_rows(rows: Sequence[Row], numbered: bool) -> str:
+def shown_rows(rows: Sequence[FactRow], numbered: bool) -> str:
     """The table as prompts show it."""
     return "\n".join(f"| {' | '.join([*row.cells, *_named(row, numbered)])} |" for row in rows)
 
 
-def _named(row: Row, numbered: bool) -> list[str]:
+def _named(row: FactRow, numbered: bool) -> list[str]:
     return ([f"[{row.number}]"] if row.number is not None else ["-"]) if numbered else []

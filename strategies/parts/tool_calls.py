@@ -28,7 +28,7 @@ _QUERY = re.compile(r'"query"\s?:\s?("(?:[^"\\]|\\.)*")')
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A call as the conversation keeps it.
 
     Attributes:
@@ -56,7 +56,7 @@ def search_tools() -> tuple[Mapping[str, Any], ...]:
     return _function("search", query), _function("finish", {})
 
 
-def calls_of(reply: Reply, lap: int) -> list[Call]:
+def calls_of(reply: Reply, lap: int) -> list[ToolCall]:
     """Every call of the reply; one that the model wrote out in its text, where the server read none, counts too.
 
     Args:
@@ -74,7 +74,7 @@ def calls_of(reply: Reply, lap: int) -> list[Call]:
     return calls
 
 
-def said_with(reply: Reply, calls: Sequence[Call]) -> Message:
+def said_with(reply: Reply, calls: Sequence[ToolCall]) -> Message:
     """The reply as it stays in the conversation."""
     text = without_turns(outside_think(reply.text)[:_LONGEST].strip())
     if not calls:
@@ -94,13 +94,13 @@ def _function(name: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
                                              "parameters": parameters}}
 
 
-def _call(id: str, function: Any) -> Call:
+def _call(id: str, function: Any) -> ToolCall:
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return Call(id, "unknown")
+        return ToolCall(id, "unknown")
     if name == "finish":
-        return Call(id, name, ends=True)
-    return Call(id, name, _query(function.get("arguments")) if name == "search" else "")
+        return ToolCall(id, name, ends=True)
+    return ToolCall(id, name, _query(function.get("arguments")) if name == "search" else "")
 
 
 def _query(arguments: Any) -> str:
@@ -114,7 +114,7 @@ def _query(arguments: Any) -> str:
     return as_query(query) if isinstance(query, str) else ""
 
 
-def _written(text: str, lap: int) -> list[Call]:
+def _written(text: str, lap: int) -> list[ToolCall]:
     """Calls that stand in the text as JSON, as models write them whose server does not know their form."""
     text = outside_think(text)[:_LONGEST_TEXT]
     calls = []
@@ -162,7 +162,7 @@ def calling(task: Task, found: Found, laps: int, auto: bool) -> Generator[Asked,
     return (yield from concluded(task, talk, found.evidence, tools=search_tools()))
 
 
-def _results(calls: Sequence[Call], found: Found, left_out: int) -> Iterator[Message]:
+def _results(calls: Sequence[ToolCall], found: Found, left_out: int) -> Iterator[Message]:
     """What each call brought, or why it brought nothing."""
     texts = iter(found.texts)
     for place, call in enumerate(calls, start=1):

@@ -5,10 +5,10 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from strategies.answering import without_sub_answers
 from strategies.choice import read_choice
 from strategies.normalising import with_values
 from strategies.reading import is_only_citations, read_citations, strip_citations
-from strategies.sub_answers import without_sub_answers
 from strategies.types import Draft, Task
 
 _REFUSED = ("refused", "")
@@ -16,7 +16,7 @@ _POLAR = re.compile(r"(?:(yes|예|네)|(no|아니요|아니오))(?=\s*(?:[.,;:!�
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class Votes:
     """The votes of drafts for answers.
 
     Attributes:
@@ -62,7 +62,7 @@ class Tally:
         return any(draft.refused for draft in self.best)
 
 
-def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Tally:
+def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
     """The drafts by their answer.
 
     Args:
@@ -72,7 +72,7 @@ def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Tally:
     for draft in drafts:
         if (key := answer_of(task, draft, shown)) is not None:
             answers.setdefault(key, []).append(draft)
-    return Tally(tuple(map(tuple, answers.values())), len(drafts) - sum(map(len, answers.values())))
+    return Votes(tuple(map(tuple, answers.values())), len(drafts) - sum(map(len, answers.values())))
 
 
 def answer_of(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import answer, draft, inquiry, opening
-from strategies.arithmetic import FUNCTIONS, Line, run
+from strategies.arithmetic import FUNCTIONS, ProgramLine, run
 from strategies.parts.conversation import said
 from strategies.parts.reading import begins_with_nothing
 from strategies.prompting import fill, fill_quoting
@@ -32,7 +32,7 @@ def program_aided(task: Task, *, laps: Annotated[int, Field(ge=1, le=5)] = 2) ->
     """
     evidence = yield from task.gather(task.question)
     asked = inquiry(task, fill("program_aided", functions=", ".join(FUNCTIONS)), evidence, "calculate")
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ProgramLine, ...] = ()
     for lap in range(laps):
         reply: Reply = yield asked
         lines = run(reply.text) or lines
@@ -52,7 +52,7 @@ def program_aided(task: Task, *, laps: Annotated[int, Field(ge=1, le=5)] = 2) ->
     return replace(made, figures={"worked_out": 1 - len(failed) / len(lines)})
 
 
-def _again(asked: Generate, reply: Reply, failed: list[Line]) -> Generate:
+def _again(asked: Generate, reply: Reply, failed: list[ProgramLine]) -> Generate:
     """The call that goes on from a calculation with the errors of its lines."""
     told = fill_quoting("program_aided_again", lines="\n".join(map(str, failed)))
     return replace(asked, messages=(*asked.messages, said(reply.text, _LONGEST), Message("user", (told,))))

@@ -1,26 +1,94 @@
-"""Checking an answer: which of its sentences stand in the documents that they cite.
+"""Whether the sentences of an answer stand in the documents that they cite: by a model, in one call; and the repair.
 
-Reading how far something holds out of a model's words: a number of ten, a share, or yes, partly and no.
-
-The check by a model: whether the cited documents say each statement, all of them in one call.
-
-Mending an answer once: a call that shows the documents, the answer and what the check found of it.
+An answer is taken apart into sentences, each with the numbers that it cites.
 """
 from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
-from strategies.answering import draft, inquiry, opening
+from strategies.answering import draft, inquiry, opening, without_sub_answers
 from strategies.parts.wrapping import Seen
 from strategies.prompting import fill_quoting
-from strategies.reading import read_answer
-from strategies.sub_answers import without_sub_answers
-from strategies.support.lexical import score
-from strategies.support.sentences import Statement, statements_of
+from strategies.reading import is_only_citations, is_refusal, read_answer, read_citations, strip_citations
+from strategies.support.lexical import content_words, score
 from strategies.types import Asked, Draft, Evidence, Reply, Task
+
+MOST_STATEMENTS = 40
+"""The last one holds what is left of a longer answer, so that nothing goes unchecked."""
+
+_CITATIONS = r"(?:[ \t]{0,4}\[\d[\d\s,;–-]{0,60}\]){0,20}"
+_NOT_AN_END = r"(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No|Co|Jr|Sr|vs)\.)(?<!\b(?:Mrs|Inc|Ltd|Gen|Sen|Rep)\.)(?<!\bCorp\.)"
+# A full stop before a small letter is of an abbreviation; citations after a full stop are of the sentence before.
+_END = re.compile(rf"(?:[.!?…](?:{_NOT_AN_END})['\"”’)*_]{{0,4}}{_CITATIONS}(?=\s)(?!\s+[a-z])"
+                  rf"|[。！？]['\"”’」』）]{{0,4}}{_CITATIONS})")
+_MARK = re.compile(r"[\s>]*(?:#{1,6}\s|[-*•–]\s|\(?\d{1,2}[.)]\s)?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence of an answer.
+
+    Attributes:
+        text: without its citations.
+        cited: the numbers that it cites itself, or, where it cites none, that the whole answer does.
+    """
+
+    text: str
+    cited: tuple[int, ...]
+
+
+def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
+    """The sentences of a draft's answer, without headings, refusals and sentences that say nothing of their own.
+
+    A sentence that says nothing (`Yes.`, `Here is why:`) counts where it is the whole answer. A lone label of an
+    option stands for the option's text. Under `open` rules what cites nothing is the model's own knowledge, and is
+    left out.
+    """
+    pieces = [Statement(strip_citations(piece), _cited(piece, draft, task)) for piece in _pieces(draft.text)]
+    if task.rules == "open":
+        pieces = [piece for piece in pieces if piece.cited]
+    pieces = [piece for piece in pieces if not is_refusal(piece.text)]
+    telling = [piece for piece in pieces if _tells(piece.text)]
+    found = telling or pieces[:1]
+    options = dict(task.options)
+    return tuple(Statement(options.get(one.text.strip(" .()"), one.text), one.cited) for one in found)
+
+
+def _cited(piece: str, draft: Draft, task: Task) -> tuple[int, ...]:
+    own = read_citations(piece)
+    apart = task.rules == "open" and read_citations(draft.text)
+    return own if own or apart else draft.cited
+
+
+def _pieces(text: str) -> list[str]:
+    """The sentences of each line; citations that stand alone are of the one before."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        for piece in _sentences(line[_mark(line):]):
+            if found and (len(found) == MOST_STATEMENTS or is_only_citations(piece)):
+                found[-1].append(piece)
+            else:
+                found.append([piece])
+    return list(map(" ".join, found))
+
+
+def _mark(line: str) -> int:
+    mark = _MARK.match(line)
+    return mark.end() if mark else 0
+
+
+def _sentences(line: str) -> list[str]:
+    ends = [0, *(end.end() for end in _END.finditer(line)), len(line)]
+    return [piece for start, end in pairwise(ends) if (piece := line[start:end].strip())]
+
+
+def _tells(text: str) -> bool:
+    return not text.endswith((":", "：")) and (bool(content_words(text)) or any(map(str.isdecimal, text)))
+
 
 _LONGEST = 200  # characters that are looked at
 _SKIP = r"[\s*_`#>:：=\"'()\[\]~-]{0,12}"
@@ -101,8 +169,8 @@ _LONGEST_QUOTE = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What was found of one statement.
+class StatementCheck:
+    """What the check found of one statement.
 
     Attributes:
         value: how well it is supported, from 0 to 1; None where that could not be told.
@@ -118,16 +186,16 @@ class Finding:
 class Checked:
     """What was found of an answer; `threshold` is the value from which a statement is supported."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[StatementCheck, ...]
     threshold: float
 
     @property
-    def told(self) -> tuple[Finding, ...]:
+    def told(self) -> tuple[StatementCheck, ...]:
         """The statements of which it could be told."""
         return tuple(one for one in self.findings if one.value is not None)
 
     @property
-    def unsupported(self) -> tuple[Finding, ...]:
+    def unsupported(self) -> tuple[StatementCheck, ...]:
         return tuple(one for one in self.told if (one.value or 0.0) < self.threshold)
 
     @property
@@ -152,11 +220,11 @@ def checked(draft: Draft, task: Task, seen: Seen, by: By, threshold: float) -> G
     A statement that cites nothing where it has to, or a document that no prompt showed, has the value 0.
     """
     evidence = seen.evidence(draft.cited)
-    found = [Finding(one, *_cited_wrongly(one, task, seen)) for one in statements_of(draft, task)]
+    found = [StatementCheck(one, *_cited_wrongly(one, task, seen)) for one in statements_of(draft, task)]
     open_ones = [one.statement for one in found if one.value is None]
     if by == "model":
         values = iter((yield from graded(task, open_ones, evidence)))
-        found = [one if one.value is not None else Finding(one.statement, next(values)) for one in found]
+        found = [one if one.value is not None else StatementCheck(one.statement, next(values)) for one in found]
     else:
         found = [one if one.value is not None else _scored(one.statement, task, seen, evidence) for one in found]
     return Checked(tuple(found), threshold)
@@ -176,11 +244,11 @@ def _cited_wrongly(one: Statement, task: Task, seen: Seen) -> tuple[float | None
     return (None, "") if one.cited else (0.0, "it cites no document")
 
 
-def _scored(one: Statement, task: Task, seen: Seen, evidence: Evidence) -> Finding:
+def _scored(one: Statement, task: Task, seen: Seen, evidence: Evidence) -> StatementCheck:
     cited = tuple(seen.passages[number] for number in one.cited if number in seen.passages) if task.cites else evidence
     found = score(one.text, task.question, cited)
     absent = ", ".join(found.absent[:5])
-    return Finding(one, found.value, f"its documents do not say {absent}" if absent else "")
+    return StatementCheck(one, found.value, f"its documents do not say {absent}" if absent else "")
 
 
 def repaired(first: Draft, found: Checked, task: Task, seen: Seen, by: By) \

@@ -20,9 +20,8 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import product
 
-from documents.values import Value, values
-from retrieval.lexical.tokens import HANGUL, UNSPACED, normal
-from retrieval.lexical.words import Words
+from documents.numbers import TextValue, values
+from retrieval.lexical.tokens import HANGUL, UNSPACED, WordTokenizer, normal
 from strategies.types import Evidence
 
 NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -62,7 +61,7 @@ class _Known:
     dates: frozenset[tuple[int | None, ...]]
 
     @classmethod
-    def of(cls, found: Sequence[Value], shares: bool) -> _Known:
+    def of(cls, found: Sequence[TextValue], shares: bool) -> _Known:
         """Args: shares: whether the text speaks of percent, so that any number may be of it."""
         numbers = [(abs(one.number), one.percent) for one in found if one.number is not None]
         dates = [one.date for one in found if one.date is not None]
@@ -71,7 +70,7 @@ class _Known:
         return cls(sorted([*(number for number, percent in numbers if not percent), *years]),
                    sorted(number for number, percent in numbers if percent or shares), less)
 
-    def has(self, value: Value, said: str, scales: Sequence[Decimal]) -> bool:
+    def has(self, value: TextValue, said: str, scales: Sequence[Decimal]) -> bool:
         """Whether one of them is the value, as it is written."""
         if value.number is None:
             return value.date in self.dates
@@ -85,12 +84,12 @@ def _stands(numbers: Sequence[Decimal], low: Decimal, high: Decimal) -> bool:
     return place < len(numbers) and numbers[place] <= high
 
 
-def _in_words(text: str) -> list[Value]:
-    return [Value(found.start(), found.end(), Decimal(NUMBER_WORDS.index(found[0].lower())))
+def _in_words(text: str) -> list[TextValue]:
+    return [TextValue(found.start(), found.end(), Decimal(NUMBER_WORDS.index(found[0].lower())))
             for found in _NUMBER_WORD.finditer(text)]
 
 
-def _room(value: Value, said: str) -> Decimal:
+def _room(value: TextValue, said: str) -> Decimal:
     """Half a unit of the last written digit; nothing for a bare whole number, and for one of a single digit."""
     digits = "".join(one for one in said if one.isdecimal() or one == ".").strip(".")
     whole, _, decimals = digits.partition(".")
@@ -140,8 +139,8 @@ def all_words(text: str) -> frozenset[str]:
 
 
 @cache
-def _cutter() -> Words:
-    return Words("english", True, FUNCTION_WORDS | _OF_ANSWERS, pairs=UNSPACED + HANGUL)
+def _cutter() -> WordTokenizer:
+    return WordTokenizer("english", True, FUNCTION_WORDS | _OF_ANSWERS, pairs=UNSPACED + HANGUL)
 
 
 _WHOLE, _FIRST = 6, 1

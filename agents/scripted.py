@@ -1,0 +1,245 @@
+"""A scripted model, and the loop that plays a strategy with it: how a strategy is tested without a server.
+
+    from agents import Scripted
+    from my_strategy import recipe
+
+    def test_it_searches_for_what_is_missing():
+        model = Scripted({"missing": "Who directed Jaws?", "answer": "<Answer>Cincinnati [1]</Answer>"},
+                         {"Who directed Jaws?": ["Spielberg of Cincinnati directed Jaws."]})
+        answer = model.play(recipe, "Where was the director of Jaws born?")
+        assert (answer.text, answer.cited) == ("Cincinnati [1]", (1,))
+
+`drive` is the loop itself, for replies and searches that come from functions; `answering` and `never_content` are
+replies that fit any call.
+"""
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NoReturn
+from zlib import crc32
+
+from agents.playback import Means, Playback
+from agents.replies import parse_object
+from agents.settings import Limits
+from agents.types import Answer, CallOutcome
+from documents.errors import ScriptEnded
+from documents.types import Chunk, digest
+from strategies.settings import choosing
+from strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
+
+Line = str | Reply | Failure
+"""What a scripted model replies to one call; a text is a reply of that text."""
+
+
+def drive(recipe: Reasoning, task: Task,
+          reply: Callable[[Sequence[Generate]], Sequence[Reply | Failure | CallOutcome]],
+          find: Callable[[Sequence[Search]], Sequence[Sequence[Chunk] | Failure]],
+          limits: Limits | None = None) -> Answer:
+    """Play a recipe to its end, or to that of its limits, with replies and searches that come from functions.
+
+    Args:
+        reply: is given the calls that are made together, and returns a reply or failure for each.
+        find: is given the searches that are made together, and returns the chunks of each, best first, or a failure,
+            which ends the question.
+        limits: of the question; the usual ones where None.
+    """
+    play = Playback(task, recipe, Means(_unused, _unused, _unused, _unused, limits or Limits()))
+    while play.node != "finish" and not play.stop_over_budget():
+        if play.node == "generate":
+            play.take_asked([one if isinstance(one, CallOutcome) else CallOutcome("", one)
+                             for one in reply(play.calls())])
+            continue
+        found = find(play.searches())
+        failed = next((one for one in found if isinstance(one, Failure)), None)
+        if failed is not None:
+            play.take_lost(failed)
+        else:
+            play.take_found([one for one in found if not isinstance(one, Failure)])
+    return play.answer()
+
+
+def _unused(*given: object) -> NoReturn:
+    raise NotImplementedError("a driven recipe performs nothing itself")
+
+
+@dataclass
+class Scripted:
+    """A model that replies what stands in its script, and searches that find what stands in its library.
+
+    Attributes:
+        replies: by the purpose of a call: one line for every such call, or a list of lines, one for each. Or a list of
+            lines for all calls in order; or a function of the call. Where a call asks for fields, a line is their JSON.
+        library: by query, the texts that it finds; those under `""` are found by every other query. Or the texts that
+            every search finds; or a function of the search that returns chunks.
+        limits: of a question.
+        calls: all calls that were made.
+        rounds: the queries of all searches, those made together in one list.
+    """
+
+    replies: Mapping[str, Line | list[Line]] | list[Line] | Callable[[Generate], Line]
+    library: Mapping[str, Sequence[str]] | Sequence[str] | Callable[[Search], Sequence[Chunk]] = ()
+    limits: Limits = field(default_factory=Limits)
+    calls: list[Generate] = field(default_factory=list)
+    rounds: list[list[str]] = field(default_factory=list)
+
+    def play(self, reasoning: str | Mapping[str, Any] | Reasoning, question: str = "Where was it built?",
+             retrieval: str | Mapping[str, Any] | Retrieval = "once", **changes: Any) -> Answer:
+        """Play a question to its end.
+
+        Args:
+            reasoning, retrieval: a strategy, or its name or settings.
+            changes: of the task, such as `rules="open"`.
+
+        Raises:
+            ScriptEnded: a call was made that no line is left for.
+        """
+        gather = retrieval if callable(retrieval) else choosing.retrieval(retrieval)
+        task = Task(**{"id": "q", "question": question, "retrieval": gather, **changes})
+        return drive(reasoning if callable(reasoning) else choosing.reasoning(reasoning), task,
+                     lambda calls: list(map(self._reply, calls)), self._find, self.limits)
+
+    @property
+    def searched(self) -> list[str]:
+        """The queries of all searches, in order."""
+        return [query for together in self.rounds for query in together]
+
+    def prompts(self, purpose: str) -> list[str]:
+        """Return the last message of each call of this purpose."""
+        return [call.messages[-1].content for call in self.calls if call.purpose == purpose]
+
+    def _reply(self, call: Generate) -> Reply | Failure:
+        number = len(self.calls)
+        self.calls.append(call)
+        lines = self.replies
+        if callable(lines):
+            line: Line = lines(call)
+        else:
+            mine = lines if isinstance(lines, list) else lines.get(call.purpose, [])
+            if isinstance(mine, list):
+                place = number if mine is lines else sum(one.purpose == call.purpose for one in self.calls) - 1
+                if place >= len(mine):
+                    raise ScriptEnded(f"the script has no line for call {number + 1}, of purpose {call.purpose!r}")
+                mine = mine[place]
+            line = mine
+        if not isinstance(line, str):
+            return line
+        return Reply(line, parsed=None if call.schema is None else parse_object(line), usage=Usage(calls=1))
+
+    def _find(self, searches: Sequence[Search]) -> list[Sequence[Chunk]]:
+        self.rounds.append([search.query for search in searches])
+        if callable(self.library):
+            return list(map(self.library, searches))
+        library = self.library if isinstance(self.library, Mapping) else {"": self.library}
+        return [list(map(_chunk, library.get(search.query, library.get("", ()))))[:search.k] for search in searches]
+
+
+def _chunk(text: str) -> Chunk:
+    name = digest(text)[:12]
+    return Chunk(name, name, "plain", 0, len(text), text)
+
+
+def answering(call: Generate, text: str, refused: bool = False) -> Reply:
+    """Reply with an answer in the form that the call asks for: its tags, or the fields of its schema."""
+    if call.schema is None:
+        return Reply(f"<Thinking>The documents say so.</Thinking>\n<Answer>{text}</Answer>", usage=Usage(calls=1))
+    fields = instance(call.schema, text, most=True, items=1)
+    if "refused" in call.schema.get("properties", {}):
+        fields["refused"] = refused
+    return Reply(json.dumps(fields), parsed=fields, usage=Usage(calls=1))
+
+
+_NEVER_CONTENT = """\
+What do the documents say of part {number}?
+Grade: 0
+Sufficiency: 0
+Missing: part {number}
+Follow-up: What do the documents say of part {number}?
+Fault: part {number} is wrong
+Search: part {number}
+Search: the people of part {number}
+Search: the towns of part {number}
+part{number} = unknown + 1
+complex
+1: no
+No.
+"""
+_FIRST_SHOWN = re.compile(r"^(?P<number>\[\d+\])\n(?P<line>.{,200})", re.MULTILINE)
+_CHARACTERS = 4  # of English for a token
+_LINES, _LONGEST, _TOOL_CALLS = 8, 900, 8
+
+
+def never_content(call: Generate, tokens: int = 0, lists: bool = False, tools: bool = True) -> Reply:
+    """Reply in doubt, and never twice the same: the lowest of every grade, no to every question, and always something
+    more to search for; and a quote of the first document. A strategy that ends for it, or for its limits alone, ends.
+
+    Args:
+        tokens: of about this length, filled with a list of questions.
+        lists: with nothing but that list; and with the most that fits of a schema, in the place of the least.
+        tools: whether tools are called, where the call has some.
+    """
+    number = crc32(call.messages[-1].content.encode("utf-8", "replace"), call.sample)
+    shown = _FIRST_SHOWN.search("\n".join(message.content for message in call.messages))
+    text = questions(tokens)
+    if not lists:
+        quote = f'{shown["number"]} "{shown["line"]}"\n' if shown else ""
+        text = _NEVER_CONTENT.format(number=number) + quote + text
+    if call.tools and call.tool_choice == "auto" and tools:
+        return calling([(call.tools[0]["function"]["name"], _arguments(call.tools[0], f"part {number} {place}"))
+                        for place in range(_TOOL_CALLS)], text, f"call_{number}_")
+    if call.schema is None:
+        return Reply(text, usage=Usage(calls=1))
+    fields = instance(call.schema, f"What do the documents say of part {number}?", lists, _LINES * lists)
+    return Reply(json.dumps(fields), parsed=fields, usage=Usage(calls=1))
+
+
+def _arguments(tool: Mapping[str, Any], text: str) -> Any:
+    return instance(tool["function"].get("parameters", {"type": "object"}), text, most=True, items=_LINES)
+
+
+def calling(calls: Sequence[tuple[str, Any]], text: str = "", id: str = "call_") -> Reply:
+    """Reply with calls of tools: each is a tool's name and its arguments, as an object or as the text that is sent."""
+    return Reply(text, finish_reason="tool_calls", usage=Usage(calls=1), tool_calls=tuple(
+        {"id": f"{id}{place}", "type": "function", "function": {
+            "name": name, "arguments": given if isinstance(given, str) else json.dumps(given)}}
+        for place, (name, given) in enumerate(calls)))
+
+
+@lru_cache(maxsize=16)
+def questions(tokens: int) -> str:
+    """Return a numbered list of at least eight questions, of about so many tokens."""
+    lines = max(_LINES, tokens * _CHARACTERS // _LONGEST)
+    filler = " and what follows from it" * (tokens * _CHARACTERS // lines // 25)
+    return "\n".join(f"{number}. What do the documents say of part {number}{filler}?"
+                     for number in range(1, lines + 1))
+
+
+def instance(schema: Mapping[str, Any], text: str, most: bool, items: int) -> Any:
+    """Return a value that fits a JSON Schema.
+
+    Args:
+        text: of every string that may be any.
+        most: whether to take the last choice, the largest number and true; else the first, the smallest and false.
+        items: of an array, where the schema allows so many.
+    """
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return schema["enum"][-1 if most else 0]
+    if "anyOf" in schema:
+        return instance(schema["anyOf"][0], text, most, items)
+    match schema.get("type"):
+        case "object":
+            return {name: instance(inner, text, most, items) for name, inner in schema.get("properties", {}).items()}
+        case "array":
+            count = min(max(items, schema.get("minItems", 0)), schema.get("maxItems", items))
+            return [instance(schema.get("items", {}), text, most, items) for _ in range(count)]
+        case "boolean":
+            return most
+        case "integer" | "number":
+            return schema.get("maximum" if most else "minimum", 1)
+        case _:
+            return text

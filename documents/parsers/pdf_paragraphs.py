@@ -1,0 +1,249 @@
+"""A PDF page's lines with their place, and the paragraphs, headings, items and running titles that they make."""
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+from documents.numbers import CURRENCIES, is_number
+from documents.parsers.clean_html import normalised, plain_spaces
+
+Box = tuple[float, float, float, float]
+Word = tuple[float, float, float, float, str, int, int, int]
+
+_BOLD = 16
+_GAP = 1.2
+_NUMBER_ENDS = frozenset("0123456789)%—–-")
+
+
+@dataclass(frozen=True, slots=True)
+class PdfLine:
+    """A line, or the part of one that stands apart from its neighbours.
+
+    Attributes:
+        box: x0, y0, x1, y1 in points, from the top left corner.
+        block: MuPDF's block; blocks come in reading order.
+        sign: the width of a currency sign that was joined to its left, which column edges leave out.
+        spaced: whether a space follows it in the file, so that it ends with its word.
+    """
+
+    text: str
+    box: Box
+    size: float
+    bold: bool
+    block: int
+    spaced: bool = False
+    sign: float = 0.0
+
+    @property
+    def height(self) -> float:
+        return self.box[3] - self.box[1]
+
+
+def lines_of(blocks: Sequence[dict[str, Any]], words: Iterable[Word]) -> list[PdfLine]:
+    """Return the lines of a page; those without a visible character are left out.
+
+    Args:
+        blocks: `page.get_text("dict")["blocks"]`.
+        words: `page.get_text("words")`, with the same flags: x0, y0, x1, y1, text, block, line, position.
+    """
+    placed: dict[tuple[int, int], list[Word]] = defaultdict(list)
+    for word in words:
+        placed[word[5], word[6]].append(word)
+    return [part for number, block in enumerate(blocks) for index, raw in enumerate(block.get("lines", ()))
+            for part in _parts(raw, placed[number, index], number)]
+
+
+def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[PdfLine]:
+    spans = [span for span in raw["spans"] if span["text"].strip()]
+    if not spans or not words:
+        return []
+    size = max(spans, key=lambda span: len(span["text"]))["size"]
+    bold = all(span["flags"] & _BOLD or "bold" in span["font"].lower() for span in spans)
+    groups = [[words[0]]]
+    following = [*(word[4] for word in words[2:]), ""]
+    for (before, word), after in zip(pairwise(words), following, strict=False):
+        signed = word[4] in CURRENCIES and before[4][-1] in _NUMBER_ENDS and (not after or is_number(after))
+        if signed or word[0] - before[2] > _GAP * size:
+            groups.append([])
+        groups[-1].append(word)
+    spaced = not raw["spans"][-1]["text"][-1:].strip()
+    lines = [PdfLine(_text(group), (group[0][0], raw["bbox"][1], max(word[2] for word in group), raw["bbox"][3]), size,
+                  bold, block, spaced) for group in groups]
+    return [line for line in lines if line.text]
+
+
+def _text(words: list[Word]) -> str:
+    return " ".join(plain_spaces(normalised(" ".join(word[4] for word in words))).split())
+
+
+def bounds(boxes: Iterable[Box]) -> Box:
+    """Return the smallest box around all."""
+    found = list(boxes)
+    return (min(box[0] for box in found), min(box[1] for box in found),
+            max(box[2] for box in found), max(box[3] for box in found))
+
+
+_BULLET = re.compile(r"^[•●▪■◦○‣∙·\uf0b7\uf0a7➢✓][\s]*(?=\S)")
+_ITEM = re.compile(r"(?:\d{1,2}[.)]|\(?[a-z0-9]{1,3}\)|[가나다라마바사아자차카타파하][.)]|[①-⑳*※])\s")
+_BROKEN = re.compile(r"[a-z]-$")
+_HANGUL = re.compile(r"[가-힣]$")
+_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff、。]$")
+_DIGITS = re.compile(r"\d+")
+_WORD = re.compile(r"[^\W\d_]+")
+_MARGIN = 0.075
+_FAR = 0.12
+_OFTEN = 4
+_HEADING_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PdfParagraph:
+    """Lines that belong together.
+
+    Attributes:
+        kind: `heading1` to `heading3`, `paragraph`, `list`, `header` or `footer`.
+    """
+
+    text: str
+    kind: str
+    size: float
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What holds for the whole document.
+
+    Attributes:
+        body: the size of most of its text, in points.
+        repeated: texts at the edge of several pages, digits removed.
+        running: such texts a little below the upper edge, with their height, which is then the same on every page.
+        words: how often each word occurs, in lower case.
+        spaces_kept: whether lines of Korean end with a space where a word does.
+    """
+
+    body: float
+    repeated: frozenset[str]
+    running: frozenset[tuple[str, int]]
+    words: frozenset[str]
+    spaces_kept: bool
+
+    @classmethod
+    def of(cls, pages: Sequence[tuple[float, Sequence[PdfLine]]]) -> Habits:
+        """Return the habits of pages, each given by its height and its lines."""
+        sizes: Counter[float] = Counter()
+        edges: Counter[str] = Counter()
+        running: Counter[tuple[str, int]] = Counter()
+        words: set[str] = set()
+        korean: list[bool] = []
+        for height, lines in pages:
+            edges.update({_folded(line.text) for line in lines if _edge(line.box, height)})
+            running.update({_placed(line.text, line.box) for line in lines if line.box[3] < _FAR * height})
+            for line in lines:
+                sizes[round(line.size, 1)] += len(line.text)
+                words.update(word.lower() for word in _WORD.findall(line.text))
+                if _HANGUL.search(line.text):
+                    korean.append(line.spaced)
+        often = max(2, len(pages) // 10)
+        return cls(sizes.most_common(1)[0][0] if sizes else 0.0,
+                   frozenset(text for text, count in edges.items() if count >= often),
+                   frozenset(placed for placed, count in running.items() if count >= max(_OFTEN, often)),
+                   frozenset(words), sum(korean) * 5 > len(korean))
+
+
+    def edge(self, text: str, box: Box, height: float) -> str:
+        """Tell whether a text is a running `header` or `footer`, or a page's number; empty if it is neither."""
+        edge = _edge(box, height)
+        if edge and (_folded(text) in self.repeated or _folded(text).strip(" -–—") == "#"):
+            return edge
+        return "header" if box[3] < _FAR * height and _placed(text, box) in self.running else ""
+
+
+def _placed(text: str, box: Box) -> tuple[str, int]:
+    return _folded(text), round(box[1])
+
+
+def _folded(text: str) -> str:
+    return _DIGITS.sub("#", text)
+
+
+def _edge(box: Box, height: float) -> str:
+    if box[3] < _MARGIN * height:
+        return "header"
+    return "footer" if box[1] > (1 - _MARGIN) * height else ""
+
+
+def paragraphs_of(lines: Iterable[PdfLine], habits: Habits, height: float) -> list[PdfParagraph]:
+    """Return the paragraphs of one block, whose lines come in reading order."""
+    groups: list[list[PdfLine]] = []
+    for line in lines:
+        if groups and _continues(groups[-1][-1], line):
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return [_paragraph(group, habits, height) for group in groups]
+
+
+def _continues(above: PdfLine, line: PdfLine) -> bool:
+    beside = abs(above.box[1] - line.box[1]) < 0.5 * line.height
+    if beside:
+        return True
+    return (abs(above.size - line.size) < 0.6 and above.bold == line.bold and not _BULLET.match(line.text)
+            and not _ITEM.match(line.text) and line.box[1] - above.box[3] < 0.8 * line.height)
+
+
+def _paragraph(lines: list[PdfLine], habits: Habits, height: float) -> PdfParagraph:
+    text = joined(lines, habits)
+    box = bounds(line.box for line in lines)
+    size = max((line for line in lines), key=lambda line: len(line.text)).size
+    return PdfParagraph(_BULLET.sub("", text) if _BULLET.match(text) else text,
+                     habits.edge(text, box, height) or _kind(text, lines, habits), size, box)
+
+
+def _kind(text: str, lines: list[PdfLine], habits: Habits) -> str:
+    if _BULLET.match(text):
+        return "list"
+    ratio = max(line.size for line in lines) / habits.body if habits.body else 1.0
+    letters = sum(character.isalpha() for character in text)
+    if len(text) > _HEADING_LENGTH or letters < 2 or len(lines) > 4:
+        return "paragraph"
+    if ratio >= 1.5:
+        return "heading1"
+    if ratio >= 1.17:
+        return "heading2"
+    bold = all(line.bold for line in lines)
+    return "heading3" if bold and ratio > 0.95 and not text.endswith((".", ",", ";")) else "paragraph"
+
+
+def joined(lines: Sequence[PdfLine], habits: Habits) -> str:
+    """Lines in reading order as running text."""
+    text = lines[0].text if lines else ""
+    for above, line in pairwise(lines):
+        text = _with(text, above, line.text, habits)
+    return " ".join(text.split())
+
+
+def _with(text: str, above: PdfLine, below: str, habits: Habits) -> str:
+    """Two lines as running text.
+
+    A hyphen at the end is removed only if the whole word occurs elsewhere in the document; `long-` and `term`
+    stay `long-term`. Korean words are broken anywhere: there the space in the file decides.
+    """
+    if _BROKEN.search(text) and below[:1].islower():
+        tail, head = _WORD.findall(text)[-1], _WORD.match(below)
+        whole = (tail + (head[0] if head else "")).lower()
+        return (text[:-1] if whole in habits.words else text) + below
+    if _IDEOGRAPH.search(text) and not above.spaced:
+        return text + below
+    if _HANGUL.search(text) and habits.spaces_kept and not above.spaced and "가" <= below[:1] <= "힣":
+        return text + below
+    return f"{text} {below}"
+
+
+def by_block(lines: Iterable[PdfLine]) -> list[list[PdfLine]]:
+    """Consecutive lines of the same block."""
+    return [list(group) for _, group in groupby(lines, key=lambda line: line.block)]

@@ -1,0 +1,258 @@
+"""Tables, and those of them that a page draws as a grid of lines.
+
+Filings hardly ever rule their tables: on eight pages spread over Adobe's 10-K MuPDF's `find_tables` finds none, and
+in others it takes shaded rows for cells, at up to 0.1 s a page. So it is asked only on pages with a drawn grid;
+all other tables are found in the text itself, by `documents.parsers.pdf_tables`.
+
+Tables that only the alignment of their text shows.
+"""
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from documents.numbers import is_number, is_year
+from documents.parsers.clean_html import normalised
+from documents.parsers.pdf_paragraphs import Box, PdfLine, bounds
+from documents.parsers.pdf_rows import TextRow, rows_of, table_regions
+
+_RULES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PdfCell:
+    """A cell's text and how many columns and rows it covers."""
+
+    text: str
+    columns: int = 1
+    rows: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PdfTable:
+    """A table; `heads` of its rows are its header."""
+
+    rows: list[list[PdfCell]]
+    heads: int
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnGrid:
+    """A drawn table: the boxes of its cells by row, and MuPDF's own text for them."""
+
+    cells: list[list[tuple[Box, str]]]
+    box: Box
+
+    def filled(self, lines: Sequence[PdfLine], join: Callable[[list[PdfLine]], str]) -> PdfTable:
+        """Return the table with its text.
+
+        The text is taken from whole lines, since MuPDF's joins Korean words and moves their commas; where a line
+        runs across a border, MuPDF's is right.
+        """
+        own = not any(_crosses(line.box, box) for line in lines for row in self.cells for box, _ in row
+                      if inside(line.box, box))
+        lefts = sorted({round(box[0]) for row in self.cells for box, _ in row})
+        tops = sorted({round(box[1]) for row in self.cells for box, _ in row})
+        rows = [[PdfCell(join([line for line in lines if inside(line.box, box)]) if own else text,
+                           _covered(lefts, box[0], box[2]), _covered(tops, box[1], box[3])) for box, text in row]
+                for row in self.cells]
+        return PdfTable(rows, 1, self.box)
+
+
+    def crushes(self, lines: Sequence[PdfLine]) -> bool:
+        """Tell whether its cells hold rows of their own: then only part of the table's grid is drawn."""
+        held = [[line for line in lines if inside(line.box, box)] for row in self.cells for box, _ in row]
+        return sum(len(row.cells) > 1 for cell in held for row in rows_of(cell)) > 1
+
+
+def _crosses(line: Box, cell: Box) -> bool:
+    return line[2] > cell[2] + 3 or line[0] < cell[0] - 3
+
+
+def drawn_grids(page: Any) -> list[DrawnGrid]:
+    """Tables of a page that draws a grid of lines."""
+    if not _has_grid(page.get_drawings()):
+        return []
+    found = page.find_tables(strategy="lines_strict", use_layout=False).tables
+    return [grid for raw in found if (grid := _grid(raw)) is not None]
+
+
+def _has_grid(drawings: Iterable[dict[str, Any]]) -> bool:
+    across: set[int] = set()
+    down: set[int] = set()
+    for drawing in drawings:
+        rect = drawing["rect"]
+        width, height = rect.x1 - rect.x0, rect.y1 - rect.y0
+        stroked = drawing["type"] != "f"
+        if height < 2 < width or (stroked and width > 10):
+            across.add(round(rect.y0))
+        if width < 2 < height or (stroked and height > 5):
+            down.add(round(rect.x0))
+    return len(across) >= _RULES and len(down) >= _RULES
+
+
+def _grid(raw: Any) -> DrawnGrid | None:
+    texts = raw.extract()
+    if len(texts) < 2 or raw.col_count < 2 or sum(bool(text) for line in texts for text in line) < 4:
+        return None
+    cells = [[(tuple(box), normalised(text or "").strip()) for box, text in zip(row.cells, line, strict=True) if box]
+             for row, line in zip(raw.rows, texts, strict=True)]
+    return DrawnGrid([row for row in cells if row], tuple(raw.bbox))
+
+
+def _covered(starts: list[int], low: float, high: float) -> int:
+    return max(1, bisect_left(starts, round(high) - 1) - bisect_left(starts, round(low)))
+
+
+def inside(box: Box, outer: Box) -> bool:
+    """Tell whether the middle of `box` lies in `outer`."""
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    return outer[0] <= x <= outer[2] and outer[1] <= y <= outer[3]
+
+
+Extent = tuple[float, float]
+
+_SLACK = 1.5
+_NEAR = 40.0
+_LEAST = 0.12
+
+
+def aligned_tables(lines: Sequence[PdfLine]) -> list[tuple[PdfTable, list[Box]]]:
+    """Tables that only their alignment shows, each with the boxes of the lines that it took."""
+    rows = rows_of(lines)
+    result: list[tuple[PdfTable, list[Box]]] = []
+    for head, start, end in table_regions(rows):
+        columns = _columns(rows[start:end])
+        if len(columns) < 2:
+            continue
+        body = start + _unnumbered(rows[start:end])
+        cells = [_spread(row, columns) for row in rows[head:body]]
+        cells += _unwrapped([(row.box, _placed(row, columns)) for row in rows[body:end]])
+        taken = [cell.box for row in rows[head:end] for cell in row.cells]
+        result.append((PdfTable(cells, body - head, bounds(taken)), taken))
+    return result
+
+
+def _unnumbered(rows: Sequence[TextRow]) -> int:
+    count = 0
+    for row in rows[:4]:
+        numbers = [cell.text for cell in row.cells[1:] if is_number(cell.text)]
+        if any(not is_year(text) for text in numbers) or len(row.cells) == 1:
+            break
+        count += 1
+    return count if count < len(rows) else 0
+
+
+def _columns(rows: Sequence[TextRow]) -> list[Extent]:
+    """The horizontal extents of the columns.
+
+    Numbers decide; text may add columns between them but not join two, since labels and titles reach over.
+    """
+    cells = [cell for row in rows if len(row.cells) > 1 for cell in row.cells]
+    columns = _merged((_core(cell)[0], cell.box[2]) for cell in cells if is_number(cell.text))
+    texts = [(cell.box[0], _clipped(cell.box, columns)) for cell in cells if not is_number(cell.text)]
+    for x0, x1 in sorted(texts, key=lambda extent: extent[1] - extent[0]):
+        if not any(x0 < right - _SLACK and left < x1 - _SLACK for left, right in columns):
+            columns = sorted([*columns, (x0, x1)])
+    return _complemented(rows, columns)
+
+
+def _complemented(rows: Sequence[TextRow], columns: Sequence[Extent]) -> list[Extent]:
+    """Neighbours that are never filled in the same row are one column, such as a centred year over its numbers."""
+    filled: list[set[int]] = [set() for _ in columns]
+    for number, row in enumerate(rows):
+        for cell in row.cells if len(row.cells) > 1 else ():
+            filled[_nearest(_core(cell), columns)].add(number)
+    result: list[Extent] = []
+    held: set[int] = set()
+    for extent, at in zip(columns, filled, strict=True):
+        if result and not held & at and extent[0] - result[-1][1] < _NEAR:
+            result[-1] = (result[-1][0], extent[1])
+            held |= at
+        else:
+            result.append(extent)
+            held = set(at)
+    return result
+
+
+def _core(cell: PdfLine) -> Box:
+    return cell.box[0] + cell.sign, cell.box[1], cell.box[2], cell.box[3]
+
+
+def _merged(extents: Iterable[Extent]) -> list[Extent]:
+    merged: list[Extent] = []
+    for x0, x1 in sorted(extents):
+        if merged and x0 < merged[-1][1] - _SLACK:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], x1))
+        else:
+            merged.append((x0, x1))
+    return merged
+
+
+def _clipped(box: Box, columns: Sequence[Extent]) -> float:
+    return min([box[2], *(left for left, _ in columns if left > box[0])])
+
+
+def _placed(row: TextRow, columns: Sequence[Extent]) -> list[PdfCell]:
+    texts = [""] * len(columns)
+    for number, cell in enumerate(row.cells):
+        box = _core(cell) if number else (cell.box[0], cell.box[1], _clipped(cell.box, columns[1:]), cell.box[3])
+        index = _nearest(box, columns)
+        texts[index] = f"{texts[index]} {cell.text}".strip()
+    return [PdfCell(text) for text in texts]
+
+
+def _nearest(box: Box, columns: Sequence[Extent]) -> int:
+    def distance(index: int) -> tuple[float, float]:
+        x0, x1 = columns[index]
+        return -max(0.0, min(x1, box[2]) - max(x0, box[0])), abs((x0 + x1) / 2 - (box[0] + box[2]) / 2)
+
+    return min(range(len(columns)), key=distance)
+
+
+def _spread(row: TextRow, columns: Sequence[Extent]) -> list[PdfCell]:
+    values = columns[1:]
+    first = row.cells[0]
+    label = first.text if first.text.startswith("(") and first.box[0] <= columns[0][0] + 20 else ""
+    titles = row.cells[1:] if label else row.cells
+    count = len(titles)
+    several = count > 1 or (count == 1 and _stands_over(titles[0], values))
+    if several and titles[0].box[0] > columns[0][0] + 20 and count < len(values) and len(values) % count == 0:
+        each = len(values) // count
+        groups = [values[index * each:(index + 1) * each] for index in range(count)]
+        if all(_over(cell.box, group) for cell, group in zip(titles, groups, strict=True)):
+            return [PdfCell(label), *(PdfCell(cell.text, each) for cell in titles)]
+    return _placed(row, columns)
+
+
+def _stands_over(title: PdfLine, group: Sequence[Extent]) -> bool:
+    wide = title.box[2] - title.box[0] > _LEAST * (group[-1][1] - group[0][0]) if group else False
+    return wide or is_year(title.text) or title.text.startswith("(")
+
+
+def _over(box: Box, group: Sequence[Extent]) -> bool:
+    low, high = group[0][0], group[-1][1]
+    return abs((box[0] + box[2]) / 2 - (low + high) / 2) < 0.2 * (high - low)
+
+
+def _unwrapped(rows: Sequence[tuple[Box, list[PdfCell]]]) -> list[list[PdfCell]]:
+    """Labels of two lines, whose numbers stand beside the second or between both, in one row."""
+    result: list[list[PdfCell]] = []
+    bottom = 0.0
+    for box, row in rows:
+        above = result[-1] if result else None
+        label = row[0].text
+        alone = above is not None and above[0].text and not any(cell.text for cell in above[1:])
+        if above and alone and (label[:1].islower() or (not label and box[1] < bottom)):
+            result[-1] = [PdfCell(_spaced(above[0].text, label)), *row[1:]]
+        else:
+            result.append(row)
+        bottom = box[3]
+    return result
+
+
+def _spaced(above: str, below: str) -> str:
+    return above + below if above.endswith("-") else f"{above} {below}".strip()

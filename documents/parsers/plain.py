@@ -1,0 +1,200 @@
+"""Events to readable text, as html2text does it: `#` headings, `-` and `1.` items, pipe tables."""
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, takewhile
+
+from documents.numbers import with_signs
+from documents.parsers.clean_html import HEADINGS, Event, Open
+from documents.parsers.table_cells import TableCell, TableRow, allowance, expanded
+
+Line = tuple[bool, list[str]]
+
+
+def write_table(rows: Sequence[TableRow]) -> list[str]:
+    """Return the table as blocks of text: one pipe table, or the cells in order if it is used for layout.
+
+    Columns and rows without text are left out; a lone currency sign, bracket or per cent sign joins its number.
+    A row that holds a table in a cell, and the only row of a table with a long list in it, is written as its
+    blocks. A table without a header gets an empty one, since pipe tables must have one.
+    """
+    filled = [row for row in rows if row.cells]
+    blocks: list[str] = []
+    for layout, group in groupby(filled, lambda row: _lays_out(row, len(filled))):
+        if layout:
+            blocks += [block for row in group for cell in row.cells for block in cell.blocks]
+        else:
+            blocks += _pipes(list(group))
+    return blocks
+
+
+def _lays_out(row: TableRow, rows: int) -> bool:
+    return any(cell.nested or (rows == 1 and cell.listed) for cell in row.cells)
+
+
+def _pipes(rows: list[TableRow]) -> list[str]:
+    heads = len(list(takewhile(TableRow.heads, rows)))
+    written = [(index < heads, line if index < heads else with_signs(line))
+               for index, line in enumerate(expanded(rows, heads))]
+    lines, width = _without_empty([(head, line) for head, line in written if any(line)])
+    if width < 2:
+        return [line[0] for _, line in lines]
+    return ["\n".join(_lines(lines, width, allowance(rows)))]
+
+
+def _without_empty(rows: list[Line]) -> tuple[list[Line], int]:
+    width = max((len(line) for _, line in rows), default=0)
+    filled = {column for head, line in rows if not head for column, text in enumerate(line) if text}
+    titles: dict[int, dict[int, str]] = defaultdict(dict)
+    for number, (head, line) in enumerate(rows):
+        for column, text in enumerate(line if head else ()):
+            if text:
+                titles[column][number] = text
+    kept: list[int] = []
+    for column in range(width):
+        beside = [*kept[-1:], column + 1]
+        if column in filled or (column in titles and not any(
+                titles[column].items() <= titles[other].items() for other in beside)):
+            kept.append(column)
+    keeping = set(kept)
+    return [(head, [text for column, text in enumerate(line) if column in keeping]) for head, line in rows], len(kept)
+
+
+def _lines(rows: list[Line], width: int, limit: int) -> list[str]:
+    heads = [line for head, line in rows if head] or [[""] * width]
+    body = [line for head, line in rows if not head]
+    fill = sum(width - len(line) for _, line in rows) * 3 <= limit
+    lines = ["| " + " | ".join(line + [""] * (width - len(line) if fill else 0)) + " |" for line in [*heads, *body]]
+    lines.insert(len(heads), "|" + " --- |" * width)
+    return lines
+
+
+_FLOWS = frozenset({"li", "dt", "dd", "td", "th", "caption", "blockquote"})
+_LEAVES = frozenset({*HEADINGS, "p"})
+
+
+@dataclass(slots=True)
+class _Flow:
+    """A container that is being filled: finished blocks, and the text of the block at hand."""
+
+    tag: str = ""
+    attributes: dict[str, str] = field(default_factory=dict)
+    blocks: list[str] = field(default_factory=list)
+    inline: list[str] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
+    number: int = 0
+    nested: bool = False
+    listed: bool = False
+
+    def flush(self, prefix: str = "") -> None:
+        """The text at hand becomes a block."""
+        text = "".join(self.inline)
+        self.inline.clear()
+        text = text.rstrip() if self.tag == "pre" else text.strip()
+        if text:
+            self.blocks.append(prefix + text)
+
+
+def write_plain(events: Iterable[Event]) -> str:
+    """Return the readable text of a balanced stream of clean events; blocks are separated by a blank line."""
+    writer = _Writer()
+    for event in events:
+        if isinstance(event, str):
+            writer.flow.inline.append(event)
+        elif isinstance(event, Open):
+            writer.open(event.tag, dict(event.attributes))
+        else:
+            writer.close(event.tag)
+    writer.flow.flush()
+    return "".join(block + "\n\n" for block in writer.flow.blocks)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self._stack = [_Flow()]
+
+    @property
+    def flow(self) -> _Flow:
+        return self._stack[-1]
+
+    def open(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "br":
+            self.flow.inline.append("\n")
+        elif tag == "img":
+            self.flow.inline.append(f"![{attributes.get('alt', '')}]")
+        elif tag == "sup":
+            self.flow.inline.append("^")
+        elif tag == "tr":
+            self._table().rows.append(TableRow(header=self._stack[-1].tag == "thead"))
+        elif tag == "thead" or tag in _FLOWS or tag in ("table", "ul", "ol", "dl", "pre"):
+            self.flow.flush()
+            self._stack.append(_Flow(tag, attributes, number=int(attributes.get("start", 1)) - 1))
+        elif tag in _LEAVES or tag == "hr":
+            self.flow.flush()
+
+    def close(self, tag: str) -> None:
+        if tag in HEADINGS:
+            self.flow.inline = [" ".join("".join(self.flow.inline).split())]
+            self.flow.flush("#" * int(tag[1]) + " ")
+        elif tag == "p":
+            self.flow.flush()
+        elif tag == "hr":
+            self.flow.blocks.append("* * *")
+        elif self.flow.tag == tag:
+            done = self._stack.pop()
+            done.flush()
+            self._finish(done)
+
+    def _finish(self, done: _Flow) -> None:
+        parent = self.flow
+        if done.tag in ("td", "th"):
+            self._table().rows[-1].cells.append(_cell(done))
+        elif done.tag == "caption":
+            self._table().blocks.append("\n".join(done.blocks))
+        elif done.tag == "thead":
+            parent.blocks += done.blocks
+        elif done.tag == "li":
+            parent.number = int(done.attributes.get("value", parent.number + 1))
+            parent.blocks.append(_item(done, parent))
+        elif done.blocks or done.rows:
+            self._block(done, parent)
+
+    def _block(self, done: _Flow, parent: _Flow) -> None:
+        if done.tag == "table":
+            parent.nested = True
+            parent.blocks.extend(done.blocks + write_table(done.rows))
+        elif done.tag in ("ul", "ol", "dl"):
+            parent.listed = parent.listed or len("".join(done.blocks)) > _LONG
+            parent.blocks.append("\n".join(done.blocks))
+        elif done.tag == "pre":
+            parent.blocks.append("```\n" + "\n".join(done.blocks).strip("\n") + "\n```")
+        elif done.tag == "dd":
+            parent.blocks.append(_indented("\n".join(done.blocks), "    ", "    "))
+        elif done.tag == "dt":
+            parent.blocks.append(" ".join(done.blocks))
+        elif done.tag == "blockquote":
+            parent.blocks.append(_indented("\n\n".join(done.blocks), "> ", "> "))
+
+    def _table(self) -> _Flow:
+        return next(flow for flow in reversed(self._stack) if flow.tag == "table")
+
+
+_LONG = 300
+_ALL_ROWS = 9_999
+
+
+def _cell(done: _Flow) -> TableCell:
+    return TableCell(done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
+                int(done.attributes.get("rowspan", 1)) or _ALL_ROWS, done.nested, done.listed)
+
+
+def _item(done: _Flow, parent: _Flow) -> str:
+    marker = f"{parent.number}. " if parent.tag == "ol" else "- "
+    return _indented("\n".join(done.blocks), marker, " " * len(marker))
+
+
+def _indented(text: str, first: str, rest: str) -> str:
+    lines = text.split("\n")
+    return "\n".join([first + lines[0], *(rest + line if line else rest.rstrip() for line in lines[1:])])

@@ -1,0 +1,127 @@
+"""Cells with spans to rows of texts, so that columns stand under each other and nothing swells."""
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from documents.numbers import is_number, is_year
+
+_WIDEST = 200
+_REPEATED = 120
+_BAR = 3
+_SPARE = 500
+_ITEM = re.compile(r"- |\d+\. ")
+_NEXT_ITEM = re.compile(r"\n\s*(?:- |(?=\d+\. ))")
+
+
+@dataclass(frozen=True, slots=True)
+class TableCell:
+    """A cell as it was written.
+
+    Attributes:
+        nested: whether it holds a table of its own.
+        listed: whether it holds a long list.
+    """
+
+    blocks: list[str]
+    header: bool = False
+    columns: int = 1
+    rows: int = 1
+    nested: bool = False
+    listed: bool = False
+
+    def text(self) -> str:
+        """Its text in one line; the items of a list are separated by semicolons."""
+        blocks = (_NEXT_ITEM.sub("; ", block).removeprefix("- ") if _ITEM.match(block) else block
+                  for block in self.blocks)
+        return " ".join(" ".join(blocks).split()).replace("|", "\\|")
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row's cells; `header` for rows of a `thead`."""
+
+    header: bool = False
+    cells: list[TableCell] = field(default_factory=list)
+
+    def heads(self) -> bool:
+        """Tell whether the row is part of the table's header: as the page says, or titles beside an empty corner."""
+        if self.header or (bool(self.cells) and all(cell.header for cell in self.cells)):
+            return True
+        titles = [cell.text() for cell in self.cells[1:] if cell.blocks]
+        return bool(titles) and not self.cells[0].blocks and all(
+            is_year(title) or not is_number(title) for title in titles)
+
+
+def allowance(rows: Sequence[TableRow]) -> int:
+    """How long a table may become, in characters: some times its own text, however far its cells claim to reach."""
+    return _SPARE + 3 * sum(len(block) + _BAR for row in rows for cell in row.cells for block in cell.blocks or [""])
+
+
+def expanded(rows: Sequence[TableRow], heads: int) -> list[list[str]]:
+    """Texts by row and column.
+
+    A spanned cell is written in each row that it spans and, in header rows, in each column. Where that exceeds
+    the table's allowance it is written once and leaves its other places empty; where even those are too many,
+    it spans nothing.
+    """
+    limit = allowance(rows)
+    for repeat in (True, False):
+        grid = _Grid(rows, heads, repeat, limit).fill()
+        if grid is not None:
+            return grid
+    return [[cell.text() for cell in row.cells] for row in rows]
+
+
+class _Grid:
+    def __init__(self, rows: Sequence[TableRow], heads: int, repeat: bool, limit: int) -> None:
+        self._rows, self._heads, self._repeat, self._left = rows, heads, repeat, limit
+        widest = max((sum(min(cell.columns, _WIDEST) for cell in row.cells) for row in rows), default=0)
+        self._width = min(widest, max(_WIDEST, max((len(row.cells) for row in rows), default=0)))
+        self._below: dict[int, tuple[int, str]] = {}
+
+    def fill(self) -> list[list[str]] | None:
+        """Return the texts, or None where they exceed the limit."""
+        grid: list[list[str]] = []
+        for index, row in enumerate(self._rows):
+            line = self._line(row, index < self._heads)
+            if self._left < 0:
+                return None
+            grid.append(line)
+        return grid
+
+    def _line(self, row: TableRow, head: bool) -> list[str]:
+        line: list[str] = []
+        last = max(self._below, default=-1)
+        for cell in row.cells:
+            self._reach_down(line, until=None)
+            self._place(cell, line, head)
+            if self._left < 0:
+                return line
+        self._reach_down(line, until=last)
+        return line
+
+    def _reach_down(self, line: list[str], until: int | None) -> None:
+        """Cells of rows above: those that come next or, at the end of a row, all up to a column."""
+        while len(line) in self._below or (until is not None and len(line) <= until and self._left >= 0):
+            column = len(line)
+            left, text = self._below.pop(column, (0, ""))
+            if left > 1:
+                self._below[column] = (left - 1, text)
+            self._put(line, text)
+
+    def _place(self, cell: TableCell, line: list[str], head: bool) -> None:
+        text = cell.text()
+        again = text if self._repeat and len(text) <= _REPEATED else ""
+        for offset in range(max(1, min(cell.columns, self._width))):
+            shown = text if offset == 0 else again if head else ""
+            if cell.rows > 1:
+                self._below[len(line)] = (cell.rows - 1, again if shown else "")
+            self._put(line, shown)
+            if self._left < 0:
+                return
+
+    def _put(self, line: list[str], text: str) -> None:
+        line.append(text)
+        self._left -= len(text) + _BAR

@@ -1,1 +1,0 @@
-"""The layout of PDF pages: lines, tables, paragraphs and their classes."""

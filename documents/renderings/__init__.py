@@ -1,1 +1,0 @@
-"""Renderings: clean HTML and readable text from one stream of events."""

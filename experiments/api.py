@@ -1,0 +1,128 @@
+"""The front door in Python: carry out a run, or open a finished one, and take its figures to pandas.
+
+    from experiments import open_run, run
+
+    with run("compare.yaml") as finished:
+        print(finished.frame().groupby("cell_name")["score.em"].mean())
+"""
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from documents.errors import SettingsError
+from experiments.analysis.cases import causes_of
+from experiments.export.tables import ExportedRun, rows
+from experiments.record import Record
+from experiments.runs.finished import Finished
+from experiments.runs.store import RunFolder
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from experiments.settings import RunSettings
+
+
+class Run:
+    """A finished run whose folder is open; a context manager that closes it."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder, self._finished = folder, Finished.of(folder)
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self._finished.path
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """What `summary.json` holds: cells with their figures and intervals, comparisons, views, notes."""
+        return self._finished.summary
+
+    @property
+    def cells(self) -> Mapping[str, Mapping[str, Any]]:
+        """The cells' rows of the summary, by the names that tables show."""
+        return dict(zip(self._finished.labels.values(), self._finished.rows, strict=True))
+
+    def records(self) -> Iterator[Record]:
+        """Yield the record of every question in every cell, in the run's order, with its trace."""
+        return self._folder.records(traces=True)
+
+    def frame(self) -> DataFrame:
+        """Return one row for each question in each cell, failures too: factors, answer, cause, scores, cost."""
+        import pandas
+
+        run = self._finished
+        causes = causes_of(run.cells, self._folder.results(), run.questions, run.scheme, run.settings.scoring)
+        return pandas.DataFrame(rows(ExportedRun(run, causes)))
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._folder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 at: TracebackType | None) -> None:
+        self.close()
+
+
+def open_run(path: str | Path) -> Run:
+    """Open a finished run by its folder.
+
+    Raises:
+        RunError: there is no run, it has not finished, or its summary is damaged.
+    """
+    folder = RunFolder.existing(Path(path))
+    try:
+        return Run(folder)
+    except BaseException:
+        folder.close()
+        raise
+
+
+def run(settings: str | Path | Mapping[str, Any] | RunSettings, fresh: bool = False) -> Run:
+    """Carry out a run, or continue it where it stopped, and open it.
+
+    Args:
+        settings: a YAML file, its content as a dict, or the model.
+        fresh: remove what an earlier run left and begin anew.
+
+    Raises:
+        SettingsError: the settings do not fit, or describe several runs.
+        UserError: what else the user can mend; records made so far are kept, and the same call continues.
+    """
+    resolved = _resolved(settings)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        _carry_out(resolved, fresh)
+    else:  # a notebook's: a loop of our own runs in a thread beside it
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(_carry_out, resolved, fresh).result()
+    return open_run(resolved.folder)
+
+
+def _carry_out(settings: RunSettings, fresh: bool) -> None:
+    from experiments.running.runner import Watch
+    from experiments.running.runner import run as carry_out
+
+    silent = Watch(lambda *stage: None, lambda begun: None, lambda record: None)
+    asyncio.run(carry_out(settings, silent, fresh=fresh)).close()
+
+
+def _resolved(settings: str | Path | Mapping[str, Any] | RunSettings) -> RunSettings:
+    from experiments.settings import RunSettings
+    from experiments.settings.file import read_runs, runs_of
+
+    if isinstance(settings, RunSettings):
+        return settings
+    runs = runs_of(dict(settings), "settings") if isinstance(settings, Mapping) else read_runs(Path(settings))
+    if len(runs) > 1:
+        raise SettingsError(f"these settings are {len(runs)} runs, one for each benchmark; give one benchmark")
+    return runs[0]

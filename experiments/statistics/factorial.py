@@ -1,0 +1,300 @@
+"""Main effects and interactions: the design of a run's cells, its fit to scores, and tests of what it says."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import TYPE_CHECKING, NamedTuple
+
+from experiments.metrics.intervals import NO_INTERVAL, Interval, student, unseen, weight, within
+from experiments.metrics.sample import range_of, together
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from experiments.metrics.metric import Floats
+
+Levels = Mapping[str, str | None]
+Term = tuple[str, ...]  # a factor, or two that interact
+_NOTHING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Cells as rows of levels, and the terms of the model: an intercept, factors, interactions of two.
+
+    A factor of k levels has k - 1 columns, in which its effects add up to zero. Where it has no effect in a cell, all
+    its columns are 0 there: the cell stands at the mean of the levels. An interaction's columns are products.
+
+    Attributes:
+        cells: the level of each factor; None where it has no effect.
+        levels: of each factor that varies, in the order in which they occur.
+    """
+
+    cells: tuple[Levels, ...]
+    levels: Mapping[str, tuple[str, ...]]
+    terms: tuple[Term, ...]
+
+    @property
+    def crossed(self) -> bool:
+        """Tell whether every combination of the levels is a cell; closed-book, factors without an effect leave some
+        out."""
+        return {tuple(cell.values()) for cell in self.cells}.issuperset(product(*self.levels.values()))
+
+    def row(self, cell: Levels) -> Floats:
+        """Return the columns of a cell, which need be none of the design's."""
+        import numpy as np
+
+        codes = [[self._code(name, cell[name]) for name in term] for term in self.terms]
+        return np.concatenate([np.ones(1), *(np.outer(one[0], one[-1]).ravel() if len(one) == 2 else one[0]
+                                             for one in codes)])
+
+    def _code(self, name: str, level: str | None) -> Floats:
+        import numpy as np
+
+        among = self.levels[name]
+        code = np.full(len(among) - 1, -1.0 if level == among[-1] else 0.0)
+        if level in among[:-1]:
+            code[among.index(level)] = 1
+        return code
+
+    def matrix(self) -> Floats:
+        """Return all rows: cells by columns."""
+        import numpy as np
+
+        return np.array([self.row(cell) for cell in self.cells])
+
+    def means(self, names: Term) -> Floats:
+        """Return the contrasts that give the marginal mean of each level, or of each combination of the levels of two
+        factors: combinations by columns. Every combination of the other factors that occurs counts once."""
+        import numpy as np
+
+        having = [cell for cell in self.cells if all(cell[name] is not None for name in names)]
+        others = {tuple((name, level) for name, level in cell.items() if name not in names) for cell in having}
+        return np.array([np.mean([self.row({**dict(rest), **dict(zip(names, at, strict=True))})
+                                  for rest in sorted(others, key=str)], axis=0) for at in self.combinations(names)])
+
+    def combinations(self, names: Term) -> list[tuple[str, ...]]:
+        """Return the combinations of the levels, as the rows of `means`."""
+        return list(product(*(self.levels[name] for name in names)))
+
+    def effects(self, names: Term) -> Floats:
+        """Return the contrasts of the effects: how far each mean is from what the rest says. Of a factor, from the mean
+        of its levels; of two, from what both say when added."""
+        import numpy as np
+
+        centred = self.means(names).reshape(*(len(self.levels[name]) for name in names), -1)
+        for axis in range(len(names)):
+            centred = centred - centred.mean(axis=axis, keepdims=True)
+        return np.asarray(centred.reshape(-1, centred.shape[-1]))
+
+    def tells(self, names: Term) -> bool:
+        """Tell whether the cells determine the means and effects of the term: all are sums of the cells' rows."""
+        import numpy as np
+
+        matrix = self.matrix()
+        wanted = np.vstack([self.means(names), self.effects(names)])
+        return bool(np.abs(wanted - wanted @ np.linalg.pinv(matrix) @ matrix).max(initial=0.0) < 1e-9)
+
+
+def varying(cells: Sequence[Levels], factors: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the levels of each factor that has several, in the order in which they occur."""
+    levels = {name: tuple(dict.fromkeys(level for cell in cells if (level := cell[name]) is not None))
+              for name in factors}
+    return {name: among for name, among in levels.items() if len(among) > 1}
+
+
+def design_of(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
+    """Return the design with every factor that varies, and every interaction that the cells can tell from the rest: one
+    is left out, and taken for none, where combinations of levels are missing."""
+    import numpy as np
+
+    levels = varying(cells, factors)
+    kept = tuple({name: cell[name] for name in levels} for cell in cells)
+    design = Design(kept, levels, tuple((name,) for name in levels))
+    rank = np.linalg.matrix_rank(design.matrix())
+    for pair in combinations(levels, 2):
+        wider = replace(design, terms=(*design.terms, pair))
+        columns = (len(levels[pair[0]]) - 1) * (len(levels[pair[1]]) - 1)
+        if np.linalg.matrix_rank(wider.matrix()) == rank + columns:
+            design, rank = wider, rank + columns
+    return design
+
+
+class _Part(NamedTuple):
+    """What questions that are a sample by themselves, all or those of one split, add to the coefficients of a design.
+
+    Attributes:
+        covariance: of these coefficients.
+        worth: how many clusters of one size there are, as they weigh.
+        limits: of what it adds to a mean.
+    """
+
+    coefficients: Floats
+    covariance: Floats
+    worth: float
+    limits: tuple[float, float]
+
+    def along(self, contrast: Floats) -> tuple[float, float]:
+        """Return what it adds to the contrast, and to its variance."""
+        variance = float(contrast @ self.covariance @ contrast)
+        return float(contrast @ self.coefficients), variance if variance > _rest(contrast, self.covariance) else 0.0
+
+    def ends(self, apart: bool) -> tuple[float, float]:
+        """Return the least and the most that it adds to a mean, or to how far two of them are apart."""
+        least, most = self.limits
+        return (least - most, most - least) if apart else self.limits
+
+
+def _rest(contrast: Floats, covariance: Floats) -> float:
+    """The variance of the contrast below which it is what rounding leaves of none."""
+    return max(_NOTHING * float(contrast**2 @ covariance.diagonal()), _NOTHING**2)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Coefficients of a design, robust to whatever hangs together within a cluster: the sum of independent parts."""
+
+    parts: tuple[_Part, ...]
+
+    def estimates(self, contrasts: Iterable[Floats], apart: bool) -> Iterator[tuple[float, Interval]]:
+        """Estimate each contrast with its interval: Student's, with the degrees of freedom of Welch ("The
+        generalization of 'Student's' problem when several different population variances are involved", Biometrika
+        34, 1947) and Satterthwaite; a part without any spread has the room that its clusters leave
+        (`intervals.room`), and the squares of both add up (`intervals.widened`).
+
+        Args:
+            apart: whether these are differences of means; what a model says of combinations that no cell has may be
+                beyond what scores can be.
+        """
+        for contrast in contrasts:
+            value = math.fsum(part.along(contrast)[0] for part in self.parts)
+            below, above = self._reach(contrast, apart)
+            if math.isinf(below) or math.isinf(above):
+                yield value, NO_INTERVAL
+                continue
+            least, most = (math.fsum(ends) for ends in zip(*(part.ends(apart) for part in self.parts), strict=True))
+            yield value, within((min(least, value), max(most, value)), Interval(value - below, value + above))
+
+    def _reach(self, contrast: Floats, apart: bool) -> tuple[float, float]:
+        """How far below and above its value the contrast may be."""
+        known: list[tuple[float, float]] = []
+        below, above = [0.0], [0.0]
+        for part in self.parts:
+            added, variance = part.along(contrast)
+            if part.worth > 1 and variance:
+                known.append((variance, part.worth - 1))
+                continue
+            left, (least, most) = unseen(max(part.worth, 1.0)), part.ends(apart)
+            below.append(left * max(added - least, 0.0))
+            above.append(left * max(most - added, 0.0))
+        if known:
+            total = math.fsum(variance for variance, _ in known)
+            freedom = total**2 / math.fsum(variance**2 / free for variance, free in known)
+            below[0] = above[0] = student(freedom) * math.sqrt(total)
+        return math.hypot(*below), math.hypot(*above)
+
+    def test(self, contrasts: Floats) -> float | None:
+        """Compute the p of Wald's test that all the contrasts are zero.
+
+        Its statistic is taken for Hotelling's T^2 ("The generalization of Student's ratio", 1931), which it is where
+        every question is in every cell: F = T^2 (v - q + 1) / (q v), with q and v - q + 1 degrees of freedom for q
+        contrasts. Of one part v is its clusters less one; of several it is that of Krishnamoorthy and Yu ("Modified
+        Nel and Van der Merwe test for the multivariate Behrens-Fisher problem", Statistics and Probability Letters
+        66, 2004), which for one contrast is Welch's. p is never below 2^(1 - G), the least that swapping the levels
+        within G clusters could give: of all parts, and of each that differs without any spread.
+
+        Returns:
+            None where any part has too few clusters for so many contrasts.
+        """
+        import numpy as np
+        from scipy.special import fdtrc
+
+        coefficients = np.sum([part.coefficients for part in self.parts], axis=0)
+        scaled, fixed = _axes(contrasts, coefficients, np.sum([part.covariance for part in self.parts], axis=0))
+        least = max(_least(math.fsum(part.worth for part in self.parts)), *(
+            _least(part.worth) for part in self.parts if _axes(contrasts, part.coefficients, part.covariance)[1]), 0.0)
+        q = len(scaled)
+        if fixed or not q:
+            return least if fixed else 1.0
+        if any(part.worth <= q for part in self.parts):
+            return None
+        freedom = (q + q**2) / math.fsum(_traces(scaled @ part.covariance @ scaled.T) / (part.worth - 1)
+                                         for part in self.parts)
+        f = float(((scaled @ coefficients) ** 2).sum()) * (freedom - q + 1) / (q * freedom)
+        return max(float(fdtrc(q, freedom - q + 1, f)), least)
+
+
+def _axes(contrasts: Floats, coefficients: Floats, covariance: Floats) -> tuple[Floats, bool]:
+    """Sums of the contrasts whose estimates do not hang together, those that have a spread, over their standard errors;
+    and whether any of the others is apart from zero."""
+    import numpy as np
+
+    spread, axes = np.linalg.eigh(contrasts @ covariance @ contrasts.T)
+    seen = spread > max(_rest(contrast, covariance) for contrast in contrasts)
+    others = axes[:, ~seen].T @ contrasts @ coefficients
+    return (axes[:, seen].T @ contrasts / np.sqrt(spread[seen])[:, None],
+            bool(np.abs(others).max(initial=0.0) > math.sqrt(_NOTHING)))
+
+
+def _least(clusters: float) -> float:
+    return float(2.0 ** max(1 - clusters, -1000.0))
+
+
+def _traces(matrix: Floats) -> float:
+    import numpy as np
+
+    return float(np.trace(matrix @ matrix) + np.trace(matrix) ** 2)
+
+
+def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], metric: str) -> Fit:
+    """Fit the design by least squares, with a covariance by cluster (Liang and Zeger, Biometrika 73, 1986).
+
+    The two splits are fitted each by itself; or as one, where a cluster has questions of both: then of scores that
+    differ within the splits alone, as what sets these apart is no chance, and worth no more clusters than its smaller
+    split is.
+
+    Args:
+        scores: of a metric, cells by questions: every question is in every cell, so that what makes it hard or easy is
+            no part of any contrast between cells.
+        split: of each question: all 0, or where the figure is of two splits' means, 0 and 1.
+        clusters: of each question, from 0.
+    """
+    import numpy as np
+
+    counts = np.zeros((int(clusters.max(initial=-1)) + 1, 2))
+    np.add.at(counts, (clusters, split), 1)
+    sizes = counts.sum(axis=0)
+    kinds = np.flatnonzero(sizes)
+    if together(counts):
+        weights = 1 / (sizes[split] * len(kinds))
+        means = np.array([np.bincount(split, row, 2) for row in scores]) / sizes
+        levelled = scores - means[:, split] + (scores @ weights)[:, None]
+        return Fit((_part(design, levelled, weights, clusters, min(map(weight, counts.T[kinds])), range_of(metric)),))
+    return Fit(tuple(
+        _part(design, scores[:, split == kind], np.full(int(sizes[kind]), 1 / (sizes[kind] * len(kinds))),
+              np.unique(clusters[split == kind], return_inverse=True)[1], weight(counts[:, kind]),
+              range_of(metric, answerable=not kind)) for kind in kinds))
+
+
+def _part(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,
+          limits: tuple[float, float]) -> _Part:
+    """As every cluster is in every cell, the coefficients are the mean of those of each cluster by itself, and their
+    covariance that of a mean: what statsmodels' WLS has with `cov_type="cluster"`, to the last digit, without a row
+    for every score. What the cells do not determine is 0.
+
+    Args:
+        weights: of the questions; their sum is the share in the figure that is fitted.
+    """
+    import numpy as np
+
+    size = np.bincount(clusters, weights).astype(np.float64)
+    means = np.array([np.bincount(clusters, weights * row) for row in scores]) / size
+    own = np.linalg.pinv(design.matrix()) @ means
+    share = float(size.sum())
+    coefficients = own @ size
+    spread = (own - coefficients[:, None] / share) * size
+    few = worth / (worth - 1) if worth > 1 else 1.0
+    return _Part(coefficients, few * (spread @ spread.T), worth, (share * limits[0], share * limits[1]))

@@ -1,0 +1,190 @@
+"""Pairs: one metric of two cells over the questions that both have, as the sums that figures are made of.
+
+Clusters: questions over the same documents are not independent of each other.
+"""
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from experiments.metrics.metric import SetFigure, pooled_mean
+from experiments.metrics.sample import Sample, ScoredRow, Totals, figures_of, is_share, sample_of, score_of, totals_of
+from experiments.metrics.scored import Scoring
+from experiments.question import Question
+
+if TYPE_CHECKING:
+    from experiments.metrics.metric import Floats
+
+FEWEST = 6  # clusters below which no test finds anything: of five, no way to swap them has a p below 0.06
+_BY_SPLIT = "unified"  # whose figure is of two splits: a question must be in the same one in both cells
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """The cluster of each question by its id: an id of one of the cluster's questions.
+
+    Attributes:
+        note: what a reader has to know of how they were made; empty where they are what they seem.
+    """
+
+    of: Mapping[str, str]
+    note: str = ""
+
+
+def clusters(questions: Iterable[Question]) -> Clusters:
+    """Put questions that share a gold document, directly or over others, into one cluster; one without gold by itself.
+
+    Where these are too few to draw, or a few of them hold most questions, as where every question joins several
+    articles of one collection, questions are grouped by the first of their gold documents alone; and where that is no
+    better, every question is by itself. The note says so. Too few are those that weigh as fewer than 6 of one size:
+    n^2 / (sum of the squared sizes), Kish's effective number.
+    """
+    documents = {question.id: tuple(dict.fromkeys(_documents(question))) for question in questions}
+    for most in (None, 1):
+        found = _joined({question: names[:most] for question, names in documents.items()})
+        sizes = Counter(found.values())
+        if len(sizes) == len(found) or len(found) ** 2 >= FEWEST * sum(size**2 for size in sizes.values()):
+            return Clusters(found, "" if most is None else (
+                "Questions are clustered by the first of their gold documents: over all of them too many are "
+                "connected."))
+    return Clusters({question: question for question in documents}, (
+        f"Questions share too few documents to draw documents, fewer than {FEWEST} as they weigh: intervals and tests "
+        "are of questions over these documents, and say nothing of others."))
+
+
+def _documents(question: Question) -> Iterator[str]:
+    """A place of a document, `DOCUMENT#PLACE`, counts as the document."""
+    for gold in question.gold:
+        name = gold.document.partition("#")[0] or gold.chunk
+        if name:
+            yield name
+
+
+def _joined(documents: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """By question, the first question of those that are joined with it."""
+    above: dict[str, str] = {question: question for question in documents}
+
+    def top(question: str) -> str:
+        while above[question] != question:
+            above[question] = question = above[above[question]]
+        return question
+
+    holder: dict[str, str] = {}
+    for question, names in documents.items():
+        for name in names:
+            above[top(question)] = top(holder.setdefault(name, question))
+    return {question: top(question) for question in documents}
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The pairs of one metric.
+
+    Attributes:
+        figure: what the metric's figure is made of; of a metric that questions have, itself.
+        questions: ids of the pairs, in order.
+        units: what is drawn and swapped as a whole, a question or all questions over one document: arrays of units by
+            splits by sides (first and second cell) by names.
+        scores: of each pair, pairs by sides; None for a metric that no single question has.
+        answerable: of each pair, in the first cell.
+        unpaired: questions that the metric applies to in one cell alone.
+    """
+
+    metric: str
+    figure: SetFigure
+    questions: tuple[str, ...]
+    units: Totals
+    scores: Floats | None
+    answerable: tuple[bool, ...]
+    unpaired: int = 0
+
+    @property
+    def n(self) -> int:
+        return len(self.questions)
+
+    @property
+    def share(self) -> bool:
+        """Tell whether every question has 0 or 1; no share is what is averaged over repeats."""
+        return is_share(self.metric) and self.scores is not None and bool(
+            ((self.scores == 0) | (self.scores == 1)).all())
+
+    @property
+    def clustered(self) -> bool:
+        """Tell whether any two questions share a document."""
+        return len(self.units.sums) < self.n
+
+    def flips(self) -> tuple[int, int]:
+        """Count the pairs whose score is higher in the second cell, and lower; none for a metric of sets."""
+        if self.scores is None:
+            return 0, 0
+        change = self.scores[:, 1] - self.scores[:, 0]
+        return int((change > 0).sum()), int((change < 0).sum())
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of the pairs, by which the metric's figure is the mean of their scores."""
+        import numpy as np
+
+        split = np.array([not answerable and self.metric == _BY_SPLIT for answerable in self.answerable], dtype=np.intp)
+        sizes = np.bincount(split, minlength=2)
+        return np.asarray(1 / (sizes[split] * np.count_nonzero(sizes)))
+
+    def side(self, side: int) -> Sample:
+        """Return the scores of one of the cells."""
+        return Sample(self.figure.names, self.units.side(side), frozenset([self.metric] if self.share else []))
+
+    def figures(self, totals: Totals) -> tuple[Floats, Floats]:
+        """Compute the metric of both cells for each draw; nan where it has none.
+
+        Args:
+            totals: draws by splits by sides by names.
+        """
+        first, second = (self.side(side).values(self.figure, totals.side(side)) for side in (0, 1))
+        return first, second
+
+    def changes(self, totals: Totals) -> Floats:
+        """Compute by how much the metric of the second cell is above the first's for each draw; nan where it has none,
+        or both are infinite."""
+        import numpy as np
+
+        first, second = self.figures(totals)
+        with np.errstate(invalid="ignore"):
+            return second - first
+
+    def observed(self) -> tuple[float, float]:
+        """Compute the metric of both cells over the pairs."""
+        first, second = self.figures(self.units.whole())
+        return float(first[0]), float(second[0])
+
+
+def pairs_of(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, ScoredRow],
+             clusters: Mapping[str, str], scoring: Scoring = "corrected", refusing: bool = True) -> Pairs:
+    """Return the pairs of two cells' questions by id.
+
+    A question whose gold one of the cells dropped is no pair of `unified`: what is right of it differs.
+
+    Args:
+        clusters: by question; see `Clusters`.
+        refusing: whether the rules of both cells offer a refusal.
+    """
+    import numpy as np
+
+    rows = [*first.values(), *second.values()]
+    of_set = not any(metric in row.scores for row in rows)
+    figures = figures_of(sample_of(rows).sizes if of_set else {metric: (len(rows), 0)}, scoring, refusing)
+    figure = figures[metric] if metric in figures else SetFigure((metric,), pooled_mean)
+    before, after = ({name: row for name, row in cell.items() if not math.isnan(score_of(row, figure.names[0]))}
+                     for cell in (first, second))
+    both = sorted(name for name in before.keys() & after.keys()
+                  if metric != _BY_SPLIT or before[name].answerable == after[name].answerable)
+    scores = np.array([[[score_of(cell[question], name) for name in figure.names] for cell in (before, after)]
+                       for question in both]).reshape(len(both), 2, len(figure.names))
+    unit = np.unique([clusters.get(name, name) for name in both], return_inverse=True)[1].astype(np.intp)
+    split = np.array([[not cell[name].answerable for name in both] for cell in (before, after)], dtype=np.intp)
+    sides = [totals_of(scores[:, side], unit, split[side]) for side in (0, 1)]
+    return Pairs(metric, figure, tuple(both), Totals(*(np.stack(of, axis=2) for of in zip(*sides, strict=True))),
+                 None if of_set else scores[:, :, 0], tuple(before[name].answerable for name in both),
+                 len(before.keys() | after.keys()) - len(both))

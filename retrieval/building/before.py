@@ -1,0 +1,182 @@
+"""What earlier builds left: documents that a killed one has parsed, and the index that stands in the folder."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from documents.errors import IndexFolderError, SettingsError
+from documents.places import cache_dir
+from documents.types import Chunk, Document, Page, digest
+from retrieval.settings import IndexSettings
+from retrieval.storage.files import hold
+from retrieval.storage.manifest import CHUNKS, DOCUMENTS, VECTORS, Manifest, SourceEntry, check_files, read_manifest
+from retrieval.storage.parquet import ChunkTable, DocumentTable
+from retrieval.types import FieldValue
+from retrieval.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from retrieval.types import Matrix
+
+ABANDONED = 7 * 24 * 3_600
+"""Seconds after which what a killed build has parsed is thrown away: nobody continues it."""
+
+
+class Staging:
+    """Parsed documents by key, a file each in a folder of the cache; to be used while `alone` with the index.
+
+    A document is there whole or not at all, whenever the process is killed.
+
+    Raises:
+        SettingsError: the folder cannot be made or written.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.path = cache_dir() / "building" / digest(os.path.realpath(out))
+        with self._named():
+            self.path.mkdir(parents=True, exist_ok=True)
+        for other in self.path.parent.iterdir():
+            with suppress(OSError):  # BlockingIOError too: whoever holds the lock is building
+                if other != self.path and time.time() - other.stat().st_mtime > ABANDONED:
+                    with closing(hold(cache_dir() / "locks" / other.name)):
+                        shutil.rmtree(other)
+
+    def __contains__(self, key: str) -> bool:
+        return (self.path / key).is_file()
+
+    def get(self, key: str) -> Document | None:
+        """Return the document of that key; None where there is none, or none that is whole."""
+        try:
+            fields = json.loads(zlib.decompress((self.path / key).read_bytes()))
+        except (OSError, zlib.error, ValueError):
+            return None
+        return Document(**{**fields, "pages": tuple(Page(**page) for page in fields["pages"])})
+
+    def put(self, key: str, document: Document) -> None:
+        """Keep a document, durably against a kill."""
+        partial = self.path / f"{key}.partial"
+        with self._named():
+            partial.write_bytes(zlib.compress(json.dumps(asdict(document)).encode(), 1))
+            os.replace(partial, self.path / key)
+
+    def remove(self) -> None:
+        """The build has ended: nothing of this is needed any more."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise SettingsError(f"cannot use {self.path} ({error.strerror}): free space or set RAGBED_CACHE to another "
+                                "folder, and the same command continues") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A document on its way into the index.
+
+    Attributes:
+        sha256: of what it was made from.
+        parser: what made it.
+        fresh: parsed now.
+        same: the index before holds it under this name, with this rendering.
+    """
+
+    document: Document
+    sha256: str
+    parser: str
+    fresh: bool = False
+    same: bool = False
+
+
+class Before:
+    """An index whose files are what they should be."""
+
+    def __init__(self, manifest: Manifest, folder: Path) -> None:
+        self.manifest = manifest
+        self.documents = DocumentTable(folder / DOCUMENTS)
+        self._chunks = ChunkTable(folder / CHUNKS)
+        self._folder = folder
+
+    @classmethod
+    def there(cls, folder: Path) -> Before | None:
+        """Return the index in a folder; None where there is none, or none to be trusted: it will be replaced."""
+        try:
+            return cls.checked(folder)
+        except IndexFolderError:
+            return None
+
+    @classmethod
+    def checked(cls, folder: Path) -> Before:
+        """Return the index in a folder.
+
+        Raises:
+            IndexFolderError: there is none, or it is damaged.
+        """
+        try:
+            manifest = read_manifest(folder)
+            check_files(manifest, folder)
+            return cls(manifest, folder)
+        except OSError as error:
+            raise IndexFolderError(f"{folder} cannot be read: {error.strerror or error}") from error
+
+    def alike(self, settings: IndexSettings, embedder: str) -> bool:
+        """Tell whether what stays the same is cut and embedded as it is here; `embedder` is the identity of one."""
+        made = self.manifest.settings
+        return (made.chunker, made.formats, made.titled, self.manifest.embedder.identity) == (
+            settings.chunker, settings.formats, settings.titled, embedder)
+
+    def parser(self, source: str) -> str:
+        """What parsed a source."""
+        return self.manifest.sources[source].parser or self.manifest.parser
+
+    def entry(self, source: str) -> SourceEntry | None:
+        return self.manifest.sources.get(source)
+
+    def document(self, source: str) -> Document:
+        return self.documents[self.manifest.sources[source].document]
+
+    def header(self, document: str) -> str:
+        """What the chunks of a document are searched with in front."""
+        return self.documents.headers[document]
+
+    def metadata(self, document: str) -> dict[str, FieldValue]:
+        return self.documents.metadata.get(document, {})
+
+    def chunks(self, document: str) -> list[Chunk]:
+        """Return the chunks of a document, in their order."""
+        first, end = self._chunks.spans.get(document, (0, 0))
+        return self._chunks[first:end]
+
+    def windows(self, document: str) -> list[int]:
+        """Return the number of vectors of each chunk of a document."""
+        first, end = self._chunks.spans.get(document, (0, 0))
+        counts: list[int] = (self._firsts[first + 1:end + 1] - self._firsts[first:end]).tolist()
+        return counts
+
+    def vectors(self, document: str) -> Matrix | None:
+        """Return those of a document's chunks; None where the index keeps them only nearly as they were."""
+        first, end = self._chunks.spans.get(document, (0, 0))
+        return self._vectors.stored(int(self._firsts[first]), int(self._firsts[end]))
+
+    @cached_property
+    def _vectors(self) -> VectorIndex:
+        return VectorIndex.read(self._folder / VECTORS, self.manifest.kind)
+
+    @cached_property
+    def _firsts(self) -> NDArray[np.int64]:
+        import numpy as np
+
+        return np.concatenate([[0], np.cumsum(self._chunks.windows(), dtype=np.int64)])

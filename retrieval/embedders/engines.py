@@ -1,0 +1,135 @@
+"""Engine: a loaded model, whichever library computes it; and the one that sentence-transformers computes."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from retrieval.models.finding import ModelFolder
+from retrieval.models.loading import BATCH, LOCAL, Precision, fast_tokenizer, loading, running
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Encoding, Tokenizer
+
+    from retrieval.types import Matrix
+
+
+class Engine(Protocol):
+    """A loaded model. Thread-safe."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def window(self) -> int:
+        """How many tokens it reads of a text, its special tokens included."""
+        ...
+
+    def tokenizer(self) -> Tokenizer:
+        """Return one that cuts and pads nothing, of its own for each caller."""
+        ...
+
+    def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
+        """Return vectors as the model's modules make them, float32 of shape (pieces, dimension).
+
+        Args:
+            pieces: at least one; what is longer than the window is cut.
+            batch: pieces that are computed at once; None for what is fastest.
+        """
+        ...
+
+
+TOKENS = 1_024
+"""Tokens computed at once by each thread: four full windows of 256. Larger ones leave the processor's cache."""
+
+STEP = 8
+"""Lengths are padded to multiples of it: every other shape of the input costs its own preparation."""
+
+Side = Literal["left", "right"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What must be known of a model beside its graph.
+
+    Attributes:
+        window: tokens that it reads, special ones included.
+        padding: the token that fills shorter texts.
+        padded: the side on which they are filled.
+        truncation: the side from which longer ones are cut.
+    """
+
+    dimension: int
+    window: int
+    padding: int
+    padded: Side
+    truncation: Side
+
+
+def batches(lengths: Sequence[int], size: int | None) -> Iterator[list[int]]:
+    """Group the rows that are computed together: of about one length, the longest first, so that no thread ends alone.
+
+    Args:
+        lengths: in tokens.
+        size: rows of a batch; None for as many as have `TOKENS` together.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: (-_stepped(lengths[row]), row))
+    for length, group in groupby(order, key=lambda row: _stepped(lengths[row])):
+        rows = list(group)
+        most = size or max(TOKENS // length, 1)
+        yield from (rows[first:first + most] for first in range(0, len(rows), most))
+
+
+def padded(tokens: Sequence[Encoding], facts: Facts) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return token ids and mask, int64 of shape (texts, tokens)."""
+    import numpy as np
+
+    longest = min(_stepped(max(len(one) for one in tokens)), facts.window)
+    ids = np.full((len(tokens), longest), facts.padding, np.int64)
+    mask = np.zeros((len(tokens), longest), np.int64)
+    for row, one in enumerate(tokens):
+        place = slice(0, len(one)) if facts.padded == "right" else slice(longest - len(one), longest)
+        ids[row, place] = one.ids
+        mask[row, place] = 1
+    return ids, mask
+
+
+def _stepped(length: int) -> int:
+    return max(-(-length // STEP) * STEP, STEP)
+
+
+class PyTorch:
+    """A model of sentence-transformers on the processor, in float32, or in bfloat16 where that costs little.
+
+    Raises:
+        ModelError: the files are not a model that can be read.
+    """
+
+    def __init__(self, folder: ModelFolder, precision: Precision) -> None:
+        self._precision: Precision = precision
+        with loading(folder, "embedding model") as path:
+            from sentence_transformers import SentenceTransformer
+
+            self.model: SentenceTransformer = SentenceTransformer(path, **LOCAL)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.model.get_embedding_dimension() or 0)
+
+    @property
+    def window(self) -> int:
+        return int(self.model.max_seq_length or 512)
+
+    def tokenizer(self) -> Tokenizer:
+        return fast_tokenizer(self.model)
+
+    def encode(self, pieces: Sequence[str], batch: int | None) -> Matrix:
+        import numpy as np
+
+        with running(self._precision, 1 if len(pieces) == 1 else None):
+            vectors: Matrix = self.model.encode(list(pieces), prompt="", batch_size=batch or BATCH,
+                                                show_progress_bar=False)
+        return np.asarray(vectors, np.float32)

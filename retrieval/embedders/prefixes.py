@@ -1,0 +1,114 @@
+"""What opened embedders have in common: prefixes of queries and passages, some of which only a model's name tells."""
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from retrieval.embedders.settings import EmbedderKind
+
+if TYPE_CHECKING:
+    from documents.chunkers.spans import Span
+    from retrieval.embedders.reading import Reader
+    from retrieval.types import Embedder, Matrix
+
+_BGE = "Represent this sentence for searching relevant passages: "
+_E5_TASK = "Given a web search query, retrieve relevant passages that answer the query"
+
+FAMILIES: tuple[tuple[str, str, str], ...] = (
+    # A pattern of the model's name, the query's prefix, the passage's; the first that matches counts.
+    (r"e5-.*instruct|e5-mistral", f"Instruct: {_E5_TASK}\nQuery: ", ""),  # model card of multilingual-e5-large-instruct
+    (r"(^|[/_-])e5-", "query: ", "passage: "),  # model cards of intfloat/e5-* and multilingual-e5-*
+    (r"bge-(small|base|large)-en", _BGE, ""),  # FlagEmbedding's README: for short queries, none for passages
+    (r"bge-(small|base|large)-zh", "为这个句子生成表示以用于检索相关文章：", ""),
+    (r"nomic-embed-text", "search_query: ", "search_document: "),  # model card of nomic-embed-text-v1 and v1.5
+    (r"mxbai-embed|snowflake-arctic-embed-(xs|s|m|l)($|-v1|-long)|uae-large", _BGE, ""),  # their model cards
+    (r"snowflake-arctic-embed-.*-v2", "query: ", ""),
+    (r"embeddinggemma", "task: search result | query: ", "title: none | text: "),
+)
+"""Families of models whose cards demand prefixes that not every copy of their files declares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """What is put in front of each query and of each passage, before they are embedded."""
+
+    query: str = ""
+    passage: str = ""
+
+    @classmethod
+    def of(cls, name: str, declared: Prefixes, query: str | None, passage: str | None) -> Prefixes:
+        """Return what was set; else what the model declares; else its family's, if it declares none at all."""
+        usual = declared if declared != cls() else family(name)
+        return cls(usual.query if query is None else query, usual.passage if passage is None else passage)
+
+
+def family(name: str) -> Prefixes:
+    """Return the prefixes of the family that a model's name tells; none where it tells none."""
+    short = name.rstrip("/").rsplit("/", 1)[-1].lower()
+    found = ((query, passage) for pattern, query, passage in FAMILIES if re.search(pattern, short))
+    return Prefixes(*next(found, ("", "")))
+
+
+class PrefixedEmbedder:
+    """An embedder opened by settings, with prefixes in front of queries and passages."""
+
+    settings: EmbedderKind
+    prefixes: Prefixes
+
+    @property
+    def name(self) -> str:
+        return self.settings.shorthand() or self.settings.model
+
+    @cached_property
+    def identity(self) -> str:
+        return self.identified(self.prefixes.query)
+
+    @cached_property
+    def passage_identity(self) -> str:
+        """Equal for all that embed passages as this one does, whatever stands in front of queries."""
+        return self.identified(None)
+
+    def identified(self, query_prefix: str | None) -> str:
+        """Return what tells embedders apart that give other vectors; None for a prefix of no consequence."""
+        raise NotImplementedError
+
+    @property
+    def dimension(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def reader(self) -> Reader:
+        """Cuts texts into what the model reads at once."""
+        raise NotImplementedError
+
+    def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
+        return self.reader.windows(texts, self.prefixes.passage + header)
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        return self._embedded(texts, self.prefixes.query)
+
+    def embed_passages(self, texts: Sequence[str]) -> Matrix:
+        return self._embedded(texts, self.prefixes.passage)
+
+    def embed(self, texts: Sequence[str], prefix: str) -> Matrix:
+        """Return the vectors of at least one text, each below the prefix."""
+        raise NotImplementedError
+
+    def _embedded(self, texts: Sequence[str], prefix: str) -> Matrix:
+        import numpy as np
+
+        return self.embed(texts, prefix) if texts else np.zeros((0, self.dimension), np.float32)
+
+
+def choice_of(embedder: Embedder) -> EmbedderKind | None:
+    """Return the settings that open this embedder again, with the prefixes that they leave to the model said outright.
+
+    None for an embedder that no settings opened.
+    """
+    if not isinstance(embedder, PrefixedEmbedder):
+        return None
+    prefixes = embedder.prefixes
+    return embedder.settings.model_copy(update={"query_prefix": prefixes.query, "passage_prefix": prefixes.passage})

@@ -1,1 +1,0 @@
-"""Models that a server runs: where it is, when it is asked again, and what its refusals say."""

@@ -1,0 +1,299 @@
+"""Chunks and documents of an index as Parquet files, read and written a group of rows at a time."""
+from __future__ import annotations
+
+import json
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from documents.types import Chunk, Document, Page
+from retrieval.types import FieldValue
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+_CHUNK_GROUPS = 128
+_DOCUMENT_GROUPS = 4
+"""Groups of rows that are kept after they were read."""
+
+
+class _Groups(Generic[T]):
+    """A Parquet file, of which groups of rows are read when asked for. Thread-safe.
+
+    It is read, not mapped: a mapped file that somebody cuts short ends the process.
+
+    Args:
+        kept: how many groups are kept after they were read.
+        make: makes what a row stands for.
+    """
+
+    def __init__(self, path: Path, kept: int, make: Callable[[dict[str, Any]], T]) -> None:
+        import pyarrow.parquet as pq
+
+        self._file: Any = pq.ParquetFile(path)
+        self._kept, self._make = kept, make
+        self._read: OrderedDict[int, tuple[dict[str, list[Any]], dict[int, T]]] = OrderedDict()
+        self._lock = threading.Lock()
+        about = self._file.metadata
+        self._ends = list(accumulate(about.row_group(group).num_rows for group in range(about.num_row_groups)))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __getitem__(self, row: int) -> T:
+        group = bisect_right(self._ends, row)
+        place = row - (self._ends[group - 1] if group else 0)
+        columns, made = self._group(group)
+        if place not in made:
+            made[place] = self._make({name: column[place] for name, column in columns.items()})
+        return made[place]
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._make, self.columns())
+
+    def columns(self, *names: str) -> Iterator[dict[str, Any]]:
+        """Read these fields of all rows, or all fields; other columns are not read."""
+        for group in range(len(self._ends)):
+            with self._lock:
+                columns = self._decoded(group, names)
+            for values in zip(*columns.values(), strict=True):
+                yield dict(zip(columns, values, strict=True))
+
+    def column(self, name: str) -> Any:
+        """Return one column of all rows, as Arrow's array."""
+        with self._lock:
+            return self._file.read(columns=[name])[name]
+
+    def _group(self, group: int) -> tuple[dict[str, list[Any]], dict[int, T]]:
+        with self._lock:
+            found = self._read.get(group)
+            if found is None:
+                found = self._read[group] = self._decoded(group), {}
+                if len(self._read) > self._kept:
+                    self._read.popitem(last=False)
+            self._read.move_to_end(group)
+            return found
+
+    def _decoded(self, group: int, names: Sequence[str] = ()) -> dict[str, list[Any]]:
+        """Python's own objects: making those of a whole group takes as long as making those of four single rows."""
+        table = self._file.read_row_group(group, columns=list(names) or None, use_threads=False)
+        return {name: table[name].to_pylist() for name in names or table.column_names}
+
+
+class ChunkTable(Sequence[Chunk]):
+    """The chunks of an index, made from their rows when asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._groups = _Groups(path, _CHUNK_GROUPS, _chunk)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @overload
+    def __getitem__(self, row: int) -> Chunk: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[Chunk]: ...
+    def __getitem__(self, row: int | slice) -> Chunk | list[Chunk]:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        if not -len(self) <= row < len(self):
+            raise IndexError(row)
+        return self._groups[row % len(self)]
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return iter(self._groups)
+
+    def windows(self) -> NDArray[np.int32]:
+        """Return the number of vectors of each chunk, shape (chunks,)."""
+        counts: NDArray[np.int32] = self._groups.column("windows").to_numpy()
+        return counts
+
+    def fields(self) -> Iterator[tuple[str, str, int | None]]:
+        """Document, format and first page of each chunk, without reading the others' columns."""
+        for row in self._groups.columns("document", "format", "first_page"):
+            yield row["document"], row["format"], row["first_page"]
+
+    def texts(self, headers: Mapping[str, str]) -> Iterator[str]:
+        for row in self._groups.columns("document", "content"):
+            yield headers[row["document"]] + row["content"]
+
+    @cached_property
+    def spans(self) -> dict[str, tuple[int, int]]:
+        """Of each document the first row of its chunks, and the row after the last."""
+        spans: dict[str, tuple[int, int]] = {}
+        for row, found in enumerate(self._groups.columns("document")):
+            spans[found["document"]] = (spans.get(found["document"], (row, row))[0], row + 1)
+        return spans
+
+    def row(self, id: str) -> int:
+        """Return the row of a chunk id; KeyError if there is none."""
+        import numpy as np
+
+        ids, rows = self._sorted
+        wanted = np.bytes_(id.encode("utf-8", "replace"))
+        place = int(np.searchsorted(ids, wanted))
+        if place == len(ids) or ids[place] != wanted:
+            raise KeyError(id)
+        return int(rows[place])
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.intp]]:
+        """The ids in order, and their rows: 40 bytes a chunk, where a dict would take 200."""
+        import numpy as np
+
+        ids = np.array([row["id"].encode() for row in self._groups.columns("id")], np.bytes_)
+        order = np.argsort(ids, kind="stable")
+        return ids[order], order
+
+
+class DocumentTable:
+    """The documents of an index; renderings are read from the file when asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._groups = _Groups(path, _DOCUMENT_GROUPS, _document)
+
+    @cached_property
+    def sources(self) -> dict[str, str]:
+        """The source of each document id, in the order of the index."""
+        return {row["id"]: row["source"] for row in self._groups.columns("id", "source")}
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """What the chunks of each document id are searched with in front."""
+        return {row["id"]: row["header"] for row in self._groups.columns("id", "header")}
+
+    @cached_property
+    def titles(self) -> dict[str, str]:
+        """The title of each document id."""
+        return {row["id"]: row["title"] for row in self._groups.columns("id", "title")}
+
+    @cached_property
+    def metadata(self) -> dict[str, dict[str, FieldValue]]:
+        """What the user says of each document id."""
+        found = ((row["id"], row["metadata"]) for row in self._groups.columns("id", "metadata"))
+        return {key: json.loads(text) for key, text in found if text}
+
+    def __getitem__(self, key: str) -> Document:
+        return self._groups[self._rows[key]]
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self._groups)
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {key: row for row, key in enumerate(self.sources)}
+
+
+def _chunk(row: dict[str, Any]) -> Chunk:
+    pages = None if row["first_page"] is None else (row["first_page"], row["last_page"])
+    return Chunk(row["id"], row["document"], row["format"], row["start"], row["end"], row["content"], row["prefix"],
+                 pages)
+
+
+def _document(row: dict[str, Any]) -> Document:
+    pages = tuple(Page(**each) for each in row["pages"])
+    return Document(row["id"], row["source"], row["title"], row["html"], row["plain"], pages)
+
+
+CHUNKS_A_GROUP = 256
+"""Chunks of one row group, which is what reading a chunk reads: about 1 ms, and as many bytes as a small picture."""
+
+DOCUMENTS_A_GROUP = 16
+CHARACTERS_A_GROUP = 4_000_000
+"""Documents of one row group, and of their renderings the characters at which a group ends before: one document is
+read with its group."""
+
+
+class TableWriter:
+    """A Parquet file that is written as rows come in; at most one group of them is in memory.
+
+    Raises:
+        OSError: the disk is full, say.
+    """
+
+    def __init__(self, path: Path, schema: Any, rows: int) -> None:
+        import pyarrow.parquet as pq
+
+        self._schema = schema
+        self._rows = rows
+        self._waiting: list[dict[str, Any]] = []
+        self._writer: Any = pq.ParquetWriter(path, schema, compression="zstd")
+
+    def add(self, row: dict[str, Any]) -> None:
+        self._waiting.append(row)
+        if len(self._waiting) == self._rows:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits as a group of its own."""
+        import pyarrow as pa
+
+        if self._waiting:
+            self._writer.write_table(pa.Table.from_pylist(self._waiting, self._schema))
+            self._waiting.clear()
+
+    def close(self) -> None:
+        self.flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of a file that will not be finished, whatever became of it."""
+        with suppress(OSError):
+            self._writer.close()
+        self._writer.is_open = False  # else it closes itself once more when it is forgotten
+
+
+class ChunkWriter(TableWriter):
+    """One row a chunk, in order, with the number of its vectors."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+
+        super().__init__(path, pa.schema([
+            ("id", pa.string()), ("document", pa.string()), ("format", pa.string()), ("start", pa.int64()),
+            ("end", pa.int64()), ("content", pa.large_string()), ("prefix", pa.large_string()),
+            ("first_page", pa.int32()), ("last_page", pa.int32()), ("windows", pa.int32())]), CHUNKS_A_GROUP)
+
+    def chunk(self, chunk: Chunk, windows: int) -> None:
+        first, last = chunk.pages or (None, None)
+        self.add({"id": chunk.id, "document": chunk.document, "format": chunk.format, "start": chunk.start,
+                  "end": chunk.end, "content": chunk.content, "prefix": chunk.prefix, "first_page": first,
+                  "last_page": last, "windows": windows})
+
+
+class DocumentWriter(TableWriter):
+    """One row a document, in order: both renderings, its pages, the header of its chunks, and its metadata as JSON."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+
+        page = pa.struct([("number", pa.int32()), ("html", pa.int64()), ("plain", pa.int64())])
+        texts = ("id", "source", "title", "html", "plain", "header", "metadata")
+        super().__init__(path, pa.schema([*((name, pa.large_string()) for name in texts), ("pages", pa.list_(page))]),
+                         DOCUMENTS_A_GROUP)
+        self._characters = 0
+
+    def document(self, document: Document, header: str, metadata: Mapping[str, FieldValue]) -> None:
+        self.add({**asdict(document), "header": header, "metadata": canonical(metadata)})
+        self._characters += len(document.html) + len(document.plain)
+        if self._characters >= CHARACTERS_A_GROUP:
+            self.flush()
+
+    def flush(self) -> None:
+        super().flush()
+        self._characters = 0
+
+
+def canonical(metadata: Mapping[str, FieldValue]) -> str:
+    """Metadata as JSON; empty where there is none, and equal for equal metadata."""
+    return json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False) if metadata else ""
