@@ -1,7 +1,8 @@
 """A cassette: the calls and searches of a run in one file that can be committed, looked at and replayed elsewhere.
 
-gzip over JSON Lines. First what it is and of which run; then every text once, the calls, the searches; last how many of
-each there are, and a SHA-256 over all lines before. Equal content makes equal bytes.
+gzip over JSON Lines. First what it is and of which run; then the rows of the journal's tables, sorted by their keys:
+every text once, the calls, the searches; last how many of each there are, and a SHA-256 over all lines before. Equal
+content makes equal bytes.
 """
 from __future__ import annotations
 
@@ -10,26 +11,126 @@ import hashlib
 import json
 import os
 import zlib
-from collections import Counter
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, ClassVar, Literal, Self
 from uuid import uuid4
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agents.cassette_lines import KINDS, MAGIC, VERSION, Call, End, Head, Line, Search, Text, format_for, kept, packed
+from agents import journal, search
 from agents.database import Database, text_hash
-from agents.search import request_key
+from agents.search import request_json, request_key
+from agents.types import outcome_to_json
 from documents.errors import RunError
+from documents.json import loads
+from documents.types import Format
 from retrieval.storage.files import why_unwritten
+from strategies.types import Failure, Reply
 
-LONGEST = 32 << 20  # bytes of a line
-# Unpacked bytes: a file of this many times its size is made to fill a disk; small ones may be all repetition.
-TIMES, FREE = 100, 256 << 20
+VERSION = 3  # of the format
+MOST = 1 << 30  # bytes that a cassette may unpack to
 _LEVEL = 6
-_AGAIN = "get the file again, or export the run again"
+Key = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+TextHash = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+Message = tuple[str, list[TextHash]]  # role, hashes of parts
+ToolMessage = tuple[str, list[TextHash], list[dict[str, Any]], str]  # and its calls of tools, or the call it answers
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TextLine(_Line):
+    """A text and its hash."""
+
+    counted: ClassVar[str] = "texts"
+    text: TextHash
+    content: str
+
+    @model_validator(mode="after")
+    def _of_its_hash(self) -> Self:
+        if text_hash(self.content) != self.text:
+            raise ValueError("the text is not the one of its hash")
+        return self
+
+    def put_into(self, database: Database) -> None:
+        """Keep the row."""
+        database.put_text(self.content)
+
+
+class CallLine(_Line):
+    """A call by its key in the journal, with its messages by the hashes of their texts."""
+
+    counted: ClassVar[str] = "calls"
+    call: Key
+    messages: list[Message | ToolMessage]
+    parameters: dict[str, Any]
+    reply: Reply | None = None
+    failure: Failure | None = None
+
+    @model_validator(mode="after")
+    def _one_outcome(self) -> Self:
+        if (self.reply is None) == (self.failure is None):
+            raise ValueError("a call has either a reply or a failure")
+        return self
+
+    def put_into(self, database: Database) -> None:
+        """Keep the row."""
+        reply, failure = (None if one is None else json.dumps(outcome_to_json(one))
+                          for one in (self.reply, self.failure))
+        database.put(journal.KEEP, (self.call, json.dumps(self.messages), json.dumps(self.parameters, sort_keys=True),
+                                    reply, failure))
+
+
+class HitLine(_Line):
+    """A hit with the hashes of its chunk's content and prefix; no prefix is empty."""
+
+    id: str
+    document: str
+    format: Format
+    start: int
+    end: int
+    text: TextHash
+    prefix: TextHash | Literal[""]
+    pages: tuple[int, int] | None
+    score: float
+    found_by: str
+
+
+class FindingsLine(_Line):
+    """Findings as `Searches` keeps them."""
+
+    hits: list[HitLine]
+    notes: list[str]
+    sources: dict[str, str]
+
+
+class SearchLine(_Line):
+    """What was found for a request, by the request's key."""
+
+    counted: ClassVar[str] = "searches"
+    search: Key
+    request: dict[str, Any]
+    found: FindingsLine
+
+    @model_validator(mode="after")
+    def _of_its_key(self) -> Self:
+        if request_key(self.request) != self.search:
+            raise ValueError("the search is not the one of its key")
+        return self
+
+    def put_into(self, database: Database) -> None:
+        """Keep the row."""
+        database.put(search.KEEP, (self.search, request_json(self.request),
+                                   json.dumps(self.found.model_dump(mode="json"))))
+
+
+Row = TextLine | CallLine | SearchLine
+_KINDS: Mapping[str, type[Row]] = {"text": TextLine, "call": CallLine, "search": SearchLine}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,152 +152,109 @@ class Cassette:
 
     @classmethod
     def open(cls, path: Path) -> Cassette:
-        """The cassette in a file.
+        """Check the cassette in a file.
 
         Raises:
-            RunError: there is none, it is damaged or of a newer ragbed, or it is made to fill memory or disk.
+            RunError: there is none, or it is damaged, of another version of ragbed, or larger than any.
         """
         reading = _Reading(path)
-        for _ in reading.lines():
-            pass
-        assert reading.head is not None
-        assert reading.end is not None
-        return cls(path, reading.head.ragbed, reading.head.run, dict(reading.end.end.items()), reading.end.sha256)
+        deque(reading.rows(), 0)
+        return cls(path, str(reading.head.get("ragbed")), reading.head["run"], reading.counts, reading.hash)
 
-    def lines(self) -> Iterator[Text | Call | Search]:
-        """Texts, calls and searches, in that order; RunError where the file is no longer what was opened."""
+    def rows(self) -> Iterator[Row]:
+        """Yield texts, calls and searches, in that order; RunError where the file is no longer what was opened."""
         reading = _Reading(self.path)
-        for line in reading.lines():
-            if isinstance(line, Text | Call | Search):
-                yield line
-        if reading.end is None or reading.end.sha256 != self.hash:
+        yield from reading.rows()
+        if reading.hash != self.hash:
             raise RunError(f"{self.path}: changed while it was read; give the command again")
 
     def read_into(self, database: Database) -> None:
-        """Put everything into a database that has the journal's tables."""
-        for line in self.lines():
-            if isinstance(line, Text):
-                database.put_text(line.content)
-            else:
-                database.put(line.statement, line.row())
+        """Put every row into a database that has the journal's tables."""
+        for row in self.rows():
+            row.put_into(database)
 
 
 class _Reading:
-    """One reading of a file, line by line, which trusts none of it."""
-
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.head: Head | None = None
-        self.end: End | None = None
-        self._state, self._counts = hashlib.sha256(), Counter[str]()
-        self._texts: set[str] = set()
-        self._number = 0
+        self.path, self.hash = path, ""
+        self.head: dict[str, Any] = {}
+        self.counts = {kind.counted: 0 for kind in _KINDS.values()}
 
-    def lines(self) -> Iterator[Line]:
-        """Every line, once it was checked."""
+    def rows(self) -> Iterator[Row]:
+        state = hashlib.sha256()
+        for number, line in enumerate(self._lines(), 1):
+            try:
+                fields = loads(line)
+                kind = next(iter(fields))
+                if number == 1:
+                    self._take_head(fields)
+                elif self.hash:
+                    raise ValueError("stands behind the end")
+                elif kind != "end":
+                    row = _KINDS[kind].model_validate(fields)
+                    self.counts[row.counted] += 1
+                    yield row
+                elif fields == {"end": self.counts, "sha256": state.hexdigest()}:
+                    self.hash = state.hexdigest()
+                else:
+                    raise ValueError("the lines are not those that were written")
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                raise self._refusal(f"line {number}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+            except (ValueError, TypeError, LookupError, StopIteration) as error:
+                raise self._refusal(f"line {number}: {error}") from error
+            state.update(line)
+        if not self.hash:
+            raise self._refusal("it is cut short")
+
+    def _lines(self) -> Iterator[bytes]:
+        left = MOST
         try:
             with self.path.open("rb") as file, gzip.open(file) as unpacked:
-                yield from map(self._taken, self._split(unpacked, room(self.path.stat().st_size)))
+                while line := unpacked.readline(left + 1):
+                    left -= len(line)
+                    if left < 0:
+                        raise RunError(f"{self.path}: unpacks to more than {MOST:,} bytes, so it is not read")
+                    yield line
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise self._no_cassette() if self.head is None else self._damaged("it is cut short or altered") from error
+            raise self._refusal("it is cut short or altered") from error
         except OSError as error:
             raise RunError(f"{self.path}: {error.strerror or error}") from error
-        if self.end is None:
-            raise self._no_cassette() if self.head is None else self._damaged("it is cut short")
 
-    def _split(self, unpacked: gzip.GzipFile, left: int) -> Iterator[bytes]:
-        while data := unpacked.readline(LONGEST + 1):
-            left -= len(data)
-            if len(data) > LONGEST or left < 0:
-                raise RunError(f"{self.path}: unpacks to more than any run would keep, so it is not read")
-            yield data
+    def _take_head(self, fields: Any) -> None:
+        if fields["cassette"] != "ragbed":
+            raise ValueError("no cassette")
+        if fields["version"] != VERSION or not isinstance(fields["run"], dict):
+            raise RunError(f"{self.path}: made by another version of ragbed; export the run again")
+        self.head = fields
 
-    def _taken(self, data: bytes) -> Line:
-        self._number += 1
-        line = self._parsed(data)
-        if self.head is None and not isinstance(line, Head):
-            raise self._no_cassette()
-        if (self.head is not None and isinstance(line, Head)) or self.end is not None:
-            raise self._damaged(f"line {self._number} has no place there")
-        if isinstance(line, Head):
-            self.head = line
-        elif isinstance(line, End):
-            self._check_end(line)
-        elif isinstance(line, Text | Call | Search):
-            self._check(line)
-        self._state.update(data)
-        self._counts[line.counted] += 1
-        return line
-
-    def _parsed(self, data: bytes) -> Line:
-        try:
-            fields = json.loads(data)
-            kind = KINDS[next(iter(fields))]
-            if self.head is None:
-                self._check_head(fields)
-            return kind.model_validate(fields)
-        except (ValueError, TypeError, KeyError, StopIteration, RecursionError) as error:
-            if self.head is None:
-                raise self._no_cassette() from error
-            said = _first(error) if isinstance(error, ValidationError) else "not readable"
-            raise self._damaged(f"line {self._number}: {said}") from error
-
-    def _check_head(self, fields: Any) -> None:
-        version = fields.get("version")
-        if fields.get("cassette") == MAGIC and isinstance(version, int) and version > VERSION:
-            raise RunError(f"{self.path}: was written by a newer ragbed, in format {version}; this one reads formats "
-                           f"up to {VERSION}: upgrade ragbed to replay it")
-
-    def _check(self, line: Text | Call | Search) -> None:
-        if isinstance(line, Text):
-            if text_hash(line.content) != line.text:
-                raise self._damaged(f"line {self._number}: the text is not the one of its hash")
-            self._texts.add(line.text)
-            return
-        if isinstance(line, Search) and request_key(line.request) != line.search:
-            raise self._damaged(f"line {self._number}: the search is not the one of its key")
-        if isinstance(line, Call) and (line.reply is None) == (line.failure is None):
-            raise self._damaged(f"line {self._number}: a call has either a reply or a failure")
-        if missing := next((text for text in line.texts if text not in self._texts), None):
-            raise self._damaged(f"line {self._number}: the text {missing} is missing")
-
-    def _check_end(self, line: End) -> None:
-        if line.sha256 != self._state.hexdigest() or any(self._counts[name] != count
-                                                         for name, count in line.end.items()):
-            raise self._damaged("its lines are not those that were written")
-        self.end = line
-
-    def _damaged(self, why: str) -> RunError:
-        return RunError(f"{self.path}: a damaged cassette: {why}; {_AGAIN}")
-
-    def _no_cassette(self) -> RunError:
-        return RunError(f"{self.path} is no cassette: make one with `ragbed cassette export RUN`")
+    def _refusal(self, why: str) -> RunError:
+        return RunError(f"{self.path}: a damaged cassette: {why}; get the file again, or export the run again"
+                        if self.head else f"{self.path} is no cassette: make one with `ragbed cassette export RUN`")
 
 
 def is_cassette(path: Path) -> bool:
     """Whether the file begins as a cassette does, of whatever version, whole or damaged."""
     try:
         with path.open("rb") as file, gzip.open(file) as unpacked:
-            fields = json.loads(unpacked.readline(LONGEST))
-    except (OSError, EOFError, ValueError, RecursionError, zlib.error):
+            return unpacked.read(21) == b'{"cassette": "ragbed"'
+    except (OSError, EOFError, zlib.error):
         return False
-    return isinstance(fields, dict) and fields.get("cassette") == MAGIC
 
 
-def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: Database) -> Counter[str]:
+def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: Database) -> dict[str, int]:
     """Write the calls and searches that a database's tables hold, and the texts that these need.
 
     Returns:
         how many of each were written.
 
     Raises:
-        RunError: the file cannot be written, or could not be read again.
+        RunError: the file cannot be written, or would be larger than a cassette may be.
     """
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
         with database.snapshot(), partial.open("xb") as file:
-            head = {"cassette": MAGIC, "version": format_for(database), "ragbed": ragbed, "run": about}
-            counts = _write(file, head, database)
+            counts = _write(file, {"cassette": "ragbed", "version": VERSION, "ragbed": ragbed, "run": about}, database)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
@@ -207,34 +265,35 @@ def write_cassette(path: Path, ragbed: str, about: Mapping[str, Any], database: 
     return counts
 
 
-def _write(file: BinaryIO, head: Mapping[str, Any], database: Database) -> Counter[str]:
-    counts: Counter[str] = Counter(texts=0, calls=0, searches=0)
-    state, size = hashlib.sha256(), 0
+def _write(file: BinaryIO, head: Mapping[str, Any], database: Database) -> dict[str, int]:
+    counts, state, left = {kind.counted: 0 for kind in _KINDS.values()}, hashlib.sha256(), MOST
     with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as out:  # without name and time, which would differ
-        first = packed(head)
-        out.write(first)
-        state.update(first)
-        for name, fields in kept(database):
-            data = packed(fields)
-            if len(data) > LONGEST:
-                raise RunError(f"{database.path}: holds a text or reply of {len(data)} bytes, longer than a cassette's "
-                               "lines may be")
-            counts[name] += 1
-            size += len(data)
-            state.update(data)
-            out.write(data)
-        out.write(packed({"end": counts, "sha256": state.hexdigest()}))
-    if size > room(file.tell()):
-        raise RunError(f"{database.path}: repeats itself so much that its cassette would be taken for one that is made "
-                       "to fill a disk")
+        for fields in chain([head], _rows_of(database)):
+            line = (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+            left -= len(line)
+            if left < 0:
+                raise RunError(f"{database.path}: holds more than the {MOST:,} bytes that a cassette may")
+            if (kind := next(iter(fields))) in _KINDS:
+                counts[_KINDS[kind].counted] += 1
+            state.update(line)
+            out.write(line)
+        out.write((json.dumps({"end": counts, "sha256": state.hexdigest()}) + "\n").encode())
     return counts
 
 
-def room(size: int) -> int:
-    """The most bytes that a file of so many may unpack to."""
-    return TIMES * size + FREE
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+def _rows_of(database: Database) -> Iterator[Mapping[str, Any]]:
+    """Every text that calls and searches need, every call and every search, each by its key."""
+    calls = "SELECT key, messages, parameters, reply, failure FROM calls ORDER BY key"
+    searches = "SELECT key, request, found FROM searches ORDER BY key"
+    needed: set[str] = set()
+    for _, messages, *_ in database.rows(calls):
+        needed.update(part for _, parts, *_ in json.loads(messages) for part in parts)
+    for _, _, found in database.rows(searches):
+        needed.update(text for hit in json.loads(found)["hits"] for text in (hit["text"], hit["prefix"]) if text)
+    for key in sorted(needed):
+        yield {"text": key, "content": database.text(key)}
+    for key, messages, parameters, reply, failure in database.rows(calls):
+        outcome = {"failure": json.loads(failure)} if reply is None else {"reply": json.loads(reply)}
+        yield {"call": key, "messages": json.loads(messages), "parameters": json.loads(parameters), **outcome}
+    for key, request, found in database.rows(searches):
+        yield {"search": key, "request": json.loads(request), "found": json.loads(found)}

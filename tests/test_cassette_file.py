@@ -39,7 +39,7 @@ def test_equal_runs_make_equal_bytes_and_the_file_can_be_looked_at(town, ragbed,
     assert ragbed("cassette", "export", town.run, "--out", file)[0] == 0
     assert file.read_bytes() == one
     head, *rest, end = lines(file)
-    assert (head["cassette"], head["version"], head["run"]["name"]) == ("ragbed", 1, "town")
+    assert (head["cassette"], head["version"], head["run"]["name"]) == ("ragbed", 3, "town")
     assert "out" not in head["run"]["settings"]
     assert [next(iter(line)) for line in rest] == ["text"] * (len(rest) - 6) + ["call"] * 6
     assert end["end"] == {"texts": len(rest) - 6, "calls": 6, "searches": 0}
@@ -95,16 +95,15 @@ def changes(fields: list[dict]) -> dict[str, list]:
         return [head, *rest[:place], {**rest[place], **changed}, *rest[place + 1:], end]
 
     return {"not the one of its hash": with_line(text, content="Another."),
-            "is missing": [head, *rest[:text], *rest[text + 1:], end],
             "either a reply or a failure": with_line(call, reply=None),
             "reply.usage.prompt_tokens": with_line(call, reply={"text": "", "usage": {"prompt_tokens": "x"}}),
             "call: String should match": with_line(call, call="../../etc"),
             "not those that were written": [head, *rest[:-1], end],
-            "has no place there": [head, *rest, end, end],
+            "stands behind the end": [head, *rest, end, end],
             "Extra inputs": with_line(call, more=1),
-            "not readable": [head, "[" * 100_000, end],
+            "nested beyond reason": [head, "[" * 100_000, end],
             "cut short": [head, *rest],
-            "newer ragbed, in format 3": [{**head, "version": 3}, *rest, end],
+            "another version of ragbed": [{**head, "version": 2}, *rest, end],
             "no cassette": [*rest, end],
             "benchmark.name: Field required": [{**head, "run": {**head["run"], "benchmark": {}}}, *rest, end],
             "does not say what its run was": [{**head, "run": {"name": "town"}}, *rest, end]}

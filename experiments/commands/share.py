@@ -39,7 +39,7 @@ def cassette_export(run: Annotated[Path, typer.Argument(help="A finished run's f
 
     `ragbed run --replay FILE` makes the run again from it anywhere.
     """
-    from experiments.running.write_cassette import export_cassette
+    from experiments.running.cassette import export_cassette
     from experiments.runs.finished import open_finished
     from experiments.terminal.display import print_json, say
 
@@ -54,8 +54,7 @@ def cassette_export(run: Annotated[Path, typer.Argument(help="A finished run's f
 
 def cassette_show(file: Annotated[Path, typer.Argument(help="A cassette.")], json: AsJson = False) -> None:
     """Show what a cassette holds, once all of it was checked."""
-    from experiments.running.cassette import Replay
-    from experiments.running.write_cassette import holdings
+    from experiments.running.cassette import Replay, holdings
     from experiments.terminal.display import print_json, print_records
 
     held = holdings(Replay.open(file))

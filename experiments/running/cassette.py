@@ -1,25 +1,22 @@
-"""A cassette as a run is made from it again: what it says of its run, and whether that fits.
-
-What a replay found nothing for.
-
-The settings of a run that is made again from its cassette alone.
-"""
+"""A run as a cassette: written from a finished run, and made again from it where its questions and settings fit."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agents.cassette import Cassette
+from agents.cassette import CallLine, Cassette, is_cassette, write_cassette
 from documents.errors import BenchmarkError, RunError, SettingsError
-from experiments.record import Result, StoredStep
+from experiments.record import Result
 from experiments.running.recording import chunks_pin, embedder_pin, how_pin, index_pin
+from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.settings.file import check_settings, read_value
@@ -28,12 +25,19 @@ from experiments.settings.retrievers import RetrieverFactor
 from experiments.settings.strategies import strategies_of
 from experiments.settings.targets import Part, difference, narrowed, option
 from strategies.settings.plugins import FAMILIES
+from strategies.types import Usage
+
+if TYPE_CHECKING:
+    from experiments.runs.finished import Finished
 
 LEFT_OUT = ("out", "budget")  # settings: where a run stands and when it stops is no part of what it recorded
 FORMATS = ("html", "plain")
+ENDING = ".cassette.jsonl.gz"
+TAKEN = ("name", "out", "set")  # options that may stand beside a cassette
+_KIND = "replay_miss"
 
 
-class Asked(BaseModel):
+class RecordedBenchmark(BaseModel):
     """The benchmark's name, the number of its questions, and their hash."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,8 +47,8 @@ class Asked(BaseModel):
     hash: str
 
 
-class About(BaseModel):
-    """What a cassette says of its run.
+class RecordedRun(BaseModel):
+    """A run as its cassette describes it.
 
     Attributes:
         settings: resolved; without those of `LEFT_OUT`.
@@ -58,7 +62,7 @@ class About(BaseModel):
 
     name: str
     settings: dict[str, Any]
-    benchmark: Asked
+    benchmark: RecordedBenchmark
     prompts: str
     judge_prompt: str
     exemplars: str | None
@@ -73,14 +77,14 @@ class Replay:
     """A cassette that a run is made from."""
 
     cassette: Cassette
-    about: About
+    about: RecordedRun
 
     @classmethod
     def open(cls, path: Path) -> Replay:
-        """The cassette in a file; RunError where there is none that is whole and that this ragbed can read."""
+        """Open the cassette in a file; RunError where there is none that is whole and that this ragbed can read."""
         cassette = Cassette.open(path)
         try:
-            return cls(cassette, About.model_validate(cassette.about))
+            return cls(cassette, RecordedRun.model_validate(cassette.about))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise RunError(f"{path}: does not say what its run was: {'.'.join(map(str, first['loc']))}: "
@@ -92,7 +96,7 @@ class Replay:
 
     @cached_property
     def recorded(self) -> RunSettings:
-        """The settings that were recorded; SettingsError where this ragbed has them no longer."""
+        """Return the settings that were recorded; SettingsError where this ragbed has them no longer."""
         return check_settings(self.about.settings, str(self.path), checked=True)
 
     def same_settings(self, settings: RunSettings) -> bool:
@@ -115,13 +119,13 @@ class Replay:
                            "benchmark.path=PATH")
 
     def place(self, settings: RunSettings) -> str:
-        """Where the settings have the benchmark's files, and who says so."""
+        """Describe where the settings have the benchmark's files, and who says so."""
         path, said = (getattr(one.benchmark, "path", None) for one in (settings, self.recorded))
         return "" if path is None else f" at {path}, which is where {self.path} has them," if path == said else \
             f" at {path}"
 
     def explained(self, error: BenchmarkError, settings: RunSettings) -> BenchmarkError:
-        """The error of files that cannot be read, with who says that they are there."""
+        """Return the error of files that cannot be read, with who says that they are there."""
         paths = [getattr(one.benchmark, "path", None) for one in (settings, self.recorded)]
         if paths[0] is None or paths[0] != paths[1]:
             return error
@@ -129,7 +133,7 @@ class Replay:
                               "benchmark.path=PATH")
 
     def pins(self, settings: RunSettings) -> dict[str, str]:
-        """The recorded contents of what these settings search: retrievers of one name have to search one thing."""
+        """Return the recorded contents of what these settings search; retrievers of one name search one thing."""
         before = {name: _searches(one.retriever) for name, one in finders_of(self.recorded).items()}
         now = {name: _searches(one.retriever) for name, one in finders_of(settings).items()}
         names = {pin for name, searches in now.items() if before.get(name) == searches
@@ -139,7 +143,7 @@ class Replay:
 
 
 def portable(settings: RunSettings) -> dict[str, Any]:
-    """Every setting but those of `LEFT_OUT`, as plain values."""
+    """Return every setting but those of `LEFT_OUT`, as plain values."""
     every: dict[str, Any] = yaml.safe_load(settings.resolved())
     return {name: value for name, value in every.items() if name not in LEFT_OUT}
 
@@ -148,30 +152,19 @@ def _searches(retriever: RetrieverFactor) -> tuple[object, ...]:
     return retriever.model_copy(update={"name": "", "k": 1}),
 
 
-_KIND = "replay_miss"
-
-
 def misses(folder: RunFolder) -> int:
-    """How many calls and searches of a run's records were missed, the judge's and those of sub-questions too."""
+    """Count the calls and searches of a run's records that were missed, the judge's and those of sub-questions too."""
     return sum(_missed(result) for result in folder.results_with(_KIND))
 
 
 def _missed(result: Result) -> int:
-    steps = sum(step.failure is not None and step.failure.kind == _KIND for step in _steps(result))
-    return steps + (result.verdict is not None and result.verdict.note.endswith(_KIND))
-
-
-def _steps(result: Result) -> Iterator[StoredStep]:
-    yield from result.trace
-    for sub in result.subs:
-        yield from sub.trace
-
-
-TAKEN = ("name", "out", "set")
+    steps = [*result.trace, *(step for sub in result.subs for step in sub.trace)]
+    return (sum(step.failure is not None and step.failure.kind == _KIND for step in steps)
+            + (result.verdict is not None and result.verdict.note.endswith(_KIND)))
 
 
 def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part) -> RunSettings:
-    """The settings that were recorded, some of them changed.
+    """Return the settings that were recorded, some of them changed.
 
     Args:
         options: of the command line; those of `TAKEN`, for anything else a TARGET says what is run.
@@ -183,7 +176,8 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
     if other is not None:
         raise SettingsError(f"{option(other)} goes with a TARGET; {replay.path} says itself what was run, and --set "
                             "KEY=VALUE changes a part of it")
-    content = copy.deepcopy(replay.about.settings)
+    recorded = {name: value for name, value in replay.about.settings.items() if name not in LEFT_OUT}
+    content = copy.deepcopy(recorded)  # a cassette may be a stranger's: it does not say where files are written
     content |= {name: str(options[name]) for name in ("name", "out") if name in options}
     _set(content, options.get("set", ()))
     check_named(check_settings(content, str(replay.path), checked=True), replay, options.get("set", ()))
@@ -213,3 +207,57 @@ def _set(content: dict[str, Any], texts: Sequence[str]) -> None:
             raise SettingsError(f"--set {text!r}: expected KEY=VALUE with the key of a setting, as in --set "
                                 "benchmark.path=FOLDER")
         inner[last] = read_value(value, f"--set {text!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedCassette:
+    """A cassette that was written. `counts` is of texts, calls and searches; `size` in bytes."""
+
+    path: Path
+    counts: Mapping[str, int]
+    size: int
+
+
+def export_cassette(run: Finished, out: Path | None = None) -> ExportedCassette:
+    """Write the cassette of a finished run.
+
+    Args:
+        out: by default the run's name and `.cassette.jsonl.gz`, in the current folder. A cassette there is replaced.
+
+    Raises:
+        RunError: the run did not keep what its searches found; or the file is something else, or cannot be written.
+    """
+    about = _about(run)
+    path = out or Path(f"{about.name}{ENDING}")
+    if path.exists() and not is_cassette(path):
+        raise RunError(f"{path} is there, and no cassette; name another file with --out")
+    counts = write_cassette(path, version("ragbed"), about.model_dump(mode="json"), run.folder.database)
+    return ExportedCassette(path, counts, path.stat().st_size)
+
+
+def _about(run: Finished) -> RecordedRun:
+    made = manifest_of(run.path)
+    if not run.folder.marked("searches") and any(cell.retriever for cell in run.cells):
+        raise RunError(f"{run.path}: was made by a ragbed that did not keep what searches find; give its `ragbed run` "
+                       "command once with --journal replay, where what it searches is, and export it then")
+    benchmark = RecordedBenchmark(**{name: made.benchmark[name] for name in RecordedBenchmark.model_fields})
+    return RecordedRun(name=run.name, settings=portable(run.settings), benchmark=benchmark, prompts=made.prompts,
+                       judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
+                       pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"])
+
+
+def holdings(replay: Replay) -> dict[str, Any]:
+    """Describe the run of a cassette and count what the file holds; the price is as if its calls were made now."""
+    used, failed = Usage(), 0
+    for line in replay.cassette.rows():
+        if isinstance(line, CallLine):
+            failed += line.failure is not None
+            used += line.reply.usage if line.reply is not None else Usage()
+    about, counts = replay.about, replay.cassette.counts
+    return {"file": str(replay.path), "bytes": replay.path.stat().st_size, "ragbed": replay.cassette.ragbed,
+            "run": about.name, "benchmark": about.benchmark.name, "questions": about.benchmark.questions,
+            "models": about.models, "cells": about.cells, "calls": counts.get("calls", 0), "failed": failed,
+            "searches": counts.get("searches", 0), "texts": counts.get("texts", 0),
+            "tokens": {"prompt": used.prompt_tokens, "cached": used.cached_tokens,
+                       "completion": used.completion_tokens},
+            "price": None if used.price is None else round(used.price, 8), "results": about.results}
