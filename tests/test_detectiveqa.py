@@ -60,7 +60,7 @@ def test_a_run_says_how_many_questions_have_clues_that_no_condition_shows(load):
     questions = load(ASKED, {**ASKED, "clue_position": [4, -1]})
     assert on_late_clues(questions) == [
         "In 1 of 2 questions a clue stands at the place where the novel tells the answer, or after it: neither "
-        "evidence nor full shows it."]
+        "gold nor full shows it."]
     assert on_late_clues(questions[:1]) == []
 
 
