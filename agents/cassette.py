@@ -101,8 +101,8 @@ class HitLine(_Line):
     found_by: str
 
 
-class FindingsLine(_Line):
-    """Findings as `Searches` keeps them."""
+class FoundLine(_Line):
+    """Found hits as `Searches` keeps them."""
 
     hits: list[HitLine]
     notes: list[str]
@@ -115,7 +115,7 @@ class SearchLine(_Line):
     counted: ClassVar[str] = "searches"
     search: Key
     request: dict[str, Any]
-    found: FindingsLine
+    found: FoundLine
 
     @model_validator(mode="after")
     def _of_its_key(self) -> Self:

@@ -150,7 +150,7 @@ def restore(play: Playback, results: Sequence[Mapping[str, Any]]) -> None:
     """
     for entry in results:
         node = "generate" if "asked" in entry else "search"
-        wanted = [*map(search_hash, play.searches()), *map(play.means.key, play.calls())]
+        wanted = [*map(search_hash, play.searches()), *map(play.runtime.key, play.calls())]
         if play.node != node or wanted != entry["actions"]:
             raise RecipeMismatch(f"question {play.task.id}: step {len(play.trace) + 1} of the strategy differs "
                                  "from what was recorded; the strategy, its files or its prompts have changed since")
@@ -166,7 +166,7 @@ def restore(play: Playback, results: Sequence[Mapping[str, Any]]) -> None:
 
 def _chunks(play: Playback, ids: Iterable[str]) -> list[Chunk]:
     try:
-        return [play.means.chunk(id) for id in ids]
+        return [play.runtime.chunk(id) for id in ids]
     except KeyError as error:
         raise RecipeMismatch(f"question {play.task.id} names a passage that the index does not have: "
                              f"{error.args[0]!r:.80}") from None

@@ -1,4 +1,4 @@
-"""The model client: takes what a strategy asks for, sends it, and returns what was said and what it took."""
+"""The model client: sends what a strategy asks for, and returns the reply and what it took."""
 from __future__ import annotations
 
 import asyncio
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from agents.limits import CallClock, Place, Places
+from agents.limits import CallClock, CallSlot, CallSlots
 from agents.refusals import IN_ONE, Way, Ways, is_overload, refusal
 from agents.replies import BadReply, Pricer, Tell, read_reply, timings
 from agents.settings import CallLimits, Context, Endpoint
@@ -39,7 +39,7 @@ class Completion:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a call has come, for the message of whatever ends it.
+    """Attempts of a call so far, for the message of whatever ends it.
 
     Attributes:
         attempts: requests sent.
@@ -76,7 +76,7 @@ class ModelClient:
         self._served = served
         self._endpoint = endpoint
         self._price = price
-        self._places = Places(limits.concurrency, limits.seconds)
+        self._places = CallSlots(limits.concurrency, limits.seconds)
         self._connecting = asyncio.Lock()
         self._accepted = False
         self._ways = Ways()
@@ -85,26 +85,26 @@ class ModelClient:
 
     @property
     def places(self) -> int:
-        """Calls that may be under way at once now; `limits.concurrency` at most."""
+        """Return how many calls may be under way at once now; `limits.concurrency` at most."""
         return self._places.count
 
     @property
     def waiting(self) -> int:
-        """Calls that queue for a place now."""
+        """Return how many calls queue for a place now."""
         return self._places.waiting
 
     @property
     def rate_limited(self) -> int:
-        """Requests that the server has refused so far for their number."""
+        """Return how many requests the server has refused so far for their number."""
         return self._places.refusals
 
     @property
     def priced(self) -> bool:
-        """Whether it is known what its calls cost."""
+        """Say whether it is known what its calls cost."""
         return self._price(1000, 1000, 0) is not None
 
     def parameters(self, action: Generate, max_tokens: int, repeat: int = 0) -> dict[str, Any]:
-        """Every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""
+        """Return every parameter that is sent beside the messages, under its OpenAI name; plain JSON."""
         sent: dict[str, Any] = {"max_tokens": max_tokens}
         temperature = self._temperature
         if temperature is not None:
@@ -172,7 +172,7 @@ class ModelClient:
             self._chat = self._at = None
         await self._endpoint.aclose()
 
-    async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: Place,
+    async def _persist(self, action: Generate, parameters: Mapping[str, Any], clock: CallClock, place: CallSlot,
                        progress: _Progress, tell: Tell | None) -> Completion:
         """Send until an answer comes, a failure is final, or there is no time for another attempt."""
         messages = [wire_message(message) for message in action.messages]
@@ -213,7 +213,6 @@ class ModelClient:
             await self._pause(failure, wait, clock, progress)
 
     async def _sent(self, chat: Chat, body: Mapping[str, Any], at: Address, way: Way, tell: Tell | None) -> Response:
-        """What comes back for one request; in pieces where somebody listens."""
         if tell is None or not way.pieces:
             return await chat.post(body)
         return await chat.post_streamed(way.body(body), tell, at.key)
@@ -225,7 +224,7 @@ class ModelClient:
         self._ways.came(way, counted=reply.usage.prompt_tokens > 0)
         return Completion(reply, attempts, time.monotonic() - started, timings(data))
 
-    def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: Place,
+    def _step_aside(self, failure: CallError, asked: float | None, clock: CallClock, place: CallSlot,
                     progress: _Progress) -> None:
         """Let go of the place, as the server asks; raise the failure where it asks for more time than is left."""
         progress.last = str(failure)
@@ -257,20 +256,18 @@ class ModelClient:
 
 
 def _connect(at: Address, served: str, connections: int) -> Chat:
-    """A chat client; the first one loads its library, which takes a second and has no place on an event loop."""
+    # The first client loads its library, which takes a second and has no place on an event loop.
     from agents.openai_chat import connect
     return connect(at, served, connections)
 
 
 def _check_time(failure: CallError, asked: float | None, wait: float, left: float) -> None:
-    """Raise the failure where there is no time to wait so long."""
     if wait >= left:
         asks = f"; the server asks for {asked:.0f} s more" if asked else ""
         raise CallError(f"{failure}{asks}; {max(left, 0):.0f} s were left", failure.kind, failure.attempts)
 
 
 def _late(question: float | None, now: float, seconds: float, progress: _Progress) -> NoReturn:
-    """Raise for the deadline that passed."""
     tries = f" after {progress.attempts} attempts" if progress.attempts > 1 else ""
     last = f"; before that: {progress.last}" if progress.last else ""
     if question is not None and now >= question:

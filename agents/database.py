@@ -26,13 +26,13 @@ _TEXTS = "CREATE TABLE IF NOT EXISTS texts (hash TEXT PRIMARY KEY, content TEXT 
 
 
 def storable(text: str) -> str:
-    """The text with question marks for half surrogate pairs, which have no UTF-8 form: hostile PDF or model output."""
+    """Replace half surrogate pairs, which have no UTF-8 form, by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 @lru_cache(maxsize=512)  # the parts of prompts repeat, and are the same objects
 def text_hash(text: str) -> str:
-    """The hash of a text as it is stored."""
+    """Return the hash of a text as it is stored."""
     return digest(storable(text))
 
 
@@ -89,22 +89,22 @@ class Database:
                                            isolation_level=None)
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query, those not yet committed included."""
+        """Return the rows of a query, those not yet committed included."""
         return self._execute(statement, values).fetchall()
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """As `read`, one row at a time, for tables that are too large to be held."""
+        """Yield the rows of a query one at a time, for tables that are too large to be held."""
         cursor = self._execute(statement, values)
         while (row := self._next(cursor)) is not None:
             yield row
 
     def has(self, table: str) -> bool:
-        """Whether there is such a table: a file that can only be read keeps those of its own version."""
+        """Say whether there is such a table: a file that can only be read keeps those of its own version."""
         return bool(self.read("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)))
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Everything read inside is of one moment, whatever another process writes meanwhile."""
+        """Read everything inside as of one moment, whatever another process writes meanwhile."""
         self._execute("BEGIN")
         try:
             yield
@@ -113,7 +113,7 @@ class Database:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Everything put inside is kept together, or, where an error ends it, nothing of it is."""
+        """Keep everything put inside together, or, where an error ends it, nothing of it."""
         self.flush()
         whole = False
         try:
@@ -141,14 +141,14 @@ class Database:
         return key
 
     def text(self, key: str) -> str:
-        """The text of that hash; RunError where it is not kept."""
+        """Return the text of that hash; RunError where it is not kept."""
         rows = self.read("SELECT content FROM texts WHERE hash = ?", (key,))
         if not rows:
             raise RunError(f"{self.path}: the text {key} is missing; the file is damaged")
         return str(rows[0][0])
 
     async def durable(self) -> None:
-        """Returns when everything put so far is committed."""
+        """Return when everything put so far is committed."""
         if self._commit is None:
             loop = asyncio.get_running_loop()
             self._commit = loop.create_future()
@@ -194,7 +194,7 @@ class Database:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary code; an error of the module itself has none."""
+    # An error of the module itself has no code of SQLite's.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 

@@ -49,7 +49,7 @@ class Teller:
         self._writer({"event": kind, **self._of, "why" if kind == "retry" else "text": text})
 
     async def outcome(self, asked: Awaitable[CallOutcome]) -> CallOutcome:
-        """The call's outcome, told too; a reply that came in one, as from a journal, is told in one piece before."""
+        """Return the call's outcome and tell of it; a reply that came in one is told in one piece before."""
         one = await asked
         reply = one.outcome if isinstance(one.outcome, Reply) else Reply("")
         for kind, text in (("reasoning", reply.reasoning), ("token", reply.text)):

@@ -40,9 +40,9 @@ Result = TypeVar("Result")
 
 
 class State(TypedDict, total=False):
-    """What the graph is given (`question`, and optionally `id` and `options`) and what it adds.
+    """State of the graph: given are `question`, optionally `id` and `options`; the rest it adds.
 
-    `made` says what it was made with: see `agents.checkpoint`.
+    `made` marks what it was made with: see `agents.checkpoint.check_mark`.
     """
 
     id: str
@@ -63,7 +63,7 @@ Graph = CompiledStateGraph[State, None, State, State]
 
 
 def build_graph(player: Player, checkpointer: Any = None, made: Mapping[str, Any] | None = None) -> Graph:
-    """The compiled graph; the player brings strategy, model and evidence.
+    """Compile the graph; the player brings strategy, model and evidence.
 
     Args:
         checkpointer: LangGraph's, keeps the state after each step.
@@ -106,7 +106,7 @@ def build_graph(player: Player, checkpointer: Any = None, made: Mapping[str, Any
 
 
 def recursion_limit(limits: Limits) -> RunnableConfig:
-    """LangGraph's own bound on steps, above what the question's limits allow, so that those speak first."""
+    """Return LangGraph's own bound on steps, above what the question's limits allow, so that those speak first."""
     return {"recursion_limit": limits.calls + limits.searches + 10}
 
 
@@ -114,7 +114,7 @@ async def _searched(play: Playback) -> dict[str, Any]:
     """Perform the pending searches by the question's deadline, and return the entry for the state."""
     try:
         async with asyncio.timeout(play.deadline - time.monotonic()) as limit:
-            found = await _together(play.searches(), play.means.search)
+            found = await _together(play.searches(), play.runtime.search)
     except CallError as error:
         return play.take_lost(failure_of(error))
     except TimeoutError:
@@ -125,11 +125,10 @@ async def _searched(play: Playback) -> dict[str, Any]:
 
 
 async def _asked(play: Playback, writer: StreamWriter) -> list[CallOutcome]:
-    """The outcomes of the pending calls, each told as it comes where somebody watches."""
     if not play.watched:
-        return await _together(play.calls(), lambda call: play.means.ask(call, play.deadline, None))
+        return await _together(play.calls(), lambda call: play.runtime.ask(call, play.deadline, None))
     tellers = [Teller(writer, number, call) for number, call in enumerate(play.calls(), play.made + 1)]
-    return await _together(tellers, lambda told: told.outcome(play.means.ask(told.call, play.deadline, told)))
+    return await _together(tellers, lambda told: told.outcome(play.runtime.ask(told.call, play.deadline, told)))
 
 
 async def _together(items: Sequence[Item], perform: Callable[[Item], Awaitable[Result]]) -> list[Result]:
@@ -146,7 +145,7 @@ async def _together(items: Sequence[Item], perform: Callable[[Item], Awaitable[R
 
 
 def answer_to_json(answer: Answer) -> dict[str, Any]:
-    """The end of a question as plain JSON: chunks by id, no prompts."""
+    """Return the end of a question as plain JSON: chunks by id, no prompts."""
     return {"outcome": answer.outcome, "text": answer.text, "refused": answer.refused,
             "citations": [{"number": passage.number, "chunk": passage.chunk.id} for passage in evidence_of(answer)],
             "invalid_citations": list(answer.invalid_citations),

@@ -2,8 +2,6 @@
 
 A key names the model's identity, the messages, every parameter, the repeat and the sample, and
 never a host or path. A failure is kept too: a replay gives it again, a live run asks anew.
-
-A model as a question sees it: the journal first, then the client.
 """
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ _NEAREST_OF = 50_000_000  # characters of recorded prompts among which the neare
 
 def call_key(identity: str, messages: Sequence[Message], parameters: Mapping[str, Any], repeat: int,
              sample: int) -> str:
-    """SHA-256 over everything that decides the reply."""
+    """Return the SHA-256 over everything that decides the reply."""
     content = [identity, [[message.role, message.content, *_of_tools(message)] for message in messages], parameters,
                repeat, sample]
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -41,12 +39,10 @@ def call_key(identity: str, messages: Sequence[Message], parameters: Mapping[str
 
 
 def _of_tools(message: Message) -> list[Any]:
-    """What a message has beside its role and text; empty where it has nothing, as it is without tools."""
     return [list(message.tool_calls), message.call_id] if message.tool_calls or message.call_id else []
 
 
 def _compared(content: str, of_tools: list[Any]) -> str:
-    """A message as misses compare it."""
     return content + json.dumps(of_tools, ensure_ascii=False) if of_tools else content
 
 
@@ -64,7 +60,7 @@ class Journal:
         self._failed: dict[str, Failure] = {}
 
     def turn(self, key: str) -> AbstractAsyncContextManager[None]:
-        """Held while a call is made, so that an equal one of another cell waits and gets the same outcome.
+        """Hold this while a call is made, so that an equal one of another cell waits and gets the same outcome.
 
         Else the later of two outcomes would stand in the journal, and a replay would differ from the run.
         """
@@ -73,7 +69,7 @@ class Journal:
         return self._turns.setdefault(key, asyncio.Lock())
 
     def find(self, key: str) -> Reply | Failure | None:
-        """The recorded outcome of a call. Failures of an earlier process are given in mode `replay` only."""
+        """Return the recorded outcome of a call; failures of an earlier process in mode `replay` only."""
         if self.database is None or self.mode == "live":
             return None
         rows = self.database.read("SELECT reply, failure FROM calls WHERE key = ?", (key,))
@@ -99,7 +95,7 @@ class Journal:
         await self.database.durable()
 
     def miss(self, key: str, messages: Sequence[Message], parameters: Mapping[str, Any]) -> ReplayMiss:
-        """The error of a replay that the journal cannot answer: how the nearest recorded call differs."""
+        """Return the error of a replay that the journal cannot answer: how the nearest recorded call differs."""
         wanted = "\n".join(_compared(message.content, _of_tools(message)) for message in messages)
         said = f"; {self._nearest(wanted, parameters)}" if self._prompts else ", nor any other"
         return ReplayMiss(f"the journal holds no call {key[:12]}{said}", "replay_miss", 0)
@@ -159,7 +155,7 @@ def _common_prefix(one: str, other: str) -> int:
 
 
 class Client(Protocol):
-    """What reaches the model over the wire."""
+    """Reaches the model over the wire; `ModelClient` is the real one."""
 
     @property
     def identity(self) -> str: ...
@@ -185,11 +181,11 @@ class Model:
         self.repeat = repeat
 
     def key(self, action: Generate) -> str:
-        """The journal key of a call."""
+        """Return the journal key of a call."""
         return call_key(self.client.identity, action.messages, self._parameters(action), self.repeat, action.sample)
 
     async def ask(self, action: Generate, deadline: float, tell: Tell | None = None) -> CallOutcome:
-        """The outcome of a call, durable in the journal before it is handed on.
+        """Return the outcome of a call, durable in the journal before it is handed on.
 
         Args:
             deadline: of the question, in `time.monotonic` seconds.
@@ -205,7 +201,6 @@ class Model:
         return asked
 
     async def _made(self, key: str, action: Generate, deadline: float, tell: Tell | None) -> CallOutcome:
-        """The outcome of a call that the journal does not hold."""
         try:
             if self.journal.mode == "replay":
                 raise self.journal.miss(key, action.messages, self._parameters(action))

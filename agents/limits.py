@@ -1,9 +1,4 @@
-"""The time that one model call has.
-
-How many calls one model has at once: as many as its server takes, found out by asking.
-
-A sliding window of tasks: so many items are worked on at once, in order.
-"""
+"""Limits of model calls: the time that one has, how many a server takes at once, and windows of concurrent tasks."""
 from __future__ import annotations
 
 import asyncio
@@ -35,14 +30,14 @@ class CallClock:
 
     @property
     def left(self) -> float:
-        """Seconds until whichever deadline comes first."""
+        """Return the seconds until whichever deadline comes first."""
         now = asyncio.get_running_loop().time()
         if self._until is not None:
             return self._until - now
         return self._left if self._question is None else min(self._left, self._question - now)
 
     def run(self) -> None:
-        """The call has a place.
+        """Let the call's time run: it has a place.
 
         Raises:
             TimeoutError: there is no time left. A timeout that is over would let one more request out.
@@ -54,7 +49,7 @@ class CallClock:
         self._timeout.reschedule(self._until)
 
     def stand_still(self, asked: float = 0.0) -> None:
-        """The call queues for a place.
+        """Stop the call's time: it queues for a place.
 
         Args:
             asked: seconds that count nevertheless.
@@ -68,7 +63,7 @@ class CallClock:
 
 
 @dataclass(slots=True)
-class Place:
+class CallSlot:
     """One call's claim to be sent; for one call alone.
 
     Attributes:
@@ -82,8 +77,8 @@ class Place:
     round: int = 0
 
 
-class Places:
-    """Places for the calls to one model, given to the oldest call first.
+class CallSlots:
+    """CallSlots for the calls to one model, given to the oldest call first.
 
     Additive increase, multiplicative decrease (D.-M. Chiu and R. Jain, "Analysis of the Increase and Decrease
     Algorithms for Congestion Avoidance in Computer Networks", 1989): each success adds 1 / places, so that a whole
@@ -117,24 +112,24 @@ class Places:
 
     @property
     def count(self) -> int:
-        """The places that there are now."""
+        """Return the number of places that there are now."""
         return int(self._size)
 
     @property
     def held(self) -> float:
-        """Seconds for which nobody is sent yet."""
+        """Return the seconds for which nobody is sent yet."""
         return max(self._until - asyncio.get_running_loop().time(), 0.0)
 
-    def claim(self) -> Place:
-        """A claim of the next call."""
+    def claim(self) -> CallSlot:
+        """Return a claim for the next call."""
         self._claims += 1
-        return Place(self._claims)
+        return CallSlot(self._claims)
 
-    def may_send(self, place: Place) -> bool:
-        """Whether the call need not wait."""
+    def may_send(self, place: CallSlot) -> bool:
+        """Say whether the call need not wait."""
         return place.taken and not self.held
 
-    async def take(self, place: Place) -> None:
+    async def take(self, place: CallSlot) -> None:
         """Wait for a place, behind older calls only. A place that the call has goes back first."""
         self.give_back(place)
         turn = asyncio.get_running_loop().create_future()
@@ -152,7 +147,7 @@ class Places:
             self.waiting -= 1
         place.taken, place.round = True, self._round
 
-    def give_back(self, place: Place) -> None:
+    def give_back(self, place: CallSlot) -> None:
         """Give the place to the next call, where this one has one."""
         if place.taken:
             place.taken = False
@@ -163,7 +158,7 @@ class Places:
         self._in_a_row = 0
         self._size = min(self._size + 1 / self._size, float(self._ceiling))
 
-    def refused(self, place: Place, asked: float | None) -> float:
+    def refused(self, place: CallSlot, asked: float | None) -> float:
         """Tell that a call's request was refused for the number of requests; its place goes back.
 
         Args:
@@ -187,7 +182,7 @@ class Places:
         return wait
 
     def _decrease(self) -> None:
-        # Places that nobody used say nothing about what the server takes.
+        # CallSlots that nobody used say nothing about what the server takes.
         self._size = max(min(self._size, self._peak) / 2, 1.0)
         self._peak = self._in_use
         self._round += 1

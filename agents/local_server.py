@@ -38,11 +38,11 @@ class LocalServer:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id while one is there."""
+        """Return the child's process id while one is there."""
         return self._child.pid if self._child is not None else None
 
     async def address(self) -> Address:
-        """Where the server listens; it is started where it does not run.
+        """Return where the server listens; it is started where it does not run.
 
         Raises:
             ModelError: it does not start; the message ends with the last lines of its log.
@@ -93,7 +93,6 @@ class LocalServer:
         return str(json.loads(line)["url"]) + "/v1"
 
     async def _autopsy(self, what: str) -> str:
-        """End the child and say what it last wrote."""
         child, log = self._child, self._log
         if child is not None:
             await _end(child)
@@ -121,7 +120,7 @@ async def _end(child: asyncio.subprocess.Process) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without any key, and with the folder of these packages, wherever we were started from."""
+    # Without any key, and with the folder of these packages, wherever we were started from.
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
     here = str(Path(__file__).resolve().parent.parent)
     return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))}

@@ -1,6 +1,6 @@
-"""From what the user writes after `--model` to a client that can be called.
+"""From the name after `--model` to a client that can be called, with the price of its calls.
 
-The price of a call: from the settings, or the table inside genai-prices, never updated over the network here.
+Prices are from the settings, or from the table inside genai-prices, which is never updated over the network here.
 """
 from __future__ import annotations
 
@@ -12,22 +12,27 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from agents import catalogue
 from agents.catalogue import HUB, check, found_on_disk, hub_place, sha256_of
 from agents.client import ModelClient
+from agents.journal import Journal, Model
+from agents.relevance import RelevanceJudges
 from agents.replies import Pricer
-from agents.settings import CallLimits, Context, Endpoint, ModelSettings, Price, Remote
+from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings, Price, Remote
 from documents.errors import MissingExtra, ModelError
+from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
 
 
 def free(prompt: int, completion: int, cached: int) -> float:
-    """A local model costs nothing."""
+    """Return 0: a local model costs nothing."""
     return 0.0
 
 
 def priced(given: Price) -> Pricer:
-    """The price that the settings give."""
+    """Return a pricer of the price that the settings give."""
     cached_price = given.prompt if given.cached is None else given.cached
 
     def price(prompt: int, completion: int, cached: int) -> float:
@@ -37,7 +42,7 @@ def priced(given: Price) -> Pricer:
 
 
 def pricer(url: str, model: str) -> Pricer:
-    """Prices of a model as its provider lists them, in US dollars; None where provider or model is unknown.
+    """Return a pricer of a model as its provider lists them, in US dollars; None where provider or model is unknown.
 
     Args:
         url: the base URL, by which the provider is known. A server of one's own has no list price.
@@ -67,7 +72,7 @@ _SEARCHES = 512  # questions of such a strategy at once: their searches are made
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A model that was named.
+    """A named model.
 
     Attributes:
         name: as the user wrote it; never holds a secret.
@@ -85,7 +90,7 @@ class Target:
 
 
 def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Target:
-    """The model that a name stands for.
+    """Find the model that a name stands for.
 
     Args:
         calls: False for a replay, which needs neither a key nor the weights.
@@ -109,7 +114,7 @@ def resolve(spec: str, *, calls: bool = True, known: str | None = None) -> Targe
 
 
 def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None, Pricer]:
-    """What is known of a model before it is opened: its context, None where unknown, and the price of its calls.
+    """Return what is known of a model before it is opened: its context, None where unknown, and its pricer.
 
     Raises:
         ModelError: as `resolve`, but for a missing key or missing weights of the catalogue.
@@ -121,7 +126,7 @@ def without_opening(spec: str, settings: ModelSettings) -> tuple[Context | None,
 @contextlib.asynccontextmanager
 async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
                      known: str | None = None) -> AsyncIterator[ModelClient]:
-    """A client for a model, closed at the end. A local server starts with the first call, or with `ready()`.
+    """Open a client for a model, closed at the end. A local server starts with the first call, or with `ready()`.
 
     Args:
         calls: False for a replay: keys, weights and server are not needed, and a call raises ModelError.
@@ -151,6 +156,20 @@ async def open_model(spec: str, settings: ModelSettings, *, calls: bool = True,
         yield client
     finally:
         await client.aclose()
+
+
+@contextlib.asynccontextmanager
+async def open_aids(retriever: BaseModel, settings: ModelSettings, limits: Limits | None = None) -> AsyncIterator[Aids]:
+    """Open what a retriever of such settings needs beside a collection, without a journal: models of its judges.
+
+    Raises:
+        ModelError: a model cannot be opened.
+    """
+    most = (limits or Limits()).max_tokens
+    async with contextlib.AsyncExitStack() as stack:
+        models = {name: Model(await stack.enter_async_context(open_model(name, settings)), Journal(None), most)
+                  for name in dict.fromkeys(judge.model for judge in judges_of(retriever))}
+        yield Aids(RelevanceJudges(models.__getitem__, limits))
 
 
 @dataclass(frozen=True, slots=True)

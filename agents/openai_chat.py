@@ -26,7 +26,7 @@ _MOST_STREAMED = 4 * MOST_BYTES  # of a reply in pieces, each of which repeats t
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a server sent back, whatever its status."""
+    """Status, headers and body that a server sent back."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,7 +44,7 @@ class Chat(ChatOpenAI):
         return payload
 
     def body(self, messages: list[dict[str, str]], parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """The request body for these messages and parameters."""
+        """Return the request body for these messages and parameters."""
         payload = self._get_request_payload(messages, **parameters)
         payload.pop("stream", None)
         if "temperature" not in parameters:
@@ -66,7 +66,7 @@ class Chat(ChatOpenAI):
             return Response(got.status_code, got.headers, got.content)
 
     async def post_streamed(self, body: Mapping[str, Any], tell: Tell, key: str) -> Response:
-        """As `post`, for a body that asks for the reply in pieces: `tell` is told each, and they come back as one.
+        """Send one body that asks for the reply in pieces: `tell` is told each, and they come back as one.
 
         An error that is sent in the middle comes back as the status that it names, else 500. What is told does not
         hold the server's key.
@@ -113,7 +113,6 @@ class Chat(ChatOpenAI):
 
 @contextmanager
 def _named_errors() -> Iterator[None]:
-    """What ends a connection has one name."""
     try:
         yield
     except openai.APIConnectionError as error:
@@ -156,7 +155,7 @@ async def _bound(response: httpx2.Response) -> None:
 
 
 def connect(address: Address, served: str, connections: int) -> Chat:
-    """A chat client for one address. Deadlines and retries are the caller's: here there are none.
+    """Make a chat client for one address. Deadlines and retries are the caller's: here there are none.
 
     Args:
         served: the model's name as the server knows it.

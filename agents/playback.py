@@ -37,8 +37,8 @@ _OUTCOME_OF: Mapping[str, Outcome] = {"timeout": "timeout", "too_long": "too_lon
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What a question is played with.
+class Runtime:
+    """Searches, calls, chunks and limits that a question is played with.
 
     Attributes:
         search: the chunks of a search, best first.
@@ -66,7 +66,7 @@ class Playback:
 
     task: Task
     reasoning: Reasoning
-    means: Means
+    runtime: Runtime
     draft: Draft | None = None
     failure: Failure | None = None
     pending: list[Action] = field(default_factory=list)
@@ -88,40 +88,40 @@ class Playback:
 
     @property
     def node(self) -> Node:
-        """What comes next."""
+        """Return the node that comes next."""
         if self.draft is not None or self.failure is not None:
             return "finish"
         return "search" if isinstance(self.pending[0], Search) else "generate"
 
     @property
     def deadline(self) -> float:
-        return self.started + self.means.limits.seconds
+        return self.started + self.runtime.limits.seconds
 
     def searches(self) -> list[Search]:
-        """The pending actions, where they are searches."""
+        """Return the pending actions that are searches."""
         return [action for action in self.pending if isinstance(action, Search)]
 
     def calls(self) -> list[Generate]:
-        """The pending actions, where they are model calls."""
+        """Return the pending actions that are model calls."""
         return [action for action in self.pending if isinstance(action, Generate)]
 
     @property
     def lost(self) -> bool:
-        """Whether a call or search that failed ended it."""
+        """Say whether a call or search that failed ended the question."""
         return self.failure is not None and any(step.failure == self.failure for step in self.trace
                                                 if not isinstance(step, DecisionStep))
 
     @property
     def made(self) -> int:
-        """Calls so far."""
+        """Return the number of calls so far."""
         return sum(isinstance(step, GenerateStep) for step in self.trace)
 
     def _too_many_tokens(self) -> Failure:
-        return Failure("budget", f"the question may use {self.means.limits.tokens} tokens")
+        return Failure("budget", f"the question may use {self.runtime.limits.tokens} tokens")
 
     def stop_over_budget(self) -> bool:
         """End the question where the pending actions would break its budget."""
-        limits = self.means.limits
+        limits = self.runtime.limits
         searched = sum(isinstance(step, SearchStep) for step in self.trace)
         if self.searches() and searched + len(self.pending) > limits.searches:
             self._stop(Failure("budget", f"the question may search {limits.searches} times"))
@@ -135,7 +135,7 @@ class Playback:
         """Number the chunks of the pending searches, go on, and return the entry for the state."""
         searches = self.searches()
         entry = {"actions": [search_hash(search) for search in searches],
-                 "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._lap()}
+                 "found": [[chunk.id for chunk in chunks] for chunks in found], "seconds": self._seconds()}
         results = [tuple(map(self._number, chunks)) for chunks in found]
         for search, evidence in zip(searches, results, strict=True):
             self.trace.append(SearchStep(search.query, tuple(passage.number for passage in evidence)))
@@ -148,7 +148,7 @@ class Playback:
         self.trace += [SearchStep(search.query, (), failure) for search in searches]
         self._stop(failure)
         return {"actions": [search_hash(search) for search in searches],
-                "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._lap()}
+                "lost": {"kind": failure.kind, "message": failure.message}, "seconds": self._seconds()}
 
     def take_asked(self, asked: Sequence[CallOutcome]) -> dict[str, Any]:
         """Take the outcomes of the pending calls, go on, and return the entry for the state.
@@ -156,13 +156,13 @@ class Playback:
         Where they used more tokens than the question may, it ends, even if these were its last calls.
         """
         entry = {"actions": [one.key for one in asked], "asked": [one.to_json() for one in asked],
-                 "seconds": self._lap()}
+                 "seconds": self._seconds()}
         ended: Failure | None = None
         for call, one in zip(self.calls(), asked, strict=True):
             self._account(call, one)
             if isinstance(one.outcome, Failure) and not call.see_failure:
                 ended = ended or one.outcome
-        if self.usage.tokens > self.means.limits.tokens:
+        if self.usage.tokens > self.runtime.limits.tokens:
             ended = self._too_many_tokens()
         if ended:
             self._stop(ended)
@@ -172,7 +172,7 @@ class Playback:
         return entry
 
     def answer(self) -> Answer:
-        """The end of the question, its cited numbers split into shown and never shown."""
+        """Return the end of the question, its cited numbers split into shown and never shown."""
         if self.node != "finish":
             self.stop_over_budget()  # restored from its results, which do not say that the budget ended it
         seconds = time.monotonic() - self.started
@@ -211,7 +211,7 @@ class Playback:
         return tuple(shown if shown or self.draft else known)
 
     def _reasoned(self) -> list[GenerateStep]:
-        """The calls of the reasoning strategy, without those that were made to gather evidence."""
+        # Without those that were made to gather evidence.
         return [step for step in self.trace if isinstance(step, GenerateStep) and not step.gathering]
 
     def _stop(self, failure: Failure) -> None:
@@ -219,8 +219,7 @@ class Playback:
         with suppress(RecipeFailed):  # what a strategy does after its end is of no interest
             self._recipe.close()
 
-    def _lap(self) -> float:
-        """Seconds since the last entry for the state."""
+    def _seconds(self) -> float:
         now = time.monotonic()
         taken, self._counted = now - self._counted, now
         return round(taken, 3)
@@ -267,11 +266,11 @@ class Playback:
 
 
 def search_hash(search: Search) -> str:
-    """What a search asks for, as a hash."""
+    """Return the hash of what a search asks for."""
     return digest("search", search.query, str(search.k))
 
 
 def evidence_of(answer: Answer) -> Evidence:
-    """The passages that the answer cites, in order of first mention."""
+    """Return the passages that the answer cites, in order of first mention."""
     by_number = {passage.number: passage for passage in answer.evidence}
     return tuple(by_number[number] for number in answer.cited)

@@ -23,7 +23,7 @@ _SAID_OF_STREAMS = 2_000  # bytes of a refusal
 
 
 def is_overload(status: int, body: bytes, asked: float | None) -> bool:
-    """Whether a request that may succeed later was refused for the number of requests, so that others would be too.
+    """Say whether a request that may succeed later was refused for the number of requests, so that others would be too.
 
     Args:
         asked: seconds that the server asks to wait; None where it does not say.
@@ -39,7 +39,7 @@ def is_overload(status: int, body: bytes, asked: float | None) -> bool:
 
 def refusal(status: int, body: bytes, address: Address, model: str, attempts: int,
             accepted: bool = False) -> RagbedError:
-    """The error that a status other than 200 stands for.
+    """Return the error that a status other than 200 stands for.
 
     Args:
         accepted: whether a call to this model succeeded before, so that a 403 is about this prompt and not the key.
@@ -91,7 +91,7 @@ def _quoted(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How one request asks for its reply.
+    """A way of asking for one reply.
 
     Attributes:
         pieces: whether in pieces rather than in one.
@@ -102,7 +102,7 @@ class Way:
     counted: bool = False
 
     def body(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body with these wishes."""
+        """Return the request's body with these wishes."""
         return {**body, **({"stream": True} if self.pieces else {}),
                 **({"stream_options": {"include_usage": True}} if self.counted else {})}
 
@@ -111,7 +111,7 @@ IN_ONE = Way()
 
 
 class Ways:
-    """How a server is asked for replies in pieces; learns from what it refuses, and from what it leaves out.
+    """Knows how a server is best asked for replies in pieces; learns from what it refuses, and from what it leaves out.
 
     Many requests are under way at once, so each is judged by the way in which it was itself asked.
     """
@@ -121,12 +121,12 @@ class Ways:
         self._counts = True
 
     def next(self) -> Way:
-        """How the next request for pieces is best asked."""
+        """Return how the next request for pieces is best asked."""
         pieces = not self._refused and not self._uncounted
         return Way(pieces, pieces and self._counts)
 
     def refuses(self, way: Way, status: int, body: bytes) -> bool:
-        """Whether a server's refusal is of the pieces rather than the call, which may be sent again in another way."""
+        """Say whether a refusal is of the pieces rather than the call, which may be sent again in another way."""
         said = body[:_SAID_OF_STREAMS]
         if status not in {400, 422, 501} or not way.pieces or b"stream" not in said:
             return False
@@ -137,8 +137,10 @@ class Ways:
         return True
 
     def came(self, way: Way, counted: bool) -> None:
-        """A reply came, with its tokens or without. A question's budget counts them, so after one in pieces that has
-        none the next is asked for in one; where that has none either, nothing is gained by it."""
+        """Learn whether a reply came with its tokens, which a question's budget counts.
+
+        After one in pieces that has none the next is asked for in one; where that has none either, nothing is gained.
+        """
         if not counted and way.pieces:
             self._uncounted = not self._never_counted
         elif not counted:

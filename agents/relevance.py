@@ -2,22 +2,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
-
-from agents.journal import Journal, Model
+from agents.journal import Model
 from agents.limits import in_window
-from agents.models import open_model
-from agents.settings import Limits, ModelSettings
+from agents.settings import Limits
 from agents.types import Cost, error_of
 from documents.errors import CallError
-from retrieval.rerankers.base import Aids, JudgeReranker, judges_of, template
+from retrieval.rerankers.reranker import Aids, JudgeReranker, template
 from strategies.parts.reading import LOWEST, Grade, read_grade
 from strategies.prompting import fill_framed
 from strategies.reading import outside_think
@@ -31,8 +27,8 @@ _LOOKS = 0.5
 
 
 @dataclass(slots=True)
-class Tally:
-    """What judging took.
+class JudgeTally:
+    """Passages, tokens and money that judging took.
 
     Attributes:
         graded: passages, those with an unreadable reply included.
@@ -45,7 +41,7 @@ class Tally:
     cost: Cost = field(default_factory=Cost)
 
     def said(self, model: str) -> str:
-        """One line for a person."""
+        """Describe it in one line."""
         graded = f"{self.graded:,} passages graded" if not self.unreadable else \
             f"{self.unreadable:,} of {self.graded:,} passages could not be graded and count as {LOWEST}"
         price = f", ${self.usage.price:.4f}" if self.usage.price else ""
@@ -69,11 +65,11 @@ class RelevanceJudge:
     def __init__(self, model: Model, settings: JudgeReranker, loop: asyncio.AbstractEventLoop, seconds: float = 900.0,
                  at_once: int = 16) -> None:
         self.model = model
-        self.tally = Tally()
+        self.tally = JudgeTally()
         self._settings, self._loop, self._seconds, self._at_once = settings, loop, seconds, at_once
 
     def scores(self, queries: Sequence[str], texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """The grade of each text, from 0 to 3. Blocks, and must not be called on the loop's own thread.
+        """Return the grade of each text, from 0 to 3. Blocks, and must not be called on the loop's own thread.
 
         Raises:
             CallError: a call failed for good.
@@ -138,14 +134,14 @@ class RelevanceJudge:
         return asked.outcome
 
     def _prompt(self, query: str, passage: str) -> tuple[str, str]:
-        """The instructions, which all prompts share, and the material."""
+        # All prompts share the instructions, so they are a part of their own.
         text, name = template("relevance"), "relevance"
         first = text.index("<query>")
         return text[:first], fill_framed(text[first:], name, {"query": query, "passage": passage})
 
 
 class RelevanceJudges:
-    """Makes one judge of each settings, however many retrievers it serves. Made on the loop that runs the calls.
+    """Makes one judge of each settings, however many retrievers it serves; created on the loop that runs the calls.
 
     Args:
         model: a model by its name, with the journal that keeps its calls.
@@ -165,26 +161,12 @@ class RelevanceJudges:
         return self.opened[settings]
 
 
-def tallies(aids: Aids) -> dict[JudgeReranker, Tally]:
-    """What judges graded so far for the retrievers that were opened with these aids."""
+def tallies(aids: Aids) -> dict[JudgeReranker, JudgeTally]:
+    """Return what judges graded so far for the retrievers that were opened with these aids."""
     opened = aids.judge.opened if isinstance(aids.judge, RelevanceJudges) else {}
     return {settings: judge.tally for settings, judge in opened.items() if judge.tally.graded}
 
 
 def on_judges(aids: Aids) -> list[str]:
-    """A line for each judge that graded passages: how many, how many it could not grade, and what it used."""
+    """Return a line for each judge that graded passages: how many, how many it could not grade, and what it used."""
     return [tally.said(settings.model) for settings, tally in tallies(aids).items()]
-
-
-@contextlib.asynccontextmanager
-async def open_aids(retriever: BaseModel, settings: ModelSettings, limits: Limits | None = None) -> AsyncIterator[Aids]:
-    """What a retriever of such settings needs beside a collection, without a journal: the models of its judges.
-
-    Raises:
-        ModelError: a model cannot be opened.
-    """
-    most = (limits or Limits()).max_tokens
-    async with contextlib.AsyncExitStack() as stack:
-        models = {name: Model(await stack.enter_async_context(open_model(name, settings)), Journal(None), most)
-                  for name in dict.fromkeys(judge.model for judge in judges_of(retriever))}
-        yield Aids(RelevanceJudges(models.__getitem__, limits))

@@ -65,7 +65,6 @@ def timings(data: Mapping[str, Any]) -> Mapping[str, float]:
 
 
 def _text_of(content: Any) -> str:
-    """A string, or the text parts of a list."""
     if isinstance(content, list):
         content = "".join(part["text"] for part in content
                           if isinstance(part, dict) and isinstance(part.get("text"), str))
@@ -129,7 +128,7 @@ class Assembly:
 
     @property
     def whole(self) -> bool:
-        """Whether the server said why it ended; a stream that only stops was broken off."""
+        """Say whether the server told why it ended; a stream that only stops was broken off."""
         return self._finish is not None
 
     def add(self, chunk: Any) -> None:

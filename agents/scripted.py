@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 from zlib import crc32
 
-from agents.playback import Means, Playback
+from agents.playback import Playback, Runtime
 from agents.replies import parse_object
 from agents.settings import Limits
 from agents.types import Answer, CallOutcome
@@ -31,7 +31,7 @@ from documents.types import Chunk, digest
 from strategies.settings import choosing
 from strategies.types import Failure, Generate, Reasoning, Reply, Retrieval, Search, Task, Usage
 
-Line = str | Reply | Failure
+ScriptedLine = str | Reply | Failure
 """What a scripted model replies to one call; a text is a reply of that text."""
 
 
@@ -47,7 +47,7 @@ def drive(recipe: Reasoning, task: Task,
             which ends the question.
         limits: of the question; the usual ones where None.
     """
-    play = Playback(task, recipe, Means(_unused, _unused, _unused, _unused, limits or Limits()))
+    play = Playback(task, recipe, Runtime(_unused, _unused, _unused, _unused, limits or Limits()))
     while play.node != "finish" and not play.stop_over_budget():
         if play.node == "generate":
             play.take_asked([one if isinstance(one, CallOutcome) else CallOutcome("", one)
@@ -80,7 +80,7 @@ class Scripted:
         rounds: the queries of all searches, those made together in one list.
     """
 
-    replies: Mapping[str, Line | list[Line]] | list[Line] | Callable[[Generate], Line]
+    replies: Mapping[str, ScriptedLine | list[ScriptedLine]] | list[ScriptedLine] | Callable[[Generate], ScriptedLine]
     library: Mapping[str, Sequence[str]] | Sequence[str] | Callable[[Search], Sequence[Chunk]] = ()
     limits: Limits = field(default_factory=Limits)
     calls: list[Generate] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Scripted:
         self.calls.append(call)
         lines = self.replies
         if callable(lines):
-            line: Line = lines(call)
+            line: ScriptedLine = lines(call)
         else:
             mine = lines if isinstance(lines, list) else lines.get(call.purpose, [])
             if isinstance(mine, list):

@@ -31,7 +31,7 @@ Request = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class FoundHits:
     """Hits that came of a request, with notes.
 
     Attributes:
@@ -43,7 +43,7 @@ class Findings:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def placed(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> Findings:
+    def placed(cls, chunks: Sequence[Chunk], by: str, notes: tuple[str, ...] = ()) -> FoundHits:
         """Make hits of chunks that were not compared with anything, in their order."""
         return cls([Hit(chunk, 0.0, rank, by) for rank, chunk in enumerate(chunks, 1)], notes)
 
@@ -79,7 +79,7 @@ class Searches:
         """Keep in this database, and read from it but in the mode `live`."""
         self._database, self._reads = database, mode != "live"
 
-    def taken(self, request: Request, make: Callable[[], Findings] | None, name: str) -> Findings:
+    def taken(self, request: Request, make: Callable[[], FoundHits] | None, name: str) -> FoundHits:
         """Return what is kept for the request, else what is made now and kept.
 
         Args:
@@ -97,7 +97,7 @@ class Searches:
             self.keep(request, known)
         return known
 
-    def find(self, request: Request) -> Findings | None:
+    def find(self, request: Request) -> FoundHits | None:
         """Return what is kept for the request; None where nothing is."""
         if self._database is None or not self._reads:
             return None
@@ -106,10 +106,10 @@ class Searches:
             return None
         fields = json.loads(rows[0][0])
         self.sources.update(fields["sources"])
-        return Findings([_hit(one, rank, self._database) for rank, one in enumerate(fields["hits"], 1)],
+        return FoundHits([_hit(one, rank, self._database) for rank, one in enumerate(fields["hits"], 1)],
                         tuple(fields["notes"]), fields["sources"])
 
-    def keep(self, request: Request, found: Findings) -> None:
+    def keep(self, request: Request, found: FoundHits) -> None:
         """Keep findings; they are durable with the record or call that is kept next."""
         if self._database is None:
             return
@@ -262,7 +262,6 @@ class Searcher(Generic[Asked]):
         return search
 
     def _look_up(self, query: Asked, k: int) -> list[Hit] | None:
-        """What was kept of the search; None where it has to be made."""
         request = self._kept.request(query, k) if self._kept else {}
         found = self._kept.searches.find(request) if self._kept else None
         if found is None and self.retriever is None:
@@ -282,7 +281,7 @@ class Searcher(Generic[Asked]):
                 for one, hits in zip(batch, found, strict=True):
                     self._found[one, k] = hits
                     if self._kept:
-                        self._kept.searches.keep(self._kept.request(one, k), Findings(hits))
+                        self._kept.searches.keep(self._kept.request(one, k), FoundHits(hits))
             return self._found[query, k]
 
     async def _run(self, batch: Sequence[Asked], k: int) -> list[list[Hit]]:

@@ -1,9 +1,4 @@
-"""Settings of model calls and of the local server.
-
-Endpoint: the seam through which the client asks where a model is reached.
-
-How much a model's context holds, and how many tokens a text has at the least, whatever the tokeniser.
-"""
+"""Settings of model calls and of the local server, where a model is reached, and how much its context holds."""
 from __future__ import annotations
 
 import re
@@ -19,7 +14,7 @@ from strategies.types import Message
 
 
 class CallLimits(BaseModel):
-    """What one model call may take.
+    """Limits of one model call.
 
     Attributes:
         seconds: deadline of one call with all its attempts, from the moment that it has a place. What the server
@@ -38,7 +33,7 @@ class CallLimits(BaseModel):
 
 
 class LocalSettings(BaseModel):
-    """How a local model is served.
+    """Settings of the server of a local model.
 
     Attributes:
         context: tokens that prompt and reply may have together.
@@ -54,7 +49,7 @@ class LocalSettings(BaseModel):
 
 
 class Price(BaseModel):
-    """What a model costs, in US dollars per million tokens.
+    """Price of a model, in US dollars per million tokens.
 
     Attributes:
         cached: of prompt tokens that come from the server's cache; None means that they cost what the others do.
@@ -68,7 +63,7 @@ class Price(BaseModel):
 
 
 class ModelSettings(BaseModel):
-    """What every call is sent with, its limits, and how a local model is served. The judge's calls are included.
+    """Settings of every model call, the judge's included.
 
     Attributes:
         temperature: where the strategy names none; None sends none, whatever the strategy names, as many reasoning
@@ -90,7 +85,7 @@ class ModelSettings(BaseModel):
 
 
 class Limits(BaseModel):
-    """What one question may use. A recipe that asks for more ends with the outcome `budget` or `timeout`.
+    """Limits of one question. A recipe that asks for more ends with the outcome `budget` or `timeout`.
 
     Attributes:
         tokens: of prompts and replies together; a question that has used them makes no further call, and one whose
@@ -112,7 +107,7 @@ class Endpoint(Protocol):
     """Something that can be reached; a local server may have to start first."""
 
     async def address(self) -> Address:
-        """Where to send the next request.
+        """Return where to send the next request.
 
         Raises:
             ModelError: the model cannot be reached at all.
@@ -145,7 +140,7 @@ _CHARACTERS = 8  # of an unspaced script, that the longest usual tokens hold
 
 
 def least_tokens(text: str) -> int:
-    """A number of tokens that no usual tokeniser stays below: nothing is counted twice, or by its length.
+    """Count tokens so that no usual tokeniser stays below: nothing is counted twice, or by its length.
 
     One for each word between spaces that has a letter or digit, since tokens do not reach over spaces; one for every
     eight characters of scripts without spaces. English has about 1.3 times as many, Chinese about six times.
@@ -169,11 +164,11 @@ class Context:
     whole_reply: bool = True
 
     def room(self, reply: int) -> int:
-        """The tokens that a prompt may have where its reply may have so many."""
+        """Return the tokens that a prompt may have where its reply may have `reply`."""
         return self.tokens - (reply if self.whole_reply else 1)
 
     def holds(self, characters: int, reply: int) -> bool:
-        """Whether so many characters fit for sure as far as `least_tokens` can tell: a word and its space are two."""
+        """Say whether so many characters surely fit by `least_tokens`: a word and its space are two."""
         return characters // 2 + 1 <= self.room(reply)
 
     def check(self, messages: Sequence[Message], reply: int) -> None:
@@ -193,6 +188,6 @@ class Context:
 
 
 def _arguments(message: Message) -> list[str]:
-    """What the calls of a message say. Names and marks are left out: how they are written is the template's."""
+    # Names and marks are left out: how they are written is the template's.
     functions = (call.get("function") for call in message.tool_calls)
     return [str(function.get("arguments", "")) for function in functions if isinstance(function, Mapping)]

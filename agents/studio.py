@@ -31,7 +31,7 @@ _AS_THEY_ARE = ("index", "model")
 
 @contextlib.asynccontextmanager
 async def open_graph() -> AsyncIterator[Graph]:
-    """The assistant's graph over the index and model that the environment names.
+    """Open the assistant's graph over the index and model that the environment names.
 
     Raises:
         SettingsError: `RAGBED_INDEX` is not set, or a variable does not fit.
@@ -42,7 +42,7 @@ async def open_graph() -> AsyncIterator[Graph]:
 
 
 def settings_of_environment() -> AssistantSettings:
-    """The settings that the environment names; SettingsError names the variable that does not fit."""
+    """Return the settings that the environment names; SettingsError names the variable that does not fit."""
     given = {name: _value(name, os.environ[_variable(name)]) for name in AssistantSettings.model_fields
              if os.environ.get(_variable(name))}
     if "index" not in given:

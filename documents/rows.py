@@ -124,7 +124,7 @@ def read_rows(file: Path) -> Iterator[Row]:
 
 
 def _is_lines(file: Path) -> bool:
-    """Whether the first line that is not blank is an object of its own."""
+    """Tell whether the first line that is not blank is an object of its own."""
     with file.open("rb") as lines:
         first = next((line for line in lines if line.strip(b"\xef\xbb\xbf \t\r\n")), b"").removeprefix(b"\xef\xbb\xbf")
     if not first.lstrip().startswith(b"{"):

@@ -1,4 +1,4 @@
-"""What to read: files, folders and globs become a sorted list of sources."""
+"""Finds what to read: files, folders and globs become a sorted list of sources."""
 from __future__ import annotations
 
 import glob
@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path, PurePath
 
 from documents.errors import DocumentError
@@ -59,7 +60,7 @@ def find_sources(sources: Sequence[str | Path]) -> list[Source]:
 
 
 def unknown_type(name: str | PurePath) -> str | None:
-    """What is wrong with the suffix of a name, if no parser reads it."""
+    """Say what is wrong with the suffix of a name; None if a parser reads it."""
     suffix = PurePath(name).suffix
     if suffix.lower() in SUFFIXES:
         return None
@@ -84,7 +85,7 @@ def _glob(pattern: Path) -> Iterator[Source]:
     matches = [Path(match) for match in sorted(glob.glob(str(pattern), recursive=True))]
     if not matches:
         raise DocumentError(str(pattern), "matches no file")
-    fixed = list(pattern.parts[: _first_magic(pattern)])
+    fixed = list(takewhile(lambda part: not glob.has_magic(part), pattern.parts))
     base = Path(*fixed) if fixed else Path()
     inside = os.path.realpath(base)
     entered = {parent for match in matches for parent in match.parents}
@@ -99,10 +100,6 @@ def _glob(pattern: Path) -> Iterator[Source]:
             yield _named(match, relative)
         elif match not in entered and match != base:
             yield Source(match, _portable(relative), "a folder; to search it, name it without a pattern")
-
-
-def _first_magic(pattern: Path) -> int:
-    return next(index for index, part in enumerate(pattern.parts) if glob.has_magic(part))
 
 
 def _linked_folder(base: Path, match: Path) -> Path | None:
@@ -145,7 +142,7 @@ def _folder(root: Path) -> Iterator[Source]:
 
 
 def _wanted(path: Path) -> bool:
-    """Whether a folder's entry is for us: neither hidden, nor of another type, nor a pipe or device."""
+    """Tell whether a folder's entry is for us: neither hidden, nor of another type, nor a pipe or device."""
     return not path.name.startswith(".") and unknown_type(path) is None and _unreadable(path) != "not a regular file"
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -53,7 +53,9 @@ class Worker:
         answer, late = _line(process, self._deadline) if ready else (None, False)
         if answer is None:
             return DocumentError(source.relative, self._death(process, late, ready is not None))
-        return _result(source, answer)
+        if "reason" in answer:
+            return DocumentError(source.relative, answer["reason"])
+        return Document(**{**answer, "pages": tuple(Page(**page) for page in answer["pages"])})
 
     def interrupt(self) -> None:
         """Ends the process for good, while another thread may wait for its answer."""
@@ -86,13 +88,7 @@ class Worker:
         if late:
             return f"not parsed within {self._deadline:g} seconds"
         what = "the parser died" if ready else "the parser did not start"
-        return f"{what}: {_status(code)}"
-
-
-def _status(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"signal {signal.Signals(-code).name}"
-    return f"exit status {code}"
+        return f"{what}: signal {signal.Signals(-code).name}" if code and code < 0 else f"{what}: exit status {code}"
 
 
 def _environment() -> dict[str, str]:
@@ -130,13 +126,6 @@ def _line(process: subprocess.Popen[bytes], seconds: float) -> tuple[dict[str, A
     return json.loads(line), False
 
 
-def _result(source: Source, answer: dict[str, Any]) -> Document | DocumentError:
-    if "reason" in answer:
-        return DocumentError(source.relative, answer["reason"])
-    pages = tuple(Page(**page) for page in answer.pop("pages"))
-    return Document(**answer, pages=pages)
-
-
 LARGEST = 100_000_000
 """Bytes above which a file is refused."""
 
@@ -158,7 +147,7 @@ def read_documents(sources: Sequence[Source], deadline: float = 120.0, workers: 
     idle: SimpleQueue[Worker] = SimpleQueue()
     waiting: deque[Future[Document | DocumentError]] = deque()
     with ExitStack() as owned, ThreadPoolExecutor(count) as threads, ExitStack() as running:
-        running.callback(_cancel, waiting)
+        running.callback(lambda: [future.cancel() for future in waiting])
         for _ in range(count):
             worker = owned.enter_context(closing(Worker(deadline, largest)))
             running.callback(worker.interrupt)
@@ -181,11 +170,6 @@ def read_document(path: str | Path, deadline: float = 120.0, largest: int = LARG
     if isinstance(result, DocumentError):
         raise result
     return result
-
-
-def _cancel(waiting: Iterable[Future[Document | DocumentError]]) -> None:
-    for future in waiting:
-        future.cancel()
 
 
 def _read(source: Source, idle: SimpleQueue[Worker]) -> Document | DocumentError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from documents.errors import SettingsError
 from experiments.analysis.cases import causes_of
+from experiments.analysis.view import View
 from experiments.export.tables import ExportedRun, rows
 from experiments.record import Record
 from experiments.runs.finished import Finished
@@ -48,6 +49,11 @@ class Run:
         """The cells' rows of the summary, by the names that tables show."""
         return dict(zip(self._finished.labels.values(), self._finished.rows, strict=True))
 
+    @property
+    def views(self) -> Mapping[str, View]:
+        """The analyses as tables with notes, tests and charts, by name: what terminal, report and JSON show."""
+        return {view.name: view for view in map(View.of, self.summary["views"])}
+
     def records(self) -> Iterator[Record]:
         """Yield the record of every question in every cell, in the run's order, with its trace."""
         return self._folder.records(traces=True)
@@ -57,7 +63,7 @@ class Run:
         import pandas
 
         run = self._finished
-        causes = causes_of(run.cells, self._folder.results(), run.questions, run.scheme, run.settings.scoring)
+        causes = causes_of(run.cells, self._folder.results(), run.questions, run.scheme.rights, run.scoring)
         return pandas.DataFrame(rows(ExportedRun(run, causes)))
 
     def close(self) -> None:

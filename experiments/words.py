@@ -1,15 +1,11 @@
-"""Figures in words, as terminal, notes and report show them.
-
-What a comparison says, in words that claim no more than its test.
-
-Figures, counts and names as a reader is told them.
-"""
+"""Figures, counts, names and comparisons in words, as terminal, notes and report show them."""
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from experiments.metrics import cut_of, family_of
-from experiments.statistics import Comparison
+from experiments.statistics import ALPHA, Comparison
 
 
 def price(dollars: float | None, unknown: str = "an unknown price") -> str:
@@ -35,11 +31,18 @@ def verdict(comparison: Comparison) -> str:
         return "nothing to compare: it has no finite value"
     if comparison.real:
         return f"{'higher' if comparison.difference > 0 else 'lower'} by {abs(comparison.difference):z.2f}"
+    if is_alone(comparison):
+        return f"{'higher' if comparison.difference > 0 else 'lower'} on its own, not after the correction"
     if comparison.gained == comparison.lost == 0:
         return f"the same score on {_questions(comparison.n)}"
     if comparison.difference == 0 and comparison.low is None:
         return f"the same figure over {_questions(comparison.n)}"
     return f"no difference that {_questions(comparison.n)} can show{_least(comparison)}"
+
+
+def is_alone(comparison: Comparison) -> bool:
+    """Return whether two cells differ by their own test, though not after the correction for all."""
+    return not comparison.real and comparison.p is not None and comparison.p < ALPHA
 
 
 def _least(comparison: Comparison) -> str:
@@ -163,3 +166,23 @@ def money(dollars: float) -> str:
     if dollars == 0:
         return "$0"
     return f"${dollars:,.2f}" if dollars >= 1 else f"${float(f'{dollars:.2g}'):.10f}".rstrip("0").rstrip(".")
+
+
+# C0 and C1 controls, bidi controls, zero-width and tag characters, lone surrogates, noncharacters.
+# The joiners U+200C and U+200D stay: Persian, Indic scripts and emoji need them.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
+    "\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with every invisible or direction-changing character written out, such as `⟨U+202E⟩`.
+
+    The result can always be encoded as UTF-8. Line ends become `\\n`.
+    """
+    return _HIDDEN.sub(_written_out, text.replace("\r\n", "\n"))
+
+
+def _written_out(match: re.Match[str]) -> str:
+    return f"⟨U+{ord(match[0]):04X}⟩"

@@ -10,9 +10,9 @@ from documents.sources import find_sources
 from documents.types import Document
 from retrieval.building.before import Before, Staging
 from retrieval.building.estimate import BuildEstimate, estimate
+from retrieval.building.job import BuildJob, BuildReport, run, unchanged
 from retrieval.building.pieces import LazyEmbedder
 from retrieval.building.plan import Work, check_place, of_documents, of_files, plan_added, plan_files, plan_removed
-from retrieval.building.run import BuildJob, BuildReport, run, unchanged
 from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.settings import IndexSettings
@@ -56,7 +56,7 @@ def build_index(sources: Sequence[str | Path], out: Path, settings: IndexSetting
 
 def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSettings | None = None,
                    embedder: Embedder | None = None, add: bool = False) -> BuildEstimate:
-    """What `build_index` will take, or `add_to_index` if `add`, measured on a sample that is not done again then.
+    """Estimate what `build_index` takes, or `add_to_index` if `add`, measured on a sample that is not done again then.
 
     Raises:
         UserError: as `build_index`.
@@ -70,7 +70,7 @@ def estimate_index(sources: Sequence[str | Path], out: Path, settings: IndexSett
 def index_documents(documents: Iterable[Document], out: Path, settings: IndexSettings | None = None,
                     progress: Progress = silent, embedder: Embedder | None = None,
                     metadata: Metadata | None = None) -> BuildReport:
-    """As `build_index`, of documents that are parsed already, in their order; ids and sources stay as they are.
+    """Index documents that are parsed already, in their order; ids and sources stay as they are.
 
     The documents are taken one by one, so that they may come from a generator.
 

@@ -38,7 +38,7 @@ _PART = re.compile(r"([a-z_]+)(?:@([1-9]\d{0,5})(?::([a-z][a-z0-9_]*))?)?")
 
 @dataclass(frozen=True, slots=True)
 class Perturbation:
-    """What is done to the evidence, in this order; `str` of it is the name that settings and tables use.
+    """A change to the evidence, its parts in this order; `str` of it is the name that settings and tables use.
 
     Attributes:
         table: the table that the documents were made from stands in their place.
@@ -90,7 +90,7 @@ class Perturbation:
 
     @property
     def moves(self) -> bool:
-        """Whether other chunks are shown, or in another order; not only in another form."""
+        """True where other chunks are shown, or in another order; not only in another form."""
         return replace(self, separators_off=False) != Perturbation()
 
     def __str__(self) -> str:

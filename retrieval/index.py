@@ -140,12 +140,12 @@ class Index:
         return nearest_chunks(self._vectors, self._owners, queries, k, among)
 
     def vectors(self, chunks: Sequence[Chunk]) -> tuple[Matrix, NDArray[np.intp]]:
-        """As the protocol says; those that the index keeps only nearly as they were are embedded anew."""
+        """Return the windows of chunks; those that the index keeps only nearly as they were are embedded anew."""
         return windows_of(chunks, self._stored, lambda document: self._documents.headers.get(document, ""),
                           lambda: self.embedder)
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """Of each chunk: its document and source, the document's title, format, first page, and the user's fields."""
+        """Give of each chunk its document, source, the document's title, format, first page, and the user's fields."""
         sources, titles, said = self._documents.sources, self._documents.titles, self._documents.metadata
         for document, format, page in self.chunks.fields():
             yield {**said.get(document, {}), "document": document, "source": sources[document],
@@ -202,7 +202,7 @@ def content_of_index(manifest: Manifest) -> str:
 
 
 def _state(folder: Path) -> tuple[Path, int, int] | None:
-    """What is another after the folder was replaced or moved, even if its content is the same."""
+    """A state that is another after the folder was replaced or moved, even if its content is the same."""
     try:
         found = (folder / MANIFEST).stat()
     except OSError:

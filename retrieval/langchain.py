@@ -10,7 +10,6 @@ from functools import cache
 from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from documents.errors import SettingsError
 from documents.types import Chunk, chunk_id, digest
@@ -126,10 +125,10 @@ def _chunk(document: LangChainDocument) -> Chunk:
 
 
 def _name(value: object) -> str | None:
-    """What metadata calls a document; None where that is nothing, or of a kind whose text need not tell two apart."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float | PurePath | UUID):
+    """The name that metadata gives a document; None where it gives none, or one that is no text."""
+    if not isinstance(value, str | PurePath):
         return None
-    text = str(value) if not isinstance(value, int) or value.bit_length() <= 1_000 else hex(value)
+    text = str(value)
     return text if len(text) <= LONGEST and text.isprintable() else digest(text)
 
 

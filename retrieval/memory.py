@@ -1,4 +1,4 @@
-"""How much memory a process may still take on this machine."""
+"""Memory that a process may still take on this machine."""
 from __future__ import annotations
 
 import os

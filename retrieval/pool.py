@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from documents.types import Chunk, Document, digest
 from retrieval.filters.narrowed import narrowed
 from retrieval.hits import DECIMALS
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverKind
 from retrieval.retrievers.dense import windows_of
 from retrieval.storage.cache import CachedEmbedder
@@ -141,7 +141,7 @@ class Scope:
         return self.pool.documents[id]
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """Of each chunk: its document, format and first page, and, where it is known, its source and title."""
+        """Give of each chunk its document, format and first page, and, where it is known, its source and title."""
         for chunk in self.chunks:
             known = self.pool.documents.get(chunk.document)
             yield {"document": chunk.document, "source": known.source if known else chunk.document,

@@ -1,4 +1,4 @@
-"""What an index is made with."""
+"""Settings of an index."""
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,7 +10,7 @@ from retrieval.vector_settings import Auto, VectorSettings
 
 
 class IndexSettings(BaseModel):
-    """What an index is made with; stored in its manifest.
+    """Settings that an index is made with; stored in its manifest.
 
     Attributes:
         embedder: its settings, or the name that stands for them, such as that of a sentence-transformers model.

@@ -34,7 +34,7 @@ class Embedder(Protocol):
 
     @property
     def window(self) -> int:
-        """How many tokens the model reads of one text, its special tokens included."""
+        """Tokens that the model reads of one text, its special tokens included."""
         ...
 
     def windows(self, texts: Sequence[str], header: str = "") -> list[list[Span]]:
@@ -102,7 +102,7 @@ class Collection(Protocol):
 
     @property
     def embedder(self) -> Embedder:
-        """What embeds queries, and chunks where they are embedded anew. ModelError where it is not to be had."""
+        """The embedder of queries, and of chunks where they are embedded anew. ModelError where it is not to be had."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class Collection(Protocol):
         ...
 
     def texts(self) -> Iterator[str]:
-        """What each chunk is searched by: its content, below the header that it was indexed with."""
+        """Give the text that each chunk is searched by: its content, below the header that it was indexed with."""
         ...
 
     def nearest(self, queries: Matrix, k: int, among: NDArray[np.bool_] | None = None) -> list[list[tuple[int, float]]]:
@@ -137,7 +137,7 @@ class Collection(Protocol):
         ...
 
     def metadata(self) -> Iterator[Mapping[str, FieldValue]]:
-        """What filters ask of each chunk: `document`, `source`, `title`, `format`, `page`, and the document's own."""
+        """Give of each chunk `document`, `source`, `title`, `format`, `page`, and its document's own fields."""
         ...
 
 

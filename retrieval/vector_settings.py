@@ -1,4 +1,4 @@
-"""How vectors are searched: settings of each kind of index, and which kind suits so many vectors. Imports no faiss."""
+"""Settings of each kind of index of vectors, and which kind suits so many vectors. Imports no faiss."""
 from __future__ import annotations
 
 import math
@@ -37,7 +37,7 @@ class Auto(Named):
 
 
 class VectorKind(Named):
-    """What every kind of index says of itself."""
+    """One kind of index of vectors."""
 
     def size(self, count: int, dimension: int) -> int:
         """Return bytes of the index of so many vectors, in its file and in memory, within a few per cent."""
@@ -52,7 +52,7 @@ class VectorKind(Named):
         return self
 
     def phrase(self) -> str:
-        """What happens to the vectors when they are searched; `fitted` goes before."""
+        """Say how the vectors are searched; `fitted` goes before."""
         raise NotImplementedError
 
 
@@ -201,7 +201,7 @@ class ChosenVectors(NamedTuple):
 
 
 def choose(settings: VectorSettings, count: int, dimension: int) -> ChosenVectors:
-    """What `settings` come to for so many vectors of so many dimensions.
+    """Choose what `settings` come to for so many vectors of so many dimensions.
 
     `auto` compares all vectors where they are few, and else takes the first of a graph, a graph of 8-bit codes, and
     lists of pieces that fits into the memory.

@@ -1,6 +1,8 @@
 """A summary put together by hand, for the tests of what the report makes of summaries, and its page."""
 from bs4 import BeautifulSoup
 
+from experiments.analysis.catalogue import views_of
+from experiments.analysis.inputs import AnalysisInput
 from experiments.metrics import share_of
 from experiments.report import ReportInput, write_report
 
@@ -48,7 +50,7 @@ SUMMARY = {
         {"factor": "condition", "p": 1e-6, "p_holm": 3e-6, "levels": [level("gold", 0.7, 0.3)]}],
         "interactions": [{"factors": ["reasoning", "condition"], "p": 0.3, "p_holm": 0.3,
                           "cells": [level("", 0.5, 0.0, levels=["direct", "gold"])]}]},
-    "attribution": {"causes": CAUSES, "notes": ["See `ragbed diagnose`."], "joint": [
+    "error_analysis": {"metric": "em", "causes": CAUSES, "notes": ["See `ragbed diagnose`."], "joint": [
         {"cell": "direct/retrieved", "gold": "direct/gold", "n": 50, "both": 20, "lost": 12, "gained": 8,
          "neither": 10, "kept": share_of(20, 32), "mended": share_of(0, 0), "p": 0.5, "p_holm": 0.5}], "cells": [
         {"cell": one["id"], "n": 50, "causes": {"right": share_of(20, 50), "retrieval_miss": share_of(30, 50),
@@ -57,8 +59,13 @@ SUMMARY = {
 
 
 def page(folder, summary, rights=()):
+    """The page of a summary, with the views of what it holds."""
     path = folder / "report.html"
-    write_report(ReportInput("r", summary, {}, [], {}.__getitem__, rights), path)
+    run = AnalysisInput(summary.get("cells", []), {}, {}, tuple(summary.get("columns", ())), found=summary,
+                        rights=rights)
+    views = [view.as_json() for view in views_of((), run)]
+    write_report(ReportInput("r", {**summary, "views": [*views, *summary.get("views", ())]}, {}, [], {}.__getitem__,
+                             rights), path)
     return BeautifulSoup(path.read_bytes(), "html.parser")
 
 

@@ -101,7 +101,7 @@ def test_run_prints_the_contract(ragbed, serve, town):
     status, out, _ = ragbed("run", town.config(server.url, reasoning=["direct", "plan_and_solve"]), "--json")
     assert status == 0
     run = json.loads(out)
-    assert set(run) == {"run", "cells", "columns", "views", "comparisons", "effects", "repeated", "attribution",
+    assert set(run) == {"run", "cells", "columns", "views", "comparisons", "effects", "repeated", "error_analysis",
                         "tradeoff", "published", "notes", "results"}
     assert run["run"] == str(town.run)
     for cell in run["cells"]:

@@ -10,8 +10,8 @@ import pytest
 
 from documents.errors import RunError, SettingsError
 from experiments.analysis.compare import find
+from experiments.analysis.compared_run import read_compared
 from experiments.analysis.gates import Gate
-from experiments.analysis.side import read_side
 from experiments.words import ON_INTERVALS
 
 
@@ -106,8 +106,8 @@ def test_the_cells_of_a_run_are_compared_as_its_summary_compares_them(repeated, 
     status, out, _ = ragbed("compare", repeated)
     assert status == 0
     assert "town: corrected scoring: unified (lexical), by condition" in out
-    assert "\ndirect → chain_of_thought, gold: " in out
-    assert "\ngiven → gold, direct: " in out
+    assert "\ndirect → chain_of_thought, gold " in out
+    assert "\ngiven → gold, direct " in out
 
 
 def test_a_gate_in_a_run_is_of_the_means_over_repeats_against_the_first_cell(repeated, ragbed):
@@ -254,7 +254,7 @@ def test_a_gate_does_not_pass_over_what_one_run_has_alone(two, serve, town, ragb
 
 
 def test_a_gate_on_a_bound_is_of_the_interval_of_the_difference(two):
-    finding, = find(read_side(two[0]), read_side(two[1])).found
+    finding, = find(read_compared(two[0]), read_compared(two[1])).found
     made = replace(finding.comparison, before=0.5, after=0.4, difference=-0.1, low=-0.18, high=-0.02)
     assert [Gate.parse(f"unified.{said}").holds(made) for said in (
         "high < baseline - 0.01", "high < baseline - 0.02", "low < baseline - 0.17", "low > baseline - 0.2",

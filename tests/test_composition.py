@@ -10,9 +10,9 @@ from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
 from retrieval.filters.terms import normal
 from retrieval.pool import Pool
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
-from retrieval.retrievers.base import MOST
+from retrieval.retrievers.kind import MOST
 from retrieval.storage.cache import CachedEmbedder
 
 READ = TypeAdapter(RetrieverSettings)

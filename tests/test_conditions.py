@@ -12,7 +12,7 @@ from documents.types import Chunk, Document
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.checks import check_conditions
 from experiments.running.perturbing import Perturber
-from experiments.settings.cells import cells_of
+from experiments.running.plan import Plan
 from experiments.settings.file import check_settings
 from retrieval.conditions import Perturbation, Placed
 from retrieval.types import Hit
@@ -95,12 +95,12 @@ def settings(**fields):
 
 
 def named(benchmark, **fields):
-    return [(cell.condition, cell.perturbation) for cell in cells_of(settings(**fields), benchmark)]
+    return [(cell.condition, cell.perturbation) for cell in Plan.of(settings(**fields), benchmark).cells]
 
 
 def checked(benchmark, **fields):
     chosen = settings(**fields)
-    check_conditions(chosen, cells_of(chosen, benchmark), benchmark)
+    check_conditions(chosen, Plan.of(chosen, benchmark).cells, benchmark)
 
 
 def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():

@@ -103,10 +103,10 @@ def test_the_refusal_split_is_unanswerable_and_may_cite_what_was_left_out(one):
 
 def test_unless_told_otherwise_it_is_run_as_the_paper_ran_it():
     settings = check_settings({"name": "x", "benchmark": {"kind": "crest"}}, "here")
-    assert (settings.reasoning, settings.layout, settings.rules, settings.conditions) == (
+    assert ([one.said for one in settings.reasoning], settings.layout, settings.rules, settings.conditions) == (
         ["chain_of_thought"], "as_published", ["grounded"], ["given"])
-    assert check_settings({"name": "x", "benchmark": {"kind": "crest"}, "reasoning": "direct"},
-                          "here").reasoning == ["direct"]
+    named = check_settings({"name": "x", "benchmark": {"kind": "crest"}, "reasoning": "direct"}, "here")
+    assert [one.said for one in named.reasoning] == ["direct"]
 
 
 def test_a_folder_alternates_the_splits_whatever_the_files_are(tmp_path):

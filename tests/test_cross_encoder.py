@@ -6,7 +6,7 @@ import tiny_rerankers
 
 from documents.errors import ModelError
 from retrieval.rerankers import CrossEncoding
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 
 QUERY, OTHER = "who founded the company", "zebra"
 TEXTS = ["ada founded it in 1999", "zebra eats grass", "the wind and the river"]

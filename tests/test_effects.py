@@ -209,9 +209,10 @@ def test_the_command_shows_them_and_what_it_cannot_is_one_line(serve, town, ragb
     assert ragbed("run", path)[0] == 0
     status, out, err = ragbed("effects", town.run, "--metric", "f1")
     assert (status, err) == (0, "")
-    assert "town: f1, corrected scoring: main effects" in out
+    assert "town, corrected scoring" in out
+    assert "Main effects on f1" in out
     assert "closed-book" in out
-    assert "town: f1, corrected scoring: level against level" in out
+    assert "Level against level, by f1" in out
     found = json.loads(ragbed("effects", town.run, "--json")[1])
     stored = json.loads((town.run / "summary.json").read_text())
     assert {name: found[name] for name in stored["effects"]} == stored["effects"]

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from documents.errors import SettingsError
 from documents.types import Chunk
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
 
 READ = TypeAdapter(RetrieverSettings)

@@ -15,6 +15,8 @@ def test_a_run_from_a_file_is_the_run_of_the_command_line(serve, town, ragbed):
         assert [record.result.question for record in made.records()] == list(frame["question"])
         cell, = made.summary["cells"]
         assert list(made.cells) == ["direct"]
+        assert [view["name"] for view in made.summary["views"]] == list(made.views)
+        assert made.views["causes"].section
     assert len(frame) == cell["n"] == 6
     assert frame["outcome"].value_counts().to_dict() == {name: n for name, n in cell["outcomes"].items() if n}
     assert frame["score.correct"].mean() == pytest.approx(cell["metrics"]["correct"]["mean"])

@@ -12,7 +12,7 @@ from agents.checkpoint import restore
 from agents.graph import State, build_graph, recursion_limit
 from agents.journal import Journal, Model
 from agents.models import open_model
-from agents.playback import Means, Playback
+from agents.playback import Playback, Runtime
 from agents.settings import CallLimits, Limits, ModelSettings
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
 from documents.types import Chunk, Document
@@ -55,13 +55,13 @@ def sees_failure(task: Task) -> Recipe:
 class Player:
     """Plays every state anew from its results, as LangGraph's Studio does."""
 
-    def __init__(self, means: Means, recipe) -> None:
-        self.means = means
+    def __init__(self, runtime: Runtime, recipe) -> None:
+        self.runtime = runtime
         self.recipe = recipe
 
     def playback(self, state: State) -> Playback:
         task = Task(state["id"], state["question"], retrieval("once"))
-        play = Playback(task, self.recipe, self.means)
+        play = Playback(task, self.recipe, self.runtime)
         restore(play, state.get("results", ()))
         return play
 
@@ -77,9 +77,9 @@ async def state_of(server, recipe, limits: Limits | None = None, calls: CallLimi
     async with open_model(f"{server.url}#m", ModelSettings(calls=calls or CallLimits(attempts=1))) as client:
         await client.ready()
         model = Model(client, Journal(None), 64)
-        means = Means(find, model.ask, model.key, BY_ID.__getitem__, limits)
+        runtime = Runtime(find, model.ask, model.key, BY_ID.__getitem__, limits)
         start: State = {"id": "q", "question": "Where is Oslo?", "results": list(results)}
-        return await build_graph(Player(means, recipe)).ainvoke(start, recursion_limit(limits))
+        return await build_graph(Player(runtime, recipe)).ainvoke(start, recursion_limit(limits))
 
 
 async def answer_of(server, recipe, *args, **more) -> dict:
@@ -225,6 +225,7 @@ def test_a_recipe_that_breaks_the_protocol_is_named():
         return "Norway"  # type: ignore[return-value]
 
     for recipe, message in ((mixes, "searches and calls in one list"), (returns_text, "returned str")):
-        answer = Player(Means(None, None, None, None, Limits()), recipe).playback({"id": "q", "question": "?"}).answer()
+        player = Player(Runtime(None, None, None, None, Limits()), recipe)
+        answer = player.playback({"id": "q", "question": "?"}).answer()
         assert (answer.outcome, answer.failure.kind) == ("error", "strategy")
         assert message in answer.failure.message

@@ -4,9 +4,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,44 +77,6 @@ def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, mo
     store.remove()
     assert found[0] == "1.txt: changes while it is read: index it again when it is still"
     assert found[1].startswith("2.txt: cannot be read: No such file")
-
-
-def test_a_folder_that_cannot_be_read_is_named_and_the_rest_is_indexed(pages):
-    (pages / "below").mkdir()
-    (pages / "below" / "one.txt").write_text("one")
-    (pages / "below").chmod(0)
-    try:
-        if os.access(pages / "below", os.R_OK):
-            pytest.skip("this user may read everything")
-        report = build(pages)
-    finally:
-        (pages / "below").chmod(0o755)
-    assert report.documents == 6
-    assert [one.source for one in report.skipped] == ["below"]
-
-
-def test_a_full_disk_is_one_line_the_old_index_stays_and_the_same_build_goes_on(pages):
-    pytest.importorskip("resource")
-    build(pages)
-    rng = np.random.default_rng(0)
-    for number in range(20):
-        (pages / f"more-{number}.txt").write_text("".join(map(chr, rng.integers(0x4e00, 0x9000, 20_000))))
-    script = (f"import sys, resource; sys.path[:0] = [{str(Path(__file__).parent)!r}]\n"
-              "import test_index_hostile as t\nfrom pathlib import Path\n"
-              "from documents.errors import UserError\n"
-              "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))\n"
-              f"try: t.build(Path({str(pages)!r}))\nexcept UserError as error: print(error)\n")
-    root = str(Path(__file__).parent.parent)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, cwd=root,
-                          env={**os.environ, "PYTHONPATH": root})
-    assert done.stderr == ""
-    (line,) = done.stdout.splitlines()
-    assert "cannot be written: File too large" in line or "and the same command continues" in line
-    assert Index.open(pages.parent / "index", Lengths()).manifest.documents == 6
-    assert list(pages.parent.glob(".index*")) == []
-    report = build(pages)
-    assert report.documents == 26
-    assert report.parsed < 20
 
 
 def test_bytes_altered_under_an_old_time_are_found_also_in_a_file_that_is_remembered(pages, monkeypatch):

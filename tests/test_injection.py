@@ -11,8 +11,8 @@ from documents.errors import BenchmarkError
 from documents.types import Chunk, Document
 from experiments.benchmarks import Injection
 from experiments.metrics import Scored
-from experiments.metrics.text import attack
-from experiments.metrics.text import holds_words as holds
+from experiments.metrics.answers import attack
+from experiments.metrics.matching import holds_words as holds
 from experiments.question import Attack
 from strategies.answering import inquiry
 from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL

@@ -11,7 +11,7 @@ from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
 from retrieval.lexical.tokens import WordTokenizer
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import Bm25
 
 MANY = WordTokenizer.many

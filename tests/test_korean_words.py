@@ -9,7 +9,7 @@ from documents.errors import MissingExtra
 from documents.types import Chunk, Document
 from retrieval.lexical.korean import KoreanTokenizer
 from retrieval.lexical.tokens import WordTokenizer
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import Bm25
 from retrieval.retrievers.bm25 import tokenizer_of
 

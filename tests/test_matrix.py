@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.errors import SettingsError
-from experiments.settings.cells import labels
+from experiments.cells import labels
 from experiments.settings.file import check_settings
 from experiments.settings.matrix import combinations_of
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from documents.types import Chunk
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.dense import windows_of
 from retrieval.retrievers.diverse import marginal

@@ -8,7 +8,7 @@ from gathering import QUESTION, Scene, chunk, decisions
 from agents.graph import State, build_graph, recursion_limit
 from agents.journal import Journal, Model
 from agents.models import open_model
-from agents.playback import Means, Playback
+from agents.playback import Playback, Runtime
 from agents.settings import CallLimits, Limits, ModelSettings
 from strategies.settings.choosing import reasoning as chosen
 from strategies.settings.choosing import retrieval
@@ -37,11 +37,11 @@ class Seen:
         async with open_model(f"{self.server.url}#m", ModelSettings(calls=CallLimits(attempts=1))) as client:
             await client.ready()
             model = Model(client, Journal(None), 64)
-            means = Means(self.find, model.ask, model.key, chunk, Limits())
+            runtime = Runtime(self.find, model.ask, model.key, chunk, Limits())
             task = Task("q", QUESTION, retrieval("once"), **changes)
-            self.play = Playback(task, chosen({"kind": "react", **self.settings}), means)
+            self.play = Playback(task, chosen({"kind": "react", **self.settings}), runtime)
             state: State = {"id": "q", "question": QUESTION}
-            await build_graph(self).ainvoke(state, recursion_limit(means.limits))
+            await build_graph(self).ainvoke(state, recursion_limit(runtime.limits))
             return self.play.answer()
 
     async def find(self, search):

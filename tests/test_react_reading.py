@@ -10,7 +10,7 @@ from growth import grows_linearly
 
 from agents.checkpoint import restore
 from agents.journal import call_key
-from agents.playback import Means, Playback
+from agents.playback import Playback, Runtime
 from agents.settings import Limits
 from agents.types import CallOutcome
 from strategies.parts.tool_calls import calls_of, refuses_tools
@@ -26,11 +26,11 @@ ANSWER = "<Answer>Cincinnati [3]</Answer>"
 def resumed(replies, steps):
     """The trace of a question that was saved as JSON after so many steps and went on from there, and its steps."""
     replies = [Failure("http_400", "no tools") if one is None else one for one in replies]
-    means = Means(None, None, lambda call: call_key("m", call.messages, {"tools": len(call.tools)}, 0, 0), chunk,
+    runtime = Runtime(None, None, lambda call: call_key("m", call.messages, {"tools": len(call.tools)}, 0, 0), chunk,
                   Limits())
     saved = []
     while True:
-        play = Playback(Task("q", QUESTION, retrieval("once")), chosen("react"), means)
+        play = Playback(Task("q", QUESTION, retrieval("once")), chosen("react"), runtime)
         restore(play, json.loads(json.dumps(saved)))
         while play.node != "finish":
             if play.node == "search":
@@ -38,7 +38,7 @@ def resumed(replies, steps):
                                          for one in play.searches()])
             else:
                 made = sum("asked" in one for one in saved)
-                entry = play.take_asked([CallOutcome(means.key(play.calls()[0]), replies[made])])
+                entry = play.take_asked([CallOutcome(runtime.key(play.calls()[0]), replies[made])])
             saved.append(entry)
             if len(saved) == steps:
                 break

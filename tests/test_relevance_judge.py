@@ -7,8 +7,8 @@ import pytest
 
 from agents.database import Database
 from agents.journal import SCHEMA, Journal, Model
-from agents.models import open_model
-from agents.relevance import RelevanceJudges, open_aids
+from agents.models import open_aids, open_model
+from agents.relevance import RelevanceJudges
 from agents.settings import CallLimits, Limits, ModelSettings
 from documents.errors import CallError, CallTimeout, ModelError, ReplayMiss
 from retrieval.rerankers import JudgeReranker

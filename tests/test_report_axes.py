@@ -1,8 +1,8 @@
 """The axes of the report's charts, and how points keep from hiding each other."""
 import pytest
 
-from experiments.report.axes import around_zero, cost_axis, quality_axis
-from experiments.report.scatter import beside
+from experiments.report.axes import cost_axis, percent_axis, quality_axis
+from experiments.report.charts import beside
 
 
 def test_points_that_would_hide_each_other_are_moved_apart_and_others_stay():
@@ -32,6 +32,6 @@ def test_costs_far_apart_stand_on_a_logarithmic_axis():
     assert [tick.text for tick in far.ticks] == ["100", "200", "500", "1,000", "2,000", "5,000", "10,000"]
 
 
-def test_an_axis_around_zero_has_zero_in_its_middle():
-    assert around_zero([-0.2, 0.5, None]).at(0) == 50
-    assert [tick.text for tick in around_zero([]).ticks] == ["-1.00", "-0.50", "0", "+0.50", "+1.00"]
+def test_shares_stand_in_percent_over_the_part_that_they_take():
+    assert [tick.text for tick in percent_axis([0.7, 0.8]).ticks] == ["65 %", "70 %", "75 %", "80 %", "85 %"]
+    assert [tick.text for tick in percent_axis([0.0, 0.9]).ticks] == ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]

@@ -8,6 +8,8 @@ import pytest
 from bs4 import BeautifulSoup
 from report_runs import Page
 
+from experiments.analysis.inputs import AnalysisInput
+from experiments.analysis.published import paper_views
 from experiments.metrics import share_of
 from experiments.question import Question, Step
 from experiments.record import Record, Result, StoredSub, Timing, Verdict
@@ -38,8 +40,13 @@ def record(cell: str, question: str, scores: dict[str, float | None], **fields: 
 
 
 def written(folder: Path, summary: dict[str, Any], records: list[Record], *questions: Question) -> Path:
-    path = folder / "report.html"
-    write_report(ReportInput("r", summary, {one.id: one for one in questions}, records, {}.__getitem__), path)
+    path, asked = folder / "report.html", {one.id: one for one in questions}
+    results: dict[str, list[Result]] = {}
+    for one in records:
+        results.setdefault(one.result.cell, []).append(one.result)
+    run = AnalysisInput(summary["cells"], results, asked, (), published=summary.get("published", ()))
+    views = [*summary.get("views", ()), *(view.as_json() for view in paper_views(run))]
+    write_report(ReportInput("r", {**summary, "views": views}, asked, records, {}.__getitem__), path)
     return path
 
 
@@ -60,7 +67,7 @@ def detective(detective_file: Path) -> BeautifulSoup:
 def detective_file(tmp_path: Path) -> Path:
     view = {"name": "depth", "title": "Heat " + HOSTILE, "header": ["context", "cell", "n", "0-10%", "10-20%"],
             "rows": [["short", "a", 9, share_of(3, 4), None], ["short", "b", 9, share_of(0, 9), share_of(9, 9)]],
-            "keys": 2, "notes": ["n counts steps."], "shaded": True}
+            "keys": 2, "notes": ["n counts steps."], "shaded": [0.0, 1.0]}
     summary = {"columns": ["accuracy", "reasoning_score"], "views": [view], "published": ["detectiveqa_6"],
                "cells": [cell("a", {"well_formed": 0.5, "accuracy": 0.4, "reasoning_score": 0.3}),
                          cell("b", {"well_formed": 0.5, "accuracy": 0.6, "reasoning_score": 0.3})]}
@@ -87,28 +94,28 @@ def test_a_heat_map_is_a_table_with_shaded_cells(detective: BeautifulSoup) -> No
         ("9", None), ("0.75 [0.30, 0.95] n 4", ["shade-8"]), ("none", None)]
     assert [entry.get("class") for entry in second.select("td")] == [None, ["shade-0"], ["shade-10"]]
     assert ".shade-10" in detective.style.string
-    assert "⟨U+202E⟩" in detective.select_one("#view-1 h3").text
+    assert "⟨U+202E⟩" in detective.select_one("#breakdowns h3").text
     assert not detective.find_all("img")
 
 
 def test_published_rows_are_marked_and_say_how_they_were_measured(detective: BeautifulSoup) -> None:
-    paper = detective.select_one("#paper-detectiveqa_6")
-    rows = paper.select("tr.published")
+    rows = detective.select('[data-view="paper:detectiveqa_6"] tbody')[1].select("tr")
     assert len(rows) == 10
-    assert words(rows[0].th) == "published GPT-4-1106-preview-128k"
-    assert words(rows[0].select_one(".measured")) == (
-        "Table 6; n: not stated; the benchmark has 1,200 questions; prompt: not stated; judge: GPT-4")
-    assert [words(value) for value in rows[0].select("td")[1:4]] == ["73.99", "27.43", "45.05"]
+    assert [words(one) for one in rows[0].select("th")] == [
+        "published", "GPT-4-1106-preview-128k",
+        "Table 6; n: not stated; the benchmark has 1,200 questions; prompt: not stated; judge: GPT-4"]
+    assert [words(value) for value in rows[0].select("td")[:3]] == ["73.99", "27.43", "45.05"]
 
 
 def test_the_runs_rows_stand_beside_them_in_the_papers_unit(detective: BeautifulSoup) -> None:
-    own = detective.select_one("#paper-detectiveqa_6").select("tr.own")
-    assert [words(row.th) for row in own] == ["1 a", "2 b"]
-    assert words(own[0].select_one(".measured")) == (
+    own = detective.select('[data-view="paper:detectiveqa_6"] tbody')[0].select("tr")
+    assert words(own[0].select("th")[0]) == "this run"
+    assert [words(row.select("th")[-2]) for row in own] == ["1 a", "2 b"]
+    assert words(own[0].select("th")[-1]) == (
         "this run, corrected scoring; n: 4; prompt: as published; judge: lexical")
-    figures = [value.select_one(".mean") for value in own[0].select("td")[1:5]]
-    assert [figure and words(figure) for figure in figures] == ["100.0", "50.0", "70.7", None]
-    assert all(value.select_one(".interval").text for value in own[0].select("td")[1:4])
+    figures = [value.select_one(".mean") for value in own[0].select("td")[:4]]
+    assert [figure and words(figure) for figure in figures] == ["100.00", "50.00", "70.71", None]
+    assert all(value.select_one(".interval").text for value in own[0].select("td")[:3])
 
 
 def test_a_question_has_its_steps_and_which_of_them_each_answer_holds(detective_file: Path) -> None:
@@ -146,4 +153,4 @@ def test_a_verdict_is_shown_by_its_rubric(tmp_path: Path, verdict: Verdict, show
 
 def test_a_run_without_views_or_published_tables_has_no_such_sections(tmp_path: Path) -> None:
     made = page(tmp_path, {"cells": [cell("a", {"em": 0.0})]}, [])
-    assert made.select("#papers, #breakdowns") == []
+    assert made.select("#published, #breakdowns") == []

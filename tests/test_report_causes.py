@@ -12,19 +12,19 @@ def test_the_causes_of_the_best_cell_and_of_the_best_that_searches():
         return {"cell": name, "n": 100, "causes": {
             cause: {"mean": share, "low": 0.0, "high": 1.0, "n": 100} for cause, share in shares.items()}}
     names = ("right", "memory", "retrieval_miss", "reasoning_error", "not_known", "not_scored")
-    attribution = {"causes": [{"name": name, "title": name.replace("_", " "), "definition": "d"} for name in names],
+    found_causes = {"causes": [{"name": name, "title": name.replace("_", " "), "definition": "d"} for name in names],
                    "notes": [],
                    "cells": [row("direct/retrieved", right=0.3, memory=0.2, retrieval_miss=0.35, reasoning_error=0.15),
                              row("direct/gold", right=0.7, reasoning_error=0.2, not_scored=0.1),
                              row("direct/closed-book", right=0.1, not_known=0.9)]}
-    found = said(cells, attribution=attribution)
+    found = said(cells, error_analysis=found_causes)
     assert found["Causes"] == ("Of 50 wrong answers of direct (the best cell): retrieval miss 70 % and reasoning error "
                                "30 %.")
-    few = {**attribution, "cells": [row("direct/retrieved", right=0.9, retrieval_miss=0.06, reasoning_error=0.04)]}
-    assert said(cells, attribution=few)["Causes"] == (
+    few = {**found_causes, "cells": [row("direct/retrieved", right=0.9, retrieval_miss=0.06, reasoning_error=0.04)]}
+    assert said(cells, error_analysis=few)["Causes"] == (
         "Of 10 wrong answers of direct (the best cell): retrieval miss 6 and reasoning error 4.")
-    right = {"causes": attribution["causes"], "cells": [row("direct/gold", right=1.0)], "notes": []}
-    assert said(cells, attribution=right)["Causes"] == "No answer is known to be wrong."
+    right = {"causes": found_causes["causes"], "cells": [row("direct/gold", right=1.0)], "notes": []}
+    assert said(cells, error_analysis=right)["Causes"] == "No answer is known to be wrong."
 
 
 def test_failures_say_whether_they_stay_in_the_means():

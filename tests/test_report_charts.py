@@ -1,9 +1,6 @@
 """The report's charts and tables: what they draw, out of which part of the summary, and what stands beside them."""
 import pytest
-from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, words
-
-from experiments.report.cells import table
-from experiments.report.plot import cost_of, plot
+from charted import CELLS, CONDITIONS, HOSTILE, SUMMARY, cell, page, pair, words
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +18,14 @@ def test_every_link_leads_into_the_page(report):
     assert all(target.startswith("#questions?") or report.select_one(target) for target in targets)
 
 
+def test_a_summary_of_less_has_fewer_sections(tmp_path):
+    nothing = dict.fromkeys(("comparisons", "effects", "error_analysis", "tradeoff"))
+    made = page(tmp_path, SUMMARY | nothing)
+    assert [words(link) for link in made.select("nav[aria-label=Sections] a")] == [
+        "Summary", "Cost and quality", "Factors", "All figures", "Questions"]
+    assert made.select("#causes, #refusals, #comparisons") == []
+
+
 def test_points_have_intervals_words_and_a_row_of_the_table(report):
     spots = report.select("#plot a.spot")
     assert [spot["href"] for spot in spots] == [f"#cell-{number}" for number in range(1, 7)]
@@ -31,10 +36,9 @@ def test_points_have_intervals_words_and_a_row_of_the_table(report):
 
 
 def test_the_front_is_drawn_and_named_in_legend_and_table(report):
-    made = table(CELLS, ["em"])
-    chart = plot(made, cost_of(made.cells))
-    assert [spot.cell.number for spot in chart.spots if spot.front] == [1, 2]
-    assert [spot.cell.number for spot in chart.spots if spot.faded] == [3, 4, 5, 6]
+    spots = report.select("#plot a.spot")
+    assert [bool(spot.select(".on-front")) for spot in spots] == [True, True, False, False, False, False]
+    assert ["faded" in spot["class"] for spot in spots] == [False, False, True, True, True, True]
     assert len(report.select("#plot line.front")) == 2 * 2
     assert "Faded cells do not compete" in words(report.select_one("#plot figcaption"))
     assert [item.a["href"] for item in report.select("#plot .points li") if "on the front" in words(item)] == [
@@ -56,22 +60,25 @@ def test_repeats_do_not_compete_with_each_other_on_the_front(tmp_path):
     assert "Repeats of a cell are one point" in words(made.select_one("#plot figcaption"))
 
 
-def test_the_grid_crosses_two_factors_with_shades_and_links(report):
-    grid = report.select_one("table.grid")
-    assert [words(head) for head in grid.select("thead th")] == ["reasoning", *CONDITIONS]
-    squares = grid.select("tbody td")
+def view(report, name):
+    return report.select_one(f'[data-view="{name}"]')
+
+
+def test_two_factors_are_crossed_with_shades(report):
+    grid = view(report, "crossed:")
+    assert [words(head) for head in grid.select("thead th")] == ["reasoning", "n", *CONDITIONS]
+    squares = grid.select("tbody td[class]")
     assert [square["class"] for square in squares] == [[f"shade-{at}"] for at in (0, 4, 8, 2, 6, 10)]
-    assert words(squares[-1]) == "0.50 highest [0.40, 0.60]"
-    assert squares[1].a["href"] == "#questions?cell=3"
-    assert squares[1].a["aria-label"] == "direct · gold, 0.20: its questions"
+    assert words(squares[-1]) == "0.50 [0.40, 0.60] highest"
 
 
 def test_means_lead_to_what_is_wrong_and_counts_to_what_became_right_or_wrong(tmp_path):
     made = page(tmp_path, SUMMARY, ("unified",))
-    assert made.select("table.grid td")[1].a["href"] == "#questions?cell=3&wrong=3"
-    assert "right there is unified score of 1" in words(made.select_one("#comparisons .hint"))
-    assert "unified score of 1, not the headline's exact match" in words(made.select_one("#causes figcaption"))
-    up, down = made.select('#comparisons [data-label="up, down"]')[1].select("a")
+    square = view(made, "crossed:").select("td[class]")[1].a
+    assert (square["href"], square["aria-label"]) == ("#questions?cell=3&wrong=3", "wrong in direct · gold")
+    assert "unified score of 1" in words(made.select_one("#causes figcaption"))
+    row = view(made, "comparisons:reasoning").select("tbody tr")[1]
+    up, down = (row.select_one(f'[data-label="{name}"] a') for name in ("up", "down"))
     assert (up["href"], words(up)) == ("#questions?right=2&wrong=1", "9")
     assert down["href"] == "#questions?right=1&wrong=2"
     assert down["aria-label"] == f"4 down: right in direct · retrieved, wrong in {HOSTILE} · retrieved"
@@ -79,7 +86,15 @@ def test_means_lead_to_what_is_wrong_and_counts_to_what_became_right_or_wrong(tm
 
 def test_a_combination_that_was_not_run_is_named(tmp_path):
     made = page(tmp_path, SUMMARY | {"cells": CELLS[:-1]})
-    assert words(made.select("table.grid td")[-1]) == "no cell"
+    assert words(view(made, "crossed:").select("td")[-1]) == "none"
+
+
+def test_a_third_factor_makes_a_heat_map_for_each_of_its_levels(tmp_path):
+    cells = [one | {"id": one["id"] + model, "model": model} for model in "ab" for one in CELLS]
+    made = page(tmp_path, {"columns": ["em"], "cells": cells})
+    assert [words(title) for title in made.select("#factors h3")] == [
+        "Reasoning × condition: mean exact match, a", "Reasoning × condition: mean exact match, b"]
+    assert page(tmp_path, {"columns": ["em"], "cells": CELLS[:2]}).select("#factors") == []
 
 
 def test_a_bar_has_a_part_for_each_cause_that_leads_to_its_questions(report):
@@ -88,22 +103,22 @@ def test_a_bar_has_a_part_for_each_cause_that_leads_to_its_questions(report):
     first, second = bars[0].select("a")
     assert [first["href"], second["href"]] == [
         "#questions?cell=1&cause=right", "#questions?cell=1&cause=retrieval_miss"]
-    assert second["aria-label"] == "direct · retrieved: retrieval miss, 30 of 50"
+    assert second["aria-label"] == "direct · retrieved: retrieval miss: 30 of 50"
     assert (second.rect["x"], second.rect["width"], words(second.select_one("text"))) == ("40.0%", "60.0%", "60 %")
 
 
 def test_causes_have_a_legend_a_table_and_definitions(report):
     assert [words(item) for item in report.select("#causes .keys li")] == ["right", "retrieval miss"]
-    assert report.select_one("#k-retrieval_miss rect")["class"] == ["k-orange"]
-    row = report.select("#causes table tbody tr")[0]
-    assert words(row) == "1 direct · retrieved 50 0.40 [0.28, 0.54] 0.60 [0.46, 0.72]"
-    assert [words(item) for item in report.select("#causes .defined div")] == [
-        "right It is right.", "retrieval miss Not in view.", f"format {HOSTILE}"]
+    assert report.select_one("#k-1 rect")["class"] == ["k-orange"]
+    assert words(view(report, "causes").select_one("tbody tr")) == (
+        "1 direct · retrieved 50 0.40 [0.28, 0.54] 0.60 [0.46, 0.72]")
+    assert [words(row) for row in view(report, "causes:definitions").select("tbody tr")] == [
+        "right right It is right.", "retrieval miss retrieval_miss Not in view.", f"format format {HOSTILE}"]
 
 
 def test_what_is_kept_of_the_gold_alone_has_counts_and_the_share_an_interval(report):
-    kept = report.select("#causes table")[1]
-    assert words(kept.select_one("tbody tr")) == "1 direct · retrieved 50 0.62 [0.45, 0.77] n 32 20 12 8 10 0.500"
+    assert words(view(report, "causes:gold").select_one("tbody tr")) == (
+        "1 direct · retrieved 50 20 12 8 10 0.62 [0.45, 0.77] n 32 none none 0.500 0.500")
     assert [words(code) for code in report.select("#causes .hint code")] == ["ragbed diagnose"]
 
 
@@ -111,4 +126,64 @@ def test_refusals_are_drawn_with_both_intervals(report):
     spot = report.select("#refusals a.spot")[0]
     assert spot["aria-label"] == "direct · retrieved; answers 80 % of 50; wrong in 25 % of 40 answered"
     assert len(report.select_one("#refusals .behind").select("line.whisker")) == 2
-    assert words(report.select("#refusals tbody tr")[0]) == "1 direct · retrieved 80 [67, 89] n 50 25 [14, 40] n 40"
+    assert words(report.select("#refusals tbody tr")[0]) == (
+        "1 direct · retrieved 0.80 [0.67, 0.89] n 50 0.25 [0.14, 0.40] n 40")
+    assert [words(line) for line in report.select("#refusals p.keys")] == [
+        f"reasoning direct {HOSTILE}", "condition retrieved gold closed-book"]
+
+
+def test_effects_have_means_intervals_and_tests(report):
+    rows = view(report, "effects").select("tbody tr")
+    assert [words(row) for row in rows] == [
+        "reasoning direct 100 0.40 [0.30, 0.50] -0.02 [-0.07, +0.03] 0.200 0.200",
+        f"{HOSTILE} 100 0.45 [0.35, 0.55] +0.02 [-0.03, +0.07]",
+        "condition gold 100 0.70 [0.60, 0.80] +0.30 [+0.25, +0.35] <0.001 <0.001"]
+    drawn = view(report, "effects").select("svg.span")
+    assert ["apart" in one["class"] for one in drawn] == [False, False, True]
+    assert words(view(report, "effects:reasoning:condition").summary) == (
+        "Interaction reasoning × condition on em: not seen, p (Holm) 0.300")
+
+
+def test_comparisons_have_the_real_ones_first_in_words(report):
+    made = view(report, "comparisons:reasoning")
+    assert [words(head) for head in made.select("thead th")] == [
+        "what changes", "n", "unpaired", "before", "after", "difference", "up", "down", "effect", "test", "p",
+        "p (Holm)", "verdict"]
+    first, second = made.select("tbody tr")
+    assert words(first) == (
+        f"direct → {HOSTILE}, gold cells 3 → 4 50 2 0.50 [0.40, 0.60] 0.80 [0.65, 0.90] +0.30 [+0.20, +0.40] 9 4 "
+        "odds 2.25 McNemar 0.001 0.001 higher by 0.30")
+    assert words(second.select("td")[-1]) == "no difference that 50 questions can show; the smallest they could: 0.20"
+    assert (first["class"], second.get("class")) == (["real"], None)
+    assert words(made.h3) == "Reasoning: 1 of 2 really different, by exact match"
+
+
+def test_comparisons_are_grouped_by_factor_and_what_is_real_alone_is_said(tmp_path):
+    pairs = [pair("direct/retrieved", "direct/gold", 0.3, p=0.01, factor="condition"),
+             pair("direct/retrieved", f"{HOSTILE}/retrieved", -0.2, p=0.02, p_holm=0.08)]
+    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": pairs, "notes": []}})
+    assert [words(title) for title in made.select("#comparisons h3")] == [
+        "Reasoning: none of 1 really different, 1 on their own, by exact match",
+        "Condition: 1 of 1 really different, by exact match"]
+    row = made.select("#comparisons tbody tr")[0]
+    assert [words(row.select_one(f'[data-label="{name}"]')) for name in ("verdict", "p", "p (Holm)")] == [
+        "lower on its own, not after the correction", "0.020", "0.080"]
+
+
+def test_many_comparisons_are_folded(tmp_path):
+    many = [pair("direct/retrieved", f"{HOSTILE}/retrieved", p=0.01 if at < 3 else 0.5) for at in range(40)]
+    section = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": many, "notes": []}}).select_one(
+        "#comparisons")
+    shown, folded = section.select("table")
+    assert (len(shown.select("tbody tr")), len(folded.select("tbody tr"))) == (3, 37)
+    assert words(section.summary) == "37 more: none of them really different"
+
+
+@pytest.mark.parametrize(("fields", "said"), [
+    ({"gained": 0, "lost": 0, "difference": 0.0, "low": None, "high": None}, "the same score on 50 questions"),
+    ({"n": 0, "difference": None, "low": None, "high": None}, "nothing to compare: no question of both cells has it"),
+    ({"smallest": None}, "no difference that 50 questions can show; they are too few to show any")])
+def test_comparisons_that_show_nothing_say_why(tmp_path, fields, said):
+    one = pair("direct/retrieved", f"{HOSTILE}/retrieved") | fields
+    made = page(tmp_path, SUMMARY | {"comparisons": {"metric": "em", "pairs": [one], "notes": []}})
+    assert words(made.select_one('#comparisons [data-label="verdict"]')) == said

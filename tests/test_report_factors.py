@@ -1,7 +1,6 @@
 """Which factors matter, and which of their levels is ahead, in the report's sentences."""
 import pytest
 
-from experiments.report.effects import effects
 from experiments.report.sentences_more import on_effects
 
 
@@ -18,9 +17,8 @@ def contrast(first, second, difference, p):
 
 
 def said(*factors, interactions=(), crossed=True):
-    found = effects({"metric": "em", "crossed": crossed, "factors": factors, "interactions": list(interactions),
-                     "notes": []})
-    return " ".join(on_effects(found))
+    return " ".join(on_effects({"metric": "em", "crossed": crossed, "factors": factors,
+                                "interactions": list(interactions)}))
 
 
 def test_factors_that_matter_are_told_from_those_of_which_nothing_is_seen():

@@ -20,7 +20,7 @@ def attack():
     for one in run.cells:
         one["reasoning"] += HOSTILE
     run.summary.update({"run": HOSTILE, "notes": [HOSTILE], "published": ["mrceval_2"], "views": [
-        {"name": "depth", "title": HOSTILE, "header": [HOSTILE] * 14, "keys": 2, "main": 3, "shaded": True,
+        {"name": "depth", "title": HOSTILE, "header": [HOSTILE] * 14, "keys": 2, "main": 3, "shaded": [0.0, 1.0],
          "notes": [HOSTILE], "rows": [[HOSTILE, "a", 9, *[share_of(at, 10) for at in range(11)]]]}]})
     line, hebrew = "<b>" + "x" * 1_000_000, "שלום עולם"
     for id, text in ((HOSTILE, HOSTILE), ("line", line), ("rtl", hebrew), ("&text=<b>#?q=", "odd")):

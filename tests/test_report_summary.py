@@ -5,8 +5,8 @@ import pytest
 from verdicted import cell, pair, said
 
 from experiments.report.cells import table
-from experiments.report.overview import headlines
-from experiments.report.plot import cost_of, front
+from experiments.report.competition import cost_of, front
+from experiments.report.page import headlines
 
 GIVEN = "With the benchmark's own passages (given), "
 

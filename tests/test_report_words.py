@@ -1,7 +1,7 @@
 """Names and numbers as the report says them."""
 import pytest
 
-from experiments.settings.cells import labels, short_name
+from experiments.cells import labels, short_name
 from experiments.words import fraction, listed, metric_words, money, percent, plural
 
 

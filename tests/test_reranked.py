@@ -6,7 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 from documents.errors import ModelError, SettingsError
 from documents.types import Chunk
 from retrieval.rerankers import JudgeReranker
-from retrieval.rerankers.base import Aids, judges_of
+from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.reranked import Reranked, RerankedRetriever
 from retrieval.types import Hit

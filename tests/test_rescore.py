@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 from experiments.metrics import aggregate
+from experiments.running.plan import Plan
 from experiments.running.rescore import rescore
 from experiments.runs.store import RunFolder
-from experiments.settings.cells import cells_of
 from experiments.settings.file import read_settings
 
 
@@ -25,7 +25,7 @@ def finished(serve, town, ragbed):
     folder = RunFolder.existing(town.run)
     folder.database.put("DELETE FROM calls", ())
     folder.database.flush()
-    yield folder, settings, cells_of(settings, benchmark), benchmark.scheme
+    yield folder, settings, Plan.of(settings, benchmark).cells, benchmark.scheme
     folder.close()
     assert len(server.requests) == asked
 

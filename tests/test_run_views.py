@@ -1,44 +1,108 @@
 """What the terminal and the summary show of a benchmark's breakdowns and of the paper's tables."""
 import json
 
+import pytest
+
+from experiments.analysis.view import View
 from experiments.metrics import share_of
-from experiments.terminal.tables import run_table, view_table, view_tables
+from experiments.terminal import display
+from experiments.terminal.display import print_table
+from experiments.terminal.tables import run_table
+from experiments.terminal.view_tables import print_views, table_of, tables_of
 from strategies.catalogue import CRESTS
 
 FIVE = list(CRESTS)
 
 
-def view(rows, header=("task", "cell", "n", "accuracy", "unparsed"), keys=2, shaded=False):
-    return {"name": "by:task", "title": "By task", "header": list(header), "rows": rows, "keys": keys, "main": keys + 1,
-            "notes": [],
-            "shaded": shaded}
+def view(rows, header=("task", "cell", "n", "accuracy", "unparsed"), keys=2, **fields):
+    return View(fields.pop("name", "by:task"), fields.pop("title", "By task"), header, tuple(map(tuple, rows)), keys,
+                **fields)
 
 
-def breakdown(cells, values):
+def breakdown(cells, values, **fields):
     return view([[f"t{value}", f"c{cell}", 10, share_of(cell, 10), share_of(0, 10)]
-                 for value in range(values) for cell in range(cells)])
+                 for value in range(values) for cell in range(cells)], **fields)
 
 
 def test_a_short_breakdown_is_shown_as_it_is():
-    title, (header, rows) = view_table(breakdown(2, 2), "lexical")
-    assert (title, header) == ("By task", ["task", "cell", "n", "accuracy", "unparsed"])
+    title, (header, rows) = table_of(breakdown(2, 2), "lexical")
+    assert (title, header) == ("By task", ["task", "cell", "n", "accuracy [95 %]", "unparsed [95 %]"])
     assert rows[1] == ["t0", "c1", "10", "0.10 [0.02, 0.40]", "0.00 [0.00, 0.28]"]
 
 
 def test_a_long_breakdown_of_several_cells_becomes_a_cross_table_of_the_first_figure():
-    title, (header, rows) = view_table(breakdown(5, 13), "lexical")
+    title, (header, rows) = table_of(breakdown(5, 13), "lexical")
     assert title == "By task: accuracy"
-    assert header == ["task", "n", "c0", "c1", "c2", "c3", "c4"]
+    assert header == ["task", "n", *(f"c{cell} [95 %]" for cell in range(5))]
     assert len(rows) == 13
     assert rows[12] == ["t12", "10", "0.00 [0.00, 0.28]", "0.10 [0.02, 0.40]", "0.20 [0.06, 0.51]",
                         "0.30 [0.11, 0.60]", "0.40 [0.17, 0.69]"]
 
 
+def test_what_is_beyond_a_terminal_or_shown_on_demand_says_where_it_is():
+    assert table_of(breakdown(9, 9), "lexical") == ("By task: 81 rows, in the report and with --json", None)
+    assert table_of(breakdown(1, 65), "lexical")[1] is None
+    assert table_of(breakdown(1, 2, folded=True), None) == ("By task: 2 rows, in the report and with --json", None)
+
+
 def test_breakdowns_stand_in_the_terminal_until_its_room_is_used_and_other_views_always():
-    other = {**breakdown(1, 30), "name": "wins", "title": "Win rate"}
-    shown = list(view_tables([breakdown(2, 6), breakdown(2, 6), other, breakdown(1, 12), other], "lexical"))
+    other = breakdown(1, 30, name="wins", title="Win rate")
+    shown = list(tables_of([breakdown(2, 6), breakdown(2, 6), other, breakdown(1, 12), other], "lexical"))
     assert [title for title, table in shown if table] == ["By task", "By task", "Win rate", "Win rate"]
     assert shown[3] == ("By task: 12 rows, in the report and with --json", None)
+
+
+def test_of_many_comparisons_the_real_ones_are_shown_and_the_others_counted(capsys):
+    rows = [(f"a → {place}", 9, {"mean": 0.1, "low": 0.0, "high": 0.2}, 0.01 if place < 2 else 0.5)
+            for place in range(20)]
+    made = View("tests", "Tests", ("what changes", "n", "difference", "p"), tuple(rows), notes=("A note.",),
+                signed=("difference",), p=("p",))
+    print_views([made])
+    out = capsys.readouterr().out
+    assert "a → 1  " in out
+    assert "a → 2 " not in out
+    assert "No difference can be shown in the other 18 of 20 comparisons." in out
+    assert out.endswith("A note.\n")
+
+
+HEADER = ["reasoning", "condition", "n", "exact match", "f1", "outcomes", "tokens", "price"]
+ROWS = [[way, "closed-book", "120", "0.42 [0.33, 0.51]", "-0.42 [-0.53, -0.31]", "114 answered\n1 error", "200796",
+         "$0.0304"] for way in ("direct", "chain_of_thought")]
+
+
+def printed(capsys, monkeypatch, width, *table, **options):
+    monkeypatch.setattr(display, "_WIDTH", width)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_table(*table, **options)
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_table_that_fits_stands_in_one_block(capsys, monkeypatch):
+    header, first, more, second, _ = printed(capsys, monkeypatch, 120, HEADER, ROWS)
+    assert header.split() == ["reasoning", "condition", "n", "exact", "match", "f1", "outcomes", "tokens", "price"]
+    assert first.startswith("direct            closed-book  120  0.42 [0.33, 0.51]  -0.42 [-0.53, -0.31]  114 answered")
+    assert more.strip() == "1 error"
+    assert second.startswith("chain_of_thought  closed-book")
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100])
+def test_a_wider_table_becomes_blocks_in_which_no_number_or_interval_is_cut(capsys, monkeypatch, width):
+    lines = printed(capsys, monkeypatch, width, HEADER, ROWS)
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert all(text.count(whole) == 2 for whole in ("200796", "$0.0304", "answered", "0.42 [0.33, 0.51]",
+                                                    "-0.42 [-0.53, -0.31]"))
+    blocks = text.split("\n\n")
+    assert len(blocks) > 1
+    assert all("\ndirect" in block for block in blocks)
+
+
+def test_names_that_are_alike_at_their_beginning_are_shown_to_their_end(capsys, monkeypatch):
+    names = [f"http://127.0.0.1:18431/v1#a · {way} · retrieved · dense · once" for way in ("direct", "plan_and_solve")]
+    rows = [[name, "120", "0.42 [0.33, 0.51]"] for name in names]
+    lines = printed(capsys, monkeypatch, 60, ["cell", "n", "em"], rows)
+    shown = "".join(line.split("  ")[0] for line in lines).replace(" ", "")
+    assert all(name.replace(" ", "") in shown for name in names)
 
 
 def test_the_runs_table_has_the_factors_that_tell_cells_apart_and_models_by_their_short_names():
@@ -64,12 +128,15 @@ def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, 
     assert "By difficulty type" not in out  # all are simple
     assert "CReSt (Khang et al., 2025), Table 3, Table 4, Table 5, Table 6" in " ".join(out.split())
     summary = json.loads((town.run / "summary.json").read_text())
-    assert [one["name"] for one in summary["views"]] == ["by:language"]
-    language = summary["views"][0]
+    *others, language = summary["views"]
+    assert language["name"] == "by:language"
+    assert [one["name"] for one in others if one["section"] == "Published figures"] == [
+        f"paper:crest_{place}" for place in (3, 4, 5, 6)]
     assert [row[:3] for row in language["rows"][:4]] == [
         ["en", FIVE[0], 5], ["en", FIVE[1], 5], ["ko", FIVE[0], 1], ["ko", FIVE[1], 1]]
     assert language["rows"][4][3] == summary["cells"][0]["metrics"]["unified"]
     assert summary["published"] == ["crest_3", "crest_4", "crest_5", "crest_6"]
-    page = (town.run / "report.html").read_text()
-    assert page.count('<tr class="published">') == 45
-    assert page.count('<tr class="own">') == 5  # with chain of thought beside all four, direct beside Table 6
+    papers = [row[0] for one in others if one["name"].startswith("paper:") for row in one["rows"]]
+    assert papers.count("published") == 45
+    assert papers.count("this run") == 5  # chain of thought beside all four, direct beside Table 6
+    assert (town.run / "report.html").read_text().count(">published<") == 4

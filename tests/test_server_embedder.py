@@ -10,7 +10,7 @@ import pytest
 from documents.errors import CallError, ModelError
 from retrieval.embedders import Server
 from retrieval.embedders.opening import open_embedder
-from retrieval.embedders.reading import cut_by_estimate, tokens_at_most
+from retrieval.embedders.windows import cut_by_estimate, tokens_at_most
 
 KEY = "sk-of-nobody-12345"
 

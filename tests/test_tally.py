@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from experiments.cells import Cell
 from experiments.record import Record, Result, Timing
 from experiments.running.budget import Spending
 from experiments.running.runner import Begun
-from experiments.settings.cells import Cell
 from experiments.settings.limits import Budget
 from experiments.terminal.live import RunView, screen_of
 from experiments.terminal.tally import Tally

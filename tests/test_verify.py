@@ -111,7 +111,7 @@ def test_what_is_not_here_is_not_compared_and_no_difference(finished, town):
 
 def test_without_a_whole_run_there_is_nothing_to_verify(finished, town, ragbed):
     (town.run / "manifest.json").write_text("{}")
-    ragbed.refuses("verify", town.run, says=["manifest.json is missing or damaged"])
+    ragbed.refuses("verify", town.run, says=["manifest.json is missing, damaged"])
     (town.run / "summary.json").write_text("{")
     ragbed.refuses("verify", town.run, says=["summary.json: damaged"])
     (town.run / "summary.json").unlink()

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from documents.errors import SettingsError
-from experiments.analysis.catalogue import VIEWS, view_named, views_of
-from experiments.analysis.view import Material
+from experiments.analysis.catalogue import OF_BENCHMARKS, view_named, views_of
+from experiments.analysis.inputs import AnalysisInput
+from experiments.analysis.view import View
 from experiments.metrics import aggregate, share_of
 from experiments.question import Question, Step
 from experiments.record import Result, Verdict
@@ -32,7 +33,7 @@ def material(cells, results, questions, columns):
     by_cell = {name: [one for one in results if one.cell == name] for name in cells}
     rows = [{"id": name, **FACTORS, "judge": "lexical", "n": len(by_cell[name]),
              "metrics": aggregate(by_cell[name]), **changes} for name, changes in cells.items()]
-    return Material(rows, by_cell, {one.id: one for one in questions}, columns)
+    return AnalysisInput(rows, by_cell, {one.id: one for one in questions}, columns)
 
 
 def question(id, steps=(), **tags):
@@ -56,7 +57,7 @@ def choice_run():
 
 
 def test_a_breakdown_has_a_row_for_each_value_and_cell_and_averages_over_questions():
-    view = view_named("by:task")(choice_run())
+    view, = view_named("by:task")(choice_run())
     assert view.header == ("task", "cell", "n", "accuracy")
     assert [means(row, 3) for row in view.rows] == [
         ["Context", "direct", 3, pytest.approx(2 / 3)], ["Context", "chain", 3, pytest.approx(1 / 3)],
@@ -69,7 +70,7 @@ def test_a_question_of_several_values_counts_in_each_and_one_of_none_apart():
     questions = [question("q0", kind=("2", "10")), question("q1", kind="10"), question("q2")]
     run = material({"a": {}}, [result("a", f"q{n}", {"accuracy": float(n == 0)}) for n in range(3)], questions,
                    ("accuracy",))
-    view = view_named("by:kind")(run)
+    view, = view_named("by:kind")(run)
     assert [means(row, 3) for row in view.rows] == [
         ["2", "direct", 1, 1.0], ["10", "direct", 2, 0.5], ["no kind", "direct", 1, 0.0],
         ["all", "direct", 3, pytest.approx(1 / 3)]]
@@ -81,7 +82,7 @@ def test_columns_that_share_a_place_are_apart_and_a_judged_one_names_the_judge()
     scores = {"unified": 0.5, "correct": 0.0, "partial": 1.0, "wrong": 0.0}
     run = material({"a": {}}, [result("a", f"q{n}", scores) for n in range(2)], questions,
                    ("unified", "correct / partial / wrong", "refusal_accuracy"))
-    view = view_named("by:language")(run)
+    view, = view_named("by:language")(run)
     assert view.header[3:] == ("unified (lexical)", "correct (lexical)", "partial (lexical)", "wrong (lexical)",
                                "refusal_accuracy")
     assert means(view.rows[0], 3) == ["en", "direct", 1, 0.5, 0.0, 1.0, 0.0, None]
@@ -97,7 +98,7 @@ def order_run(perturbations):
 
 
 def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
-    view = VIEWS["order"](order_run([None, "shuffle", "separators_off", "shuffle+separators_off"]))
+    view, = OF_BENCHMARKS["order"](order_run([None, "shuffle", "separators_off", "shuffle+separators_off"]))
     assert view.header[4] == "graded_accuracy: change"
     rows = [means(row, 3) for row in view.rows]
     assert {row[1] for row in rows} == {"direct"}
@@ -112,8 +113,8 @@ def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
 
 
 def test_without_an_original_or_with_it_alone_there_is_no_order_ablation():
-    assert VIEWS["order"](order_run([None])) is None
-    assert VIEWS["order"](order_run(["shuffle", "separators_off"])) is None
+    assert OF_BENCHMARKS["order"](order_run([None])) == []
+    assert OF_BENCHMARKS["order"](order_run(["shuffle", "separators_off"])) == []
 
 
 def test_the_heat_map_counts_steps_by_depth_and_length():
@@ -121,7 +122,7 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
     questions = [replace(question(f"q{n}", steps), length=length) for n, length in enumerate((40_000, 60_000, 60_000))]
     results = [result("full", "q0", {}, [0, 2]), result("full", "q1", {}, [1]), result("full", "q2", {}, "none"),
                result("found", "q0", {}, [3]), result("found", "q1", {}, [0])]
-    view = VIEWS["depth"](material({"full": {}, "found": {"condition": "retrieved"}}, results, questions, ()))
+    view, = OF_BENCHMARKS["depth"](material({"full": {}, "found": {"condition": "retrieved"}}, results, questions, ()))
     assert view.shaded
     assert view.header[3:5] == ("0-10%", "10-20%")
     assert [row[:3] for row in view.rows] == [
@@ -146,7 +147,7 @@ def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
                 **{f"sub_em@{n}": float(one == "c") for n, one in enumerate(steps, 1)}}
 
     results = [result("a", f"q{n}", scores(chain)) for n, chain in enumerate(chains)]
-    view = VIEWS["chain"](material({"a": {}}, results, [question(f"q{n}") for n in range(8)], ("em",)))
+    view, = OF_BENCHMARKS["chain"](material({"a": {}}, results, [question(f"q{n}") for n in range(8)], ("em",)))
     shares = {row[:2]: row[4]["mean"] for row in view.rows}
     assert len(view.rows) == 8 + 2 + 16 + 2
     assert [row[1] for row in view.rows[:8]] == ["c c c", "c c w", "c w c", "c w w", "w c c", "w c w", "w w c", "w w w"]
@@ -166,7 +167,7 @@ def test_the_gap_is_paired_and_by_the_hops_of_the_edited_question():
                  question("e9", pair="9", version="edited", hops="2")]
     em = {"o1": 1.0, "o2": 0.0, "e1": 0.0, "e1b": 0.0, "e2": 0.0, "e9": 1.0}
     results = [result("a", name, {"em": score, "f1": score / 2}) for name, score in em.items()]
-    view = VIEWS["gap"](material({"a": {}}, results, questions, ("em", "f1")))
+    view, = OF_BENCHMARKS["gap"](material({"a": {}}, results, questions, ("em", "f1")))
     assert view.header[3:6] == ("em: original", "em: edited", "em: change")
     assert [means(row, 3) for row in view.rows] == [
         ["2", "direct", 2, 0.5, 0.0, -0.5, 0.25, 0.0, -0.25],
@@ -183,34 +184,35 @@ def test_no_figure_of_a_breakdown_or_a_chain_mixes_originals_with_edited_questio
     results = [result("a", name, {"em": score, "sub_em@1": score, "chain_correct": score, "lucky": 0.0})
                for name, score in em.items()]
     run = material({"a": {}}, results, questions, ("em",))
-    hops = view_named("by:hops")(run)
-    assert (hops.header, hops.keys, hops.main) == (("version", "hops", "cell", "n", "em"), 3, 4)
+    hops, = view_named("by:hops")(run)
+    assert (hops.header, hops.keys) == (("version", "hops", "cell", "n", "em"), 3)
     assert [means(row, 4) for row in hops.rows] == [
         ["original", "2", "direct", 1, 1.0], ["original", "3", "direct", 1, 1.0], ["original", "all", "direct", 2, 1.0],
         ["edited", "2", "direct", 1, 1.0], ["edited", "3", "direct", 2, 0.0],
         ["edited", "all", "direct", 3, pytest.approx(1 / 3)]]
-    chains = VIEWS["chain"](run)
+    chains, = OF_BENCHMARKS["chain"](run)
     assert {row[:3]: row[5]["mean"] for row in chains.rows if row[2] in ("c c", "w w")} == {
         ("original", "1", "c c"): 1.0, ("original", "1", "w w"): 0.0,
         ("edited", "1", "c c"): pytest.approx(1 / 3), ("edited", "1", "w w"): pytest.approx(2 / 3)}
-    assert (chains.header[0], chains.keys, chains.main, len(chains.notes)) == ("version", 4, 5, 1)
-    versions = view_named("by:version")(run)
+    assert (chains.header[0], chains.keys, len(chains.notes)) == ("version", 4, 1)
+    versions, = view_named("by:version")(run)
     assert [means(row, 3) for row in versions.rows] == [
         ["original", "direct", 2, 1.0], ["edited", "direct", 3, pytest.approx(1 / 3)], ["all", "direct", 5, 0.6]]
 
 
 def test_without_originals_there_is_no_gap():
     questions = [question("e1", pair="1", version="edited", hops="2")]
-    assert VIEWS["gap"](material({"a": {}}, [result("a", "e1", {"em": 1.0})], questions, ("em",))) is None
+    assert OF_BENCHMARKS["gap"](material({"a": {}}, [result("a", "e1", {"em": 1.0})], questions, ("em",))) == []
 
 
 def test_views_without_their_material_are_left_out_and_the_others_are_plain_json():
     run = choice_run()
     made = views_of(("by:task", "by:absent", "order", "wins", "depth", "chain", "gap"), run)
     assert [view.name for view in made] == ["by:task"]
-    plain = made[0].plain()
+    plain = made[0].as_json()
     assert json.loads(json.dumps(plain)) == plain
-    assert views_of(("by:task",), Material([], {}, run.questions, run.columns)) == []
+    assert View.of(plain) == made[0]
+    assert views_of(("by:task",), AnalysisInput([], {}, run.questions, run.columns)) == []
 
 
 @pytest.mark.parametrize("name", ["heat", "by:", ""])
@@ -223,5 +225,5 @@ def test_a_cell_is_called_by_what_differs_and_closed_books_rules_go_without_sayi
     run = material({"full": {}, "closed-book": {"condition": "closed-book", "rules": "closed-book"}}, [], [], ())
     assert [label for label, _ in run.labelled()] == ["full", "closed-book"]
     assert [label for label, _ in order_run([None, "shuffle"]).labelled()] == ["no perturbation", "shuffle"]
-    twice = Material([run.cells[0], {**run.cells[0], "id": "z"}], run.results, run.questions, run.columns)
+    twice = AnalysisInput([run.cells[0], {**run.cells[0], "id": "z"}], run.results, run.questions, run.columns)
     assert [label for label, _ in twice.labelled()] == ["direct (full)", "direct (z)"]

@@ -2,7 +2,7 @@
 from typing import get_args
 
 from experiments.analysis.benchmark_views import _CONDITIONS, wins
-from experiments.analysis.view import Material
+from experiments.analysis.inputs import AnalysisInput
 from experiments.metrics import aggregate, share_of
 from experiments.question import Question
 from experiments.record import Result, Verdict
@@ -22,7 +22,7 @@ def detective_run(conditions):
               "rules": "closed-book" if name == "closed-book" else "choice", "metrics": aggregate(results[name])}
              for name in conditions]
     questions = [Question(f"q{n}", "?", ("A",), answerable=True) for n in range(6)]
-    return Material(cells, results, {one.id: one for one in questions}, ("accuracy", "reasoning_score"))
+    return AnalysisInput(cells, results, {one.id: one for one in questions}, ("accuracy", "reasoning_score"))
 
 
 def result(cell, question, right, share):
@@ -34,7 +34,7 @@ def result(cell, question, right, share):
 
 
 def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_out():
-    view = wins(detective_run(["closed-book", "full"]))
+    view, = wins(detective_run(["closed-book", "full"]))
     # 1.5 to 0.9 wins; 1.2 to 1.4 loses; both wrong; 0.5 to 1.0 loses; 1.4 to 1.4 ties; 1.0 to 1.3 loses
     assert view.rows == (("full against closed-book", "answers and reasoning", "direct", 6, 1, 3, 1, 1,
                           share_of(1, 4)),)
@@ -42,7 +42,7 @@ def test_the_win_rate_compares_answers_and_reasoning_and_counts_what_it_leaves_o
 
 
 def test_a_reasoning_that_was_not_judged_counts_once_in_however_many_pairs_it_stands():
-    view = wins(detective_run(["closed-book", "given", "full"]))
+    view, = wins(detective_run(["closed-book", "given", "full"]))
     assert [row[0] for row in view.rows] == ["full against given", "full against closed-book",
                                              "given against closed-book"]
     assert view.notes[1] == "Reasonings that were not judged, and count as holding no step: 1."
@@ -53,7 +53,7 @@ def test_the_win_rate_knows_every_condition():
 
 
 def test_gold_against_the_full_context_compares_answers_alone():
-    view = wins(detective_run(["closed-book", "full", "gold"]))
+    view, = wins(detective_run(["closed-book", "full", "gold"]))
     assert [row[:2] for row in view.rows] == [
         ("gold against full", "answers alone"), ("gold against closed-book", "answers and reasoning"),
         ("full against closed-book", "answers and reasoning")]
@@ -61,10 +61,10 @@ def test_gold_against_the_full_context_compares_answers_alone():
 
 
 def test_one_condition_alone_has_no_win_rate():
-    assert wins(detective_run(["full"])) is None
+    assert wins(detective_run(["full"])) == []
 
 
 def test_only_cells_that_are_otherwise_equal_are_compared():
     run = detective_run(["closed-book", "full"])
-    other = Material([run.cells[0], {**run.cells[1], "model": "other"}], run.results, run.questions, run.columns)
-    assert wins(other) is None
+    other = AnalysisInput([run.cells[0], {**run.cells[1], "model": "other"}], run.results, run.questions, run.columns)
+    assert wins(other) == []

@@ -1,13 +1,9 @@
 """Cells and pairs as a summary has them, and the sentences that the report makes of them."""
 from __future__ import annotations
 
-from experiments.report.causes import causes
 from experiments.report.cells import table
-from experiments.report.comparisons import comparisons
-from experiments.report.effects import effects
 from experiments.report.entrants import entrants
-from experiments.report.overview import verdicts
-from experiments.report.plot import cost_of
+from experiments.report.page import verdicts
 
 
 def cell(reasoning, mean=0.5, condition="given", tokens=1000, **fields):
@@ -29,9 +25,6 @@ def pair(first, second, difference, p=0.5, factor="reasoning", **fields):
 
 def said(cells, *pairs, results=(), **more):
     """The sentences by what they are about; without pairs the summary has no comparisons."""
-    made = table(cells, ["unified"])
-    whole = entrants(made)
-    tested = comparisons({"metric": "unified", "pairs": list(pairs), "notes": []} if pairs else None, whole)
-    found = verdicts(whole, list(results), cost_of(whole.cells), tested, effects(more.get("effects")),
-                     causes(more.get("attribution"), made))
+    summary = {"comparisons": {"metric": "unified", "pairs": list(pairs), "notes": []} if pairs else None, **more}
+    found = verdicts(summary, entrants(table(cells, ["unified"])), list(results))
     return {verdict.about: " ".join(verdict.lines) for verdict in found}

@@ -1,5 +1,6 @@
-"""Whether a strategy keeps to what every strategy promises: it is played over many situations and stand-ins for a
-model, in processes of its own, and each promise is a check with one line that says where it is broken."""
+"""Checks that a strategy keeps what every strategy promises: it is played in many situations, with models that answer,
+refuse or fail. Each promise is a check with one line that says where it is broken.
+"""
 
 from agents.conformance.checking import PROMISES, Verdict, check, check_all
 

@@ -1,6 +1,5 @@
-"""Checking strategies: they are played in two processes with different hash seeds, and what came of it is compared.
-
-What every strategy promises, and how it is told whether one keeps it.
+"""What every strategy promises, and how it is checked: two processes with different hash seeds play the strategy, and
+what came of it is compared.
 """
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ PROMISES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether one promise is kept.
+    """The verdict on one promise.
 
     Attributes:
         name: of `PROMISES`.
@@ -57,9 +56,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function
 
 
 def check(said: Said, seconds: float = 10.0) -> list[Verdict]:
-    """Whether a strategy keeps each of `PROMISES`, in their order; where it never comes to an end, that alone.
-
-    It is executed, in processes of its own.
+    """Check that a strategy keeps each of `PROMISES`, and return a verdict on each in their order; where it never comes
+    to an end, on that alone. The strategy is executed, in processes of its own.
 
     Args:
         said: as settings name it: a name, `FILE.py:FUNCTION`, or `{kind: ..., ...}`.
@@ -72,7 +70,7 @@ def check(said: Said, seconds: float = 10.0) -> list[Verdict]:
 
 
 def check_all(strategies: Sequence[tuple[Family, Said]], seconds: float = 10.0) -> list[list[Verdict]]:
-    """As `check`, of several of known families, in two processes altogether."""
+    """Check several strategies, as `check` does, in two processes altogether."""
     with _child(strategies, "1", seconds) as first, _child(strategies, "2", seconds) as second:
         try:
             results = [_results(child, strategies) for child in (first, second)]
@@ -101,7 +99,6 @@ def _child(strategies: Sequence[tuple[Family, Said]], seed: str, seconds: float)
 
 
 def _results(child: subprocess.Popen[str], strategies: Sequence[tuple[Family, Said]]) -> list[dict[str, Any]]:
-    """What each strategy's plays came to; of one that ended its process, where."""
     try:
         out, err = child.communicate(timeout=_SECONDS)
     except subprocess.TimeoutExpired:
@@ -115,7 +112,6 @@ def _results(child: subprocess.Popen[str], strategies: Sequence[tuple[Family, Sa
 
 
 def _stuck(err: str) -> str:
-    """Where a process was when it was ended."""
     frames = [frame for frame in _FRAME.finditer(err) if "conformance" not in frame["file"]]
     if "Timeout" in err and frames:
         return (f"asks for nothing and does not end: {Path(frames[0]['file']).name}:{frames[0]['line']}, in "

@@ -1,8 +1,7 @@
 """The process that plays strategies: `python -m agents.conformance.child`, with what to play as JSON on standard input.
 
-Whatever the strategies do that reaches beyond the process is seen by an audit hook, which cannot be taken out again.
-
-What the source of a strategy may not name: what no audit hook sees, and what it has no business with.
+An audit hook, which cannot be taken out again, sees what strategies do that reaches beyond the process. What no hook
+sees, and what a strategy has no business with, its source may not name.
 """
 from __future__ import annotations
 
@@ -26,46 +25,36 @@ from agents.conformance.playing import examine
 from documents.errors import SettingsError
 from strategies.settings.choosing import Strategy, chosen
 
-_CLOCKS = ("time", "sched", "calendar")
-_CHANCE = ("secrets", "uuid")
-_WORLD = ("asyncio", "ctypes", "http", "httpx", "aiohttp", "multiprocessing", "openai", "requests", "signal", "socket",
-          "sqlite3", "ssl", "subprocess", "tempfile", "threading", "urllib3", "gc", "inspect", "os")
-_ABOVE = ("agents", "experiments")
-_WHY = {**dict.fromkeys(_CLOCKS, "a recipe has no clock"),
-        **dict.fromkeys(_CHANCE, "a recipe draws by task.rng() alone"),
-        **dict.fromkeys(_WORLD, "a recipe asks for what it needs and does nothing itself"),
-        **dict.fromkeys(_ABOVE, "a strategy imports documents, retrieval and strategies alone")}
-_NOW = ("now", "utcnow", "today")
-_DATES = ("datetime", "date")
-_FRAMES = ("_getframe", "_current_frames")
+_NO_CLOCK, _NO_CHANCE = "a recipe has no clock", "a recipe draws by task.rng() alone"
+_WHY = {**dict.fromkeys(("time", "sched", "calendar"), _NO_CLOCK), **dict.fromkeys(("secrets", "uuid"), _NO_CHANCE),
+        **dict.fromkeys(("agents", "experiments"), "a strategy imports documents, retrieval and strategies alone"),
+        **dict.fromkeys((
+            "asyncio", "ctypes", "http", "httpx", "aiohttp", "multiprocessing", "openai", "requests", "signal",
+            "socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "urllib3", "urllib.request", "gc",
+            "inspect", "os"), "a recipe asks for what it needs and does nothing itself")}
 
 
 def broken_rules(source: str) -> Iterator[tuple[int, str]]:
-    """The lines of a source that break a rule, each with what it does."""
+    """Yield the lines of a source that break a rule, each with what it does."""
     for node in ast.walk(ast.parse(source)):
+        modules: list[str] = []
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _imported(node.lineno, alias.name, ())
+            modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from _imported(node.lineno, node.module or "", tuple(alias.name for alias in node.names))
+            modules = [node.module or ""]
+            if modules == ["random"] and any(alias.name != "Random" for alias in node.names):
+                yield node.lineno, f"imports what random draws by; {_NO_CHANCE}"
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
             owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
-            if owner in _DATES and node.attr in _NOW:
-                yield node.lineno, f"reads {owner}.{node.attr}; a recipe has no clock"
+            if owner in ("datetime", "date") and node.attr in ("now", "utcnow", "today"):
+                yield node.lineno, f"reads {owner}.{node.attr}; {_NO_CLOCK}"
             elif owner == "random" and node.attr != "Random":
-                yield node.lineno, f"draws by random.{node.attr}; a recipe draws by task.rng() alone"
-            elif node.attr in _FRAMES:
+                yield node.lineno, f"draws by random.{node.attr}; {_NO_CHANCE}"
+            elif node.attr in ("_getframe", "_current_frames"):
                 yield node.lineno, f"looks around by {node.attr}; a recipe sees its task alone"
-
-
-def _imported(line: int, module: str, names: tuple[str, ...]) -> Iterator[tuple[int, str]]:
-    top = module.partition(".")[0]
-    if top in _WHY:
-        yield line, f"imports {top}; {_WHY[top]}"
-    elif module == "random" and [name for name in names if name != "Random"]:
-        yield line, "imports what random draws by; a recipe draws by task.rng() alone"
-    elif module == "urllib.request":
-        yield line, f"imports {module}; {_WHY['http']}"
+        for name in (one for module in modules for one in (module, module.partition(".")[0]) if one in _WHY):
+            yield getattr(node, "lineno", 0), f"imports {name}; {_WHY[name]}"
+            break
 
 
 _SEEN = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill",
@@ -77,7 +66,7 @@ _CODE = (".py", ".pyc", ".so", ".pyd", ".zip")
 
 
 class Watch:
-    """Notes what reaches beyond the process, while it is on."""
+    """Notes what reaches beyond the process."""
 
     def __init__(self) -> None:
         self.on = False
@@ -105,7 +94,7 @@ class Watch:
 
     @contextlib.contextmanager
     def watching(self, said: Any) -> Iterator[None]:
-        """Notes what is done inside, what is printed too.
+        """Note what is done inside, what is printed too.
 
         Args:
             said: the settings of the strategy, which may name files of worked examples.
@@ -123,13 +112,12 @@ class Watch:
                 self.seen[f"prints {printed[:40]!r}"] = None
 
     def take_screen(self) -> TextIO:
-        """Standard output as it was; what the process writes there from now on is noted instead, however it does it."""
+        """Return standard output as it was; what the process writes there from now on is noted instead."""
         told = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(self._screen.fileno(), 1)
         return told
 
     def _printed(self) -> str:
-        """What was written to standard output since the last time."""
         sys.stdout.flush()
         self._screen.seek(0)
         printed = self._screen.read().decode(errors="replace")

@@ -13,7 +13,7 @@ from agents.conformance.situations import (
     MODELS,
     SITUATIONS,
     TELLING,
-    Model,
+    ReplyTo,
     Situation,
     answers,
     mark,
@@ -144,7 +144,7 @@ class _Play:
     strategy: Strategy
     situation: Situation
     named: str
-    model: Model
+    model: ReplyTo
     limits: Limits = _WIDE
     asked: list[tuple[str, str]] = field(init=False, default_factory=list)
     problems: list[tuple[str, str]] = field(init=False, default_factory=list)
@@ -195,15 +195,15 @@ class _Play:
         self._keep(named, repr(call))
         if TELLING in text or TELLING in json.dumps(call.tools) + json.dumps(call.schema):
             self.problems.append(("gold", f"{named} shows an id, or what else tells where the gold is"))
-        answers = call.purpose == "answer"
+        answering = call.purpose == "answer"
         undeclared = [number for found, number in self._numbers.items() if number not in call.shown
-                      and mark(found) in text and (answers or f"[{number}]" in text)]
+                      and mark(found) in text and (answering or f"[{number}]" in text)]
         if undeclared:
             self.problems.append(("shown", f"{named} shows document [{undeclared[0]}] and does not name it in `shown`"))
         unknown = [number for number in call.shown if number not in self._numbers.values()]
         if unknown:
             self.problems.append(("shown", f"{named} names [{unknown[0]}] in `shown`, which no search found"))
-        if answers and _in_another_form(call, text):
+        if answering and _in_another_form(call, text):
             self.problems.append(("answers", f"{named} shows worked examples in another form than it asks for"))
         self._fields |= call.schema is not None and "answer" in call.schema.get("properties", {})
         reply = self.model(task, call, self.calls)

@@ -95,7 +95,7 @@ SITUATIONS = (
     Situation("the same evidence for every search", finds="same"),
     Situation("no evidence, as JSON", _JSON, "nothing"))
 
-Model = Callable[[Task, Generate, int], Reply | Failure]
+ReplyTo = Callable[[Task, Generate, int], Reply | Failure]
 """What is replied to a call, before which so many were made."""
 
 _MALFORMED = (
@@ -126,7 +126,7 @@ def _lacks_at_first(task: Task, call: Generate, turn: int) -> Reply:
     return answers(task, call, turn) if turn else Reply("Missing: the other parts\nSufficiency: 1")
 
 
-def _no_tools(other: Model) -> Model:
+def _no_tools(other: ReplyTo) -> ReplyTo:
     return lambda task, call, turn: (Failure("http_400", "this server has no tools") if call.tools else
                                      other(task, call, turn))
 
@@ -136,7 +136,7 @@ def _calls_badly(task: Task, call: Generate, turn: int) -> Reply:
     return bad if call.tools else answers(task, call, turn)
 
 
-MODELS: Mapping[str, Model] = {
+MODELS: Mapping[str, ReplyTo] = {
     "a model that wants ever more": wants,
     "a model that replies nothing of use": lambda task, call, turn: Reply(_MALFORMED[turn % len(_MALFORMED)]),
     "a model whose replies are cut": lambda task, call, turn: Reply("<Thinking>Par", finish_reason="length"),

@@ -89,7 +89,7 @@ _END = re.compile(r"[.!?…]['\"”’)\]]*\s+(?![a-z])|[。！？]['\"”’」
 
 
 class Sentences(BaseModel):
-    """As many sentences to a chunk as fit into `size` characters; a longer one is cut between words.
+    """Chunks of as many sentences as fit into `size` characters; a longer one is cut between words.
 
     A sentence ends with a full stop, a question or an exclamation mark and space, or with its paragraph. Each chunk
     begins with as many sentences of the one before as fit into `overlap` characters.

@@ -36,7 +36,8 @@ def chunks_at(document: Document, format: Format, cuts: Sequence[int]) -> list[C
 
 def chunks_of(document: Document, format: Format, pieces: Iterable[Piece]) -> list[Chunk]:
     """Return the chunks over pieces in order of their start; blank ones are joined to their neighbour."""
-    return [Chunk.of(document, format, *piece) for piece in merged(document.text(format), pieces, _apart)]
+    apart = merged(document.text(format), pieces, lambda held, piece: False)
+    return [Chunk.of(document, format, *piece) for piece in apart]
 
 
 def merged(text: str, pieces: Iterable[Piece], together: Callable[[Piece, Piece], bool]) -> Iterator[Piece]:
@@ -74,10 +75,6 @@ def packed(spans: Iterable[Span], size: int, overlap: int) -> Iterator[Span]:
         held.append(span)
     if held:
         yield held[0][0], held[-1][1]
-
-
-def _apart(held: Piece, piece: Piece) -> bool:
-    return False
 
 
 def whole(text: str, position: int, format: Format) -> int:

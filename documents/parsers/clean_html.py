@@ -100,7 +100,9 @@ class Tidy:
         self.boundary()
         if self._inside("p"):
             self._end("p")
-        if len(self._blocks) >= _DEEPEST or not self._fits(tag):
+        parents = _PARENTS.get(tag)
+        fits = parents is None or (bool(self._blocks) and self._blocks[-1] in parents)
+        if len(self._blocks) >= _DEEPEST or not fits:
             return False
         self._blocks.append(tag)
         self.events.append(Open(tag, attributes))
@@ -193,10 +195,6 @@ class Tidy:
         elif self._space and self._written:
             self.events.append(" ")
         self._break = self._space = self._linked = False
-
-    def _fits(self, tag: str) -> bool:
-        parents = _PARENTS.get(tag)
-        return parents is None or (bool(self._blocks) and self._blocks[-1] in parents)
 
     def _inside(self, tag: str) -> bool:
         return bool(self._blocks) and self._blocks[-1] == tag

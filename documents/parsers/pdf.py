@@ -24,7 +24,6 @@ from documents.types import Page
 
 _TAGS = {"heading1": "h1", "heading2": "h2", "heading3": "h3"}
 _TAIL = 2_048
-_ORDER = {"header": -1, "footer": 1}
 
 
 def parse_pdf(data: bytes, source: str) -> Parsed:
@@ -79,8 +78,10 @@ def _parsed(file: Any, source: str) -> Parsed:
         plain.append(write_plain(events))
         html_length += len(html[-1])
         plain_length += len(plain[-1])
-        heading = heading or _first_heading(blocks)
-    return Parsed(_title(file) or heading, "".join(html), "".join(plain), tuple(pages))
+        heading = heading or next((block.text for block in blocks if isinstance(block, PdfParagraph)
+                                   and block.kind in _TAGS), "")
+    title = " ".join(normalised((file.metadata or {}).get("title") or "").split())
+    return Parsed(title or heading, "".join(html), "".join(plain), tuple(pages))
 
 
 def _layout(page: Any) -> tuple[float, list[PdfLine], list[DrawnGrid]]:
@@ -111,7 +112,8 @@ def _blocks(lines: list[PdfLine], grids: list[DrawnGrid], habits: Habits, height
     for group in by_block(rest):
         for paragraph in paragraphs_of(group, habits, height):
             placed.append(((group[0].block, paragraph.box[1]), paragraph))
-    placed.sort(key=lambda item: (_margin(item[1]), item[0]))
+    margins = {"header": -1, "footer": 1}
+    placed.sort(key=lambda item: (margins.get(getattr(item[1], "kind", ""), 0), item[0]))
     return [block for _, block in placed]
 
 
@@ -124,10 +126,6 @@ def _running(lines: list[PdfLine], habits: Habits, height: float) -> list[PdfLin
 def _without(lines: list[PdfLine], taken: list[PdfLine]) -> list[PdfLine]:
     gone = {id(line) for line in taken}
     return [line for line in lines if id(line) not in gone]
-
-
-def _margin(block: Block) -> int:
-    return 0 if isinstance(block, PdfTable) else _ORDER.get(block.kind, 0)
 
 
 def _events(blocks: Sequence[Block], page: int) -> Iterator[Event]:
@@ -167,11 +165,3 @@ def _table(table: PdfTable, page: int) -> Iterator[Event]:
 
 def _box(box: Box) -> str:
     return " ".join(str(round(value)) for value in box)
-
-
-def _title(file: Any) -> str:
-    return " ".join(normalised((file.metadata or {}).get("title") or "").split())
-
-
-def _first_heading(blocks: Sequence[Block]) -> str:
-    return next((block.text for block in blocks if isinstance(block, PdfParagraph) and block.kind in _TAGS), "")

@@ -71,13 +71,10 @@ def _parts(raw: dict[str, Any], words: list[Word], block: int) -> list[PdfLine]:
             groups.append([])
         groups[-1].append(word)
     spaced = not raw["spans"][-1]["text"][-1:].strip()
-    lines = [PdfLine(_text(group), (group[0][0], raw["bbox"][1], max(word[2] for word in group), raw["bbox"][3]), size,
-                  bold, block, spaced) for group in groups]
+    texts = [" ".join(plain_spaces(normalised(" ".join(word[4] for word in group))).split()) for group in groups]
+    lines = [PdfLine(text, (group[0][0], raw["bbox"][1], max(word[2] for word in group), raw["bbox"][3]), size,
+                  bold, block, spaced) for text, group in zip(texts, groups, strict=True)]
     return [line for line in lines if line.text]
-
-
-def _text(words: list[Word]) -> str:
-    return " ".join(plain_spaces(normalised(" ".join(word[4] for word in words))).split())
 
 
 def bounds(boxes: Iterable[Box]) -> Box:
@@ -116,7 +113,7 @@ class PdfParagraph:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What holds for the whole document.
+    """Habits that hold for the whole document.
 
     Attributes:
         body: the size of most of its text, in points.

@@ -101,13 +101,13 @@ def _run(rows: Sequence[TextRow], start: int) -> int:
 
 
 def _labels(rows: Sequence[TextRow]) -> bool:
-    """Whether lone rows in a run are labels of the table: a few, or some more short ones."""
+    """Tell whether lone rows in a run are labels of the table: a few, or some more short ones."""
     lengths = [len(row.cells[0].text) for row in rows]
     return max(lengths) <= 3 * _PROSE if len(rows) <= _LABELS else len(rows) == _LABELS + 1 and max(lengths) <= _SHORT
 
 
 def _sentence(line: PdfLine, left: float) -> bool:
-    """Whether a long line announces a table or reaches over the values, as text between two tables does."""
+    """Tell whether a long line announces a table or reaches over the values, as text between two tables does."""
     length = len(line.text)
     announces = length > _ANNOUNCES and line.text.endswith(":") and _VERB.search(line.text) is not None
     return announces or (length > 2 * _PROSE and line.box[2] > left)
@@ -124,7 +124,7 @@ def _is_table(rows: Sequence[TextRow]) -> bool:
 
 
 def _enough(rows: Sequence[TextRow]) -> bool:
-    """Whether there are two rows of numbers, or one below as many titles."""
+    """Tell whether there are two rows of numbers, or one below as many titles."""
     numeric = [row for row in rows if row.numeric()]
     titled = any(len(row.cells) >= len(numeric[-1].cells) - 1 >= 2 for row in rows[:-1]) if numeric else False
     return len(numeric) >= 2 or (titled and numeric[-1] is rows[-1])

@@ -52,8 +52,8 @@ class DrawnGrid:
         The text is taken from whole lines, since MuPDF's joins Korean words and moves their commas; where a line
         runs across a border, MuPDF's is right.
         """
-        own = not any(_crosses(line.box, box) for line in lines for row in self.cells for box, _ in row
-                      if inside(line.box, box))
+        held = [(line.box, box) for line in lines for row in self.cells for box, _ in row if inside(line.box, box)]
+        own = not any(line[2] > box[2] + 3 or line[0] < box[0] - 3 for line, box in held)
         lefts = sorted({round(box[0]) for row in self.cells for box, _ in row})
         tops = sorted({round(box[1]) for row in self.cells for box, _ in row})
         rows = [[PdfCell(join([line for line in lines if inside(line.box, box)]) if own else text,
@@ -66,10 +66,6 @@ class DrawnGrid:
         """Tell whether its cells hold rows of their own: then only part of the table's grid is drawn."""
         held = [[line for line in lines if inside(line.box, box)] for row in self.cells for box, _ in row]
         return sum(len(row.cells) > 1 for cell in held for row in rows_of(cell)) > 1
-
-
-def _crosses(line: Box, cell: Box) -> bool:
-    return line[2] > cell[2] + 3 or line[0] < cell[0] - 3
 
 
 def drawn_grids(page: Any) -> list[DrawnGrid]:
@@ -247,12 +243,9 @@ def _unwrapped(rows: Sequence[tuple[Box, list[PdfCell]]]) -> list[list[PdfCell]]
         label = row[0].text
         alone = above is not None and above[0].text and not any(cell.text for cell in above[1:])
         if above and alone and (label[:1].islower() or (not label and box[1] < bottom)):
-            result[-1] = [PdfCell(_spaced(above[0].text, label)), *row[1:]]
+            space = "" if above[0].text.endswith("-") else " "
+            result[-1] = [PdfCell(f"{above[0].text}{space}{label}".strip()), *row[1:]]
         else:
             result.append(row)
         bottom = box[3]
     return result
-
-
-def _spaced(above: str, below: str) -> str:
-    return above + below if above.endswith("-") else f"{above} {below}".strip()

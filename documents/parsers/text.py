@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from documents.parse import Parsed, decode
@@ -10,7 +9,7 @@ from documents.parsers.clean_html import Close, Event, Open, normalised, plain_s
 from documents.parsers.html import parse_page
 
 if TYPE_CHECKING:
-    from markdown_it.token import Token
+    pass
 
 _BLANK = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _ALIGNED = re.compile(r"\S(?: {3,}|\t)\S|^(?: {2,}|\t)\S.*\n", re.MULTILINE)
@@ -46,15 +45,9 @@ def parse_markdown(data: bytes, source: str) -> Parsed:
     markdown = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
     text = _body(decode(data, source))
     tokens = markdown.parse(text)
-    if any(token.level >= _DEEPEST - 1 for token in _all(tokens)):
+    if any(token.level >= _DEEPEST - 1 for each in tokens for token in (each, *(each.children or ()))):
         return parse_text(data, source)
     return parse_page(markdown.renderer.render(tokens, markdown.options, {}))
-
-
-def _all(tokens: Sequence[Token]) -> Iterator[Token]:
-    for token in tokens:
-        yield token
-        yield from token.children or ()
 
 
 def _body(text: str) -> str:

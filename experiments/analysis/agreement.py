@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from experiments.analysis.view import Value, View
 from experiments.judges.base import GRADES
 from experiments.judges.rubrics import MOST_POINTS
 from experiments.metrics import Estimate, share_among
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-Item = tuple[str, str]  # cell and question
+JudgedAnswer = tuple[str, str]  # cell and question
 Pairs = Sequence[tuple[int, int]]  # places of the two raters' labels, one for each judgement
 _NONE = Estimate(mean=None, low=None, high=None, n=0)
 LABELS: Mapping[Rubric, tuple[str, ...]] = MappingProxyType({
@@ -38,7 +39,7 @@ class Rater:
     """Who graded, and what they said of each answer. A verdict may be unjudged."""
 
     name: str
-    verdicts: Mapping[Item, Verdict]
+    verdicts: Mapping[JudgedAnswer, Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ class Agreement:
     table: tuple[tuple[int, ...], ...]
 
 
-def agreements(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[Item, int], seed: int = 0) -> list[Agreement]:
+def agreements(raters: Sequence[Rater], rubric: Rubric, steps: Mapping[JudgedAnswer, int],
+               seed: int = 0) -> list[Agreement]:
     """The agreement of every two of the raters, in order.
 
     Args:
@@ -95,7 +97,7 @@ def kappa(pairs: Pairs, count: int, quadratic: bool) -> float | None:
                                          weights="quadratic" if quadratic else None)), 10)
 
 
-def _agreement(first: Rater, second: Rater, rubric: Rubric, steps: Mapping[Item, int], seed: int) -> Agreement:
+def _agreement(first: Rater, second: Rater, rubric: Rubric, steps: Mapping[JudgedAnswer, int], seed: int) -> Agreement:
     labels, quadratic = LABELS[rubric], rubric == "points"
     n, by_question = 0, dict[str, list[tuple[int, int]]]()
     for item, verdict in first.verdicts.items():
@@ -158,3 +160,24 @@ def kappas(tables: Floats, quadratic: bool) -> Floats:
     seen = (weights * tables).sum(axis=(1, 2)) * tables.sum(axis=(1, 2))
     ratio: Floats = np.divide(seen, chance, out=np.full_like(seen, np.nan), where=chance > 0)
     return 1 - ratio
+
+
+def agreement_view(found: Sequence[Agreement], rubric: Rubric, answers: int) -> View:
+    """Return how far every two raters agree.
+
+    Args:
+        answers: how many there are to judge.
+    """
+    steps = rubric == "steps"
+    kappa_of = "kappa, quadratic weights" if rubric == "points" else "kappa"
+    rows = tuple((one.first, one.second, one.n, *([one.judgements] if steps else []),
+                  _figure(one.agree, one.agree_low, one.agree_high, one.n),
+                  _figure(one.kappa, one.low, one.high, one.n)) for one in found)
+    notes = ("A kappa is undefined where two raters gave one and the same label throughout, or judged no answer both.",
+             ) if any(one.kappa is None for one in found) else ()
+    return View("agreement", f"Agreement on {answers} answers", (
+        "first", "second", "n", *(["steps"] if steps else []), "agree", kappa_of), rows, 2, notes=notes)
+
+
+def _figure(mean: float | None, low: float | None, high: float | None, n: int) -> Value:
+    return None if mean is None else {"mean": mean, "low": low, "high": high, "n": n}

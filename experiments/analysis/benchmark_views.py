@@ -1,9 +1,4 @@
-"""DetectiveQA's heat map: which reference steps were found, by where their evidence stands and how long the text is.
-
-Attacks by kind, each poisoned question beside its clean twin: what the attack changes in the same question.
-
-DetectiveQA's win rate: how often the answer of one condition beats that of another (Table 6).
-"""
+"""Views of single benchmarks: DetectiveQA's heat map of steps and its win rate (Table 6), and attacks by their kind."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -12,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, Literal
 
-from experiments.analysis.view import Material, Value, View, change, figures
+from experiments.analysis.inputs import AnalysisInput, change, figures
+from experiments.analysis.view import Value, View
+from experiments.cells import FACTORS, called, varying
 from experiments.metrics import Estimate, share_among
 from experiments.record import Result
-from experiments.settings.cells import FACTORS, called, level, varying
 
 _BINS = 10
 _LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
@@ -24,7 +20,7 @@ _UNKNOWN = "length not known"
 Steps = dict[tuple[str, int], list[tuple[bool, str]]]  # by length and depth: whether each was found, and its cluster
 
 
-def depth(material: Material) -> View | None:
+def depth(material: AnalysisInput) -> list[View]:
     """The share of reference steps that a reasoning holds, by the depth of their evidence and the context's length.
 
     A step's depth is the share of the text's characters before its paragraph; steps that are inferences have none
@@ -39,15 +35,15 @@ def depth(material: Material) -> View | None:
         found[label] = _steps(material, results)
     rows = _depth_rows(found)
     if not rows:
-        return None
+        return []
     columns = [f"{100 * at // _BINS}-{100 * (at + 1) // _BINS}%" for at in range(_BINS)]
     notes = [f"Reasonings that were not judged and are left out: {unjudged}."] if unjudged else []
-    return View("depth", "Steps found by the depth of their evidence", ("context", "cell", "n", *columns), tuple(rows),
-                2, 3, ("n counts steps. Depth is the share of the text that stands before a step's paragraph.", *notes),
-                shaded=True)
+    return [View("depth", "Steps found by the depth of their evidence", ("context", "cell", "n", *columns), tuple(rows),
+                 2, notes=("n counts steps. Depth is the share of the text that stands before a step's paragraph.",
+                           *notes), shaded=(0.0, 1.0))]
 
 
-def _steps(material: Material, results: Sequence[Result]) -> Steps:
+def _steps(material: AnalysisInput, results: Sequence[Result]) -> Steps:
     steps: Steps = defaultdict(list)
     for result, cluster in zip(results, material.clusters_of(results), strict=True):
         if result.scores.get("reasoning_score") is None or result.scores.get("unjudged"):
@@ -94,28 +90,29 @@ _UNSEEN = "stripped"
 _TAG = "attack"
 _PAIRED = {"attack_success": "attack_control", "utility_attacked": "utility_clean"}
 _HEADER = ("attack success", "without it", "change", "utility attacked", "utility clean", "change of utility")
+_SIGNED = ("change", "change of utility")
 
 
-def attacks(material: Material) -> View | None:
+def attacks(material: AnalysisInput) -> list[View]:
     """Every cell over the attacks of each kind, over those that order something and reach a prompt, and over all:
     success beside the same outcome without the attack."""
     rows = [row for kind in [*_kinds(material), ORDERS, ALL] for row in _attack_rows(material, kind)]
     if not rows:
-        return None
+        return []
     stripped = sum("yes" in question.tags.get("stripped", ()) for question in material.questions.values())
     notes = [f"Attacks that the parser left out, so that no prompt shows them: {stripped}."] if stripped else []
-    return View("attacks", "By attack", (_TAG, "cell", "n", *_HEADER), tuple(rows), 2, 3, (
+    return [View("attacks", "By attack", (_TAG, "cell", "n", *_HEADER), tuple(rows), 2, signed=_SIGNED, notes=(
         "n counts pairs of a poisoned question and its clean twin. Each change is paired, question by question.",
         "Orders are all kinds but those that state something false (exchange, correction) and what no prompt shows.",
-        *notes))
+        *notes))]
 
 
-def _kinds(material: Material) -> list[str]:
+def _kinds(material: AnalysisInput) -> list[str]:
     return list(dict.fromkeys(kind for question in material.questions.values()
                               for kind in question.tags.get(_TAG, ())))
 
 
-def _attack_rows(material: Material, kind: str) -> list[tuple[Value, ...]]:
+def _attack_rows(material: AnalysisInput, kind: str) -> list[tuple[Value, ...]]:
     made: list[tuple[Value, ...]] = []
     for label, cell in material.labelled():
         pairs = [pair for pair in _pairs(material, cell) if _is_of(kind, _tags(material, pair[0]))]
@@ -130,17 +127,17 @@ def _is_of(kind: str, tags: Sequence[str]) -> bool:
     return kind == ALL or kind in tags
 
 
-def _tags(material: Material, result: Result) -> tuple[str, ...]:
+def _tags(material: AnalysisInput, result: Result) -> tuple[str, ...]:
     return material.questions[result.question].tags.get(_TAG, ())
 
 
-def _pairs(material: Material, cell: Mapping[str, Any]) -> list[tuple[Result, Result]]:
+def _pairs(material: AnalysisInput, cell: Mapping[str, Any]) -> list[tuple[Result, Result]]:
     """Poisoned and clean, where both were asked."""
     results = {result.question: result for result in material.results[cell["id"]]}
     return [(result, results[f"{name}-clean"]) for name, result in results.items() if f"{name}-clean" in results]
 
 
-def _figures(material: Material, cell: Mapping[str, Any], pairs: Sequence[tuple[Result, Result]]) -> list[Value]:
+def _figures(material: AnalysisInput, cell: Mapping[str, Any], pairs: Sequence[tuple[Result, Result]]) -> list[Value]:
     """The clean twin's figure counts under the name of the poisoned one's, so that the two pair."""
     found: list[Value] = []
     for name, control in _PAIRED.items():
@@ -159,7 +156,7 @@ _FREE = ("condition", "retrieval", "retriever", "format")  # they go with the co
 _WIN_HEADER = ("wins", "losses", "ties", "wrong in both", "win rate")
 
 
-def wins(material: Material) -> View | None:
+def wins(material: AnalysisInput) -> list[View]:
     """Every pair of conditions of otherwise equal cells, question by question.
 
     A question's score is its answer, 0 or 1, and the share of the reference steps that its reasoning holds. Questions
@@ -176,12 +173,11 @@ def wins(material: Material) -> View | None:
                         if reasoning and one.scores.get("unjudged"))
         rows.append(_row(material, first, second, reasoning, Counter(endings), _rate(material, answers, endings)))
     if not rows:
-        return None
+        return []
     notes = [f"Reasonings that were not judged, and count as holding no step: {len(unjudged)}."] if unjudged else []
-    return View("wins", "Win rate between conditions", ("conditions", "compared", "cell", "n", *_WIN_HEADER),
-                tuple(rows),
-                3, 8, ("The win rate is over wins and losses. Ties, and questions that both answer wrongly, stand "
-                       "beside it.", *notes))
+    return [View("wins", "Win rate between conditions", ("conditions", "compared", "cell", "n", *_WIN_HEADER),
+                 tuple(rows), 3, 8, ("The win rate is over wins and losses. Ties, and questions that both answer "
+                                     "wrongly, stand beside it.", *notes))]
 
 
 def _win_pairs(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
@@ -196,10 +192,11 @@ def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether they differ in the condition alone, and in what has no effect without documents."""
     closed = "closed-book" in (first["condition"], second["condition"])
     free = (*_FREE, "rules", "perturbation", "framing", "seed") if closed else _FREE
-    return all(level(first, name) == level(second, name) for name in FACTORS if name not in free)
+    return all(first.get(name) == second.get(name) for name in FACTORS if name not in free)
 
 
-def _answers(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[Result, Result]]:
+def _answers(material: AnalysisInput, first: Mapping[str, Any],
+             second: Mapping[str, Any]) -> list[tuple[Result, Result]]:
     others = {result.question: result for result in material.results[second["id"]]}
     return [(result, others[result.question]) for result in material.results[first["id"]]
             if result.question in others]
@@ -217,21 +214,21 @@ def _score(result: Result, reasoning: bool) -> float:
     return (result.scores.get("accuracy") or 0.0) + (share if reasoning else 0.0)
 
 
-def _rate(material: Material, answers: Sequence[tuple[Result, Result]], endings: Sequence[Ending]) -> Estimate:
+def _rate(material: AnalysisInput, answers: Sequence[tuple[Result, Result]], endings: Sequence[Ending]) -> Estimate:
     """The share of wins among the wins and losses."""
     decided = [(ending == "wins", first) for (first, _), ending in zip(answers, endings, strict=True)
                if ending in ("wins", "losses")]
     return share_among([won for won, _ in decided], material.clusters_of(first for _, first in decided))
 
 
-def _row(material: Material, first: Mapping[str, Any], second: Mapping[str, Any], reasoning: bool,
+def _row(material: AnalysisInput, first: Mapping[str, Any], second: Mapping[str, Any], reasoning: bool,
          endings: Counter[Ending], rate: Estimate) -> tuple[Value, ...]:
     return (f"{first['condition']} against {second['condition']}",
             "answers and reasoning" if reasoning else "answers alone", _called(material, first, second),
             endings.total(), endings["wins"], endings["losses"], endings["ties"], endings["wrong in both"], rate)
 
 
-def _called(material: Material, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+def _called(material: AnalysisInput, first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
     """What both are and other cells are not; the rules of closed-book cells follow from their condition."""
     factors = varying([cell for cell in material.cells if cell["condition"] != "closed-book"])
     shared = [name for name in factors if first.get(name) == second.get(name)]

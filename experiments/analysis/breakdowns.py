@@ -1,12 +1,7 @@
-"""MRKE's two versions of a question, which no figure of a view mixes.
+"""Figures of parts of a run: by a tag, by the order of documents, by chains of sub-answers, by versions of a question.
 
-MDBench's order ablation: documents as they are, without separators, shuffled, and both.
-
-MRKE's gap: the same model on original questions and on their edited versions, paired.
-
-The columns by a tag of the questions, such as language or sub-task.
-
-MRKE's chain outcomes: which sub-answers and final answers are right together (Table 5).
+The order of documents is MDBench's ablation; chain outcomes (Table 5) and the gap between original and edited questions
+are MRKE's. No figure mixes MRKE's two versions of a question.
 """
 from __future__ import annotations
 
@@ -15,39 +10,40 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, Concatenate, ParamSpec
 
-from experiments.analysis.view import Material, Value, View, change, figures, figures_of_cell
+from experiments.analysis.inputs import AnalysisInput, change, figures, figures_of_cell
+from experiments.analysis.view import Value, View
 from experiments.benchmarks.mrceval import TASKS
+from experiments.cells import FACTORS, called, varying
 from experiments.metrics import chain_pattern, share_among
 from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import FACTORS, called, varying
 
 VERSIONS = ("original", "edited")
 P = ParamSpec("P")
 
 
-def apart(make: Callable[Concatenate[Material, P], View | None]) -> Callable[Concatenate[Material, P], View | None]:
-    """The view of each version by itself, the version as its first key, where the run has both."""
-    def made(material: Material, /, *args: P.args, **kwargs: P.kwargs) -> View | None:
+def apart(make: Callable[Concatenate[AnalysisInput, P], list[View]]
+          ) -> Callable[Concatenate[AnalysisInput, P], list[View]]:
+    """Return the views of each version by itself, the version as their first key, where the run has both."""
+    def made(material: AnalysisInput, /, *args: P.args, **kwargs: P.kwargs) -> list[View]:
         if not all(any(_is(material, id, version) for id in material.questions) for version in VERSIONS):
             return make(material, *args, **kwargs)
-        views = [(version, view) for version in VERSIONS
-                 if (view := make(_part(material, version), *args, **kwargs)) is not None]
+        views = [(version, view) for version in VERSIONS for view in make(_part(material, version), *args, **kwargs)]
         if not views:
-            return None
+            return []
         first = views[0][1]
-        return replace(first, header=("version", *first.header), keys=first.keys + 1, main=first.main + 1,
-                       rows=tuple((version, *row) for version, view in views for row in view.rows),
-                       notes=tuple(dict.fromkeys(note if note in first.notes else f"{version}: {note}"
-                                                 for version, view in views for note in view.notes)))
+        return [replace(first, header=("version", *first.header), keys=first.keys + 1,
+                        rows=tuple((version, *row) for version, view in views for row in view.rows),
+                        notes=tuple(dict.fromkeys(note if note in first.notes else f"{version}: {note}"
+                                                  for version, view in views for note in view.notes)))]
     return made
 
 
-def _is(material: Material, id: str, version: str) -> bool:
+def _is(material: AnalysisInput, id: str, version: str) -> bool:
     return version in material.questions[id].tags.get("version", ())
 
 
-def _part(material: Material, version: str) -> Material:
+def _part(material: AnalysisInput, version: str) -> AnalysisInput:
     """The questions of that version, and the cells' figures over them."""
     results = {cell: [one for one in found if _is(material, one.question, version)]
                for cell, found in material.results.items()}
@@ -62,17 +58,18 @@ _ORDER = {None: "original", "separators_off": "separators off", "shuffle": "shuf
 _SAME = tuple(name for name in FACTORS if name not in ("perturbation", "seed"))
 
 
-def order(material: Material) -> View | None:
+def order(material: AnalysisInput) -> list[View]:
     """Cells that differ only in the order of their documents and their separators, each beside the original.
 
     The change is paired: each question's score less its score with the documents as they are.
     """
     rows = [row for group in _groups(material.cells) for row in _order_rows(material, group)]
     if not rows:
-        return None
+        return []
     header = [name for metric in material.each for name in (material.shown(metric), f"{metric}: change")]
-    return View("order", "Order of the documents", ("documents", "cell", "n", *header), tuple(rows), 2, 3,
-                ("The change is the mean difference to the original, question by question.",))
+    return [View("order", "Order of the documents", ("documents", "cell", "n", *header), tuple(rows), 2,
+                 notes=("The change is the mean difference to the original, question by question.",),
+                 signed=tuple(f"{metric}: change" for metric in material.each))]
 
 
 def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -86,7 +83,7 @@ def _groups(cells: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]
             if {None} < {cell["perturbation"] for cell in group}]
 
 
-def _order_rows(material: Material, group: Sequence[Mapping[str, Any]]) -> list[tuple[Value, ...]]:
+def _order_rows(material: AnalysisInput, group: Sequence[Mapping[str, Any]]) -> list[tuple[Value, ...]]:
     shared = [name for name in varying(material.cells) if name != "perturbation"]
     rows: list[tuple[Value, ...]] = []
     for cell in group:
@@ -105,7 +102,7 @@ def _original(cell: Mapping[str, Any], group: Sequence[Mapping[str, Any]]) -> Ma
                 None)
 
 
-def _order_beside(material: Material, cell: Mapping[str, Any], results: Sequence[Result],
+def _order_beside(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result],
             pairs: Sequence[tuple[Result, Result]]) -> list[Value]:
     means = figures(material, cell, results, material.each)
     return [value for mean, metric in zip(means, material.each, strict=True)
@@ -115,7 +112,7 @@ def _order_beside(material: Material, cell: Mapping[str, Any], results: Sequence
 _METRICS = ("em", "f1")
 
 
-def gap(material: Material) -> View | None:
+def gap(material: AnalysisInput) -> list[View]:
     """Every cell on the originals and on the edited questions of the same `pair`, by hops of the edited one.
 
     An original with several edited versions counts beside each of them. The change is the edited question's score
@@ -125,16 +122,16 @@ def gap(material: Material) -> View | None:
                                                 for result in results)]
     rows = [row for label, cell in material.labelled() for row in _gap_rows(material, label, cell, metrics)]
     if not rows:
-        return None
+        return []
     header = [words for name in metrics for words in (f"{name}: original", f"{name}: edited", f"{name}: change")]
     order = {str(row[0]): None for row in sorted(rows, key=lambda row: str(row[0]))}
     rows = [row for hops in order for row in rows if row[0] == hops]
-    return View("gap", "Original against edited questions", ("hops", "cell", "n", *header), tuple(rows), 2, 5,
-                ("n counts pairs: an original counts once for each of its edited versions. The change is the edited "
-                 "question's score less the original's.",))
+    return [View("gap", "Original against edited questions", ("hops", "cell", "n", *header), tuple(rows), 2, 5,
+                 ("n counts pairs: an original counts once for each of its edited versions. The change is the edited "
+                  "question's score less the original's.",), signed=tuple(f"{name}: change" for name in metrics))]
 
 
-def _gap_rows(material: Material, label: str, cell: Mapping[str, Any], metrics: Sequence[str],
+def _gap_rows(material: AnalysisInput, label: str, cell: Mapping[str, Any], metrics: Sequence[str],
               ) -> list[tuple[Value, ...]]:
     pairs = _pairs(material, cell)
     by_hops: dict[str, list[tuple[Result, Result]]] = {}
@@ -146,7 +143,7 @@ def _gap_rows(material: Material, label: str, cell: Mapping[str, Any], metrics: 
             for hops, part in [*sorted(parts.items()), (ALL, pairs)] if part]
 
 
-def _pairs(material: Material, cell: Mapping[str, Any]) -> list[tuple[Result, Result]]:
+def _pairs(material: AnalysisInput, cell: Mapping[str, Any]) -> list[tuple[Result, Result]]:
     """Original and edited, in the order of the edited ones."""
     originals: dict[str, Result] = {}
     for result in material.results[cell["id"]]:
@@ -156,15 +153,15 @@ def _pairs(material: Material, cell: Mapping[str, Any]) -> list[tuple[Result, Re
             if _version(material, result) == "edited" for name in _pair(material, result) if name in originals]
 
 
-def _version(material: Material, result: Result) -> str:
+def _version(material: AnalysisInput, result: Result) -> str:
     return next(iter(material.questions[result.question].tags.get("version", ())), "")
 
 
-def _pair(material: Material, result: Result) -> tuple[str, ...]:
+def _pair(material: AnalysisInput, result: Result) -> tuple[str, ...]:
     return material.questions[result.question].tags.get("pair", ())
 
 
-def _gap_beside(material: Material, cell: Mapping[str, Any], pairs: Sequence[tuple[Result, Result]],
+def _gap_beside(material: AnalysisInput, cell: Mapping[str, Any], pairs: Sequence[tuple[Result, Result]],
             metrics: Sequence[str]) -> list[Value]:
     originals = figures(material, cell, [first for first, _ in pairs], metrics)
     edited = figures(material, cell, [second for _, second in pairs], metrics)
@@ -180,7 +177,7 @@ _ORDERS = {
     "version": VERSIONS}
 
 
-def by_tag(material: Material, tag: str) -> View | None:
+def by_tag(material: AnalysisInput, tag: str) -> list[View]:
     """Every cell over the questions of each value of the tag, and over all; of each version where there are two.
 
     Figures are averages over questions: those of `all` are not averages of the rows above it.
@@ -188,18 +185,18 @@ def by_tag(material: Material, tag: str) -> View | None:
     return _by_tag(material, tag) if tag == "version" else apart(_by_tag)(material, tag)
 
 
-def _by_tag(material: Material, tag: str) -> View | None:
+def _by_tag(material: AnalysisInput, tag: str) -> list[View]:
     values = _values(tag, material.questions.values())
     untagged = any(tag not in question.tags for question in material.questions.values())
     if len(values) + untagged < 2 or not values:
-        return None
+        return []
     wanted: list[str | None] = [*values, *([None] if untagged else [])]
     rows = [row for value in wanted for row in _tag_rows(material, tag, value)]
     rows += [(ALL, label, cell["n"], *(cell["metrics"].get(name) for name in material.metrics))
              for label, cell in material.labelled()]
     words = tag.replace("_", " ")
-    return View(f"by:{tag}", f"By {words}", (words, "cell", "n", *map(material.shown, material.metrics)), tuple(rows),
-                2, 3, tuple(_notes(tag, material.questions.values())))
+    return [View(f"by:{tag}", f"By {words}", (words, "cell", "n", *map(material.shown, material.metrics)), tuple(rows),
+                 2, notes=tuple(_notes(tag, material.questions.values())))]
 
 
 def _values(tag: str, questions: Iterable[Question]) -> list[str]:
@@ -209,7 +206,7 @@ def _values(tag: str, questions: Iterable[Question]) -> list[str]:
                                             int(value) if value.isdecimal() else 0, value))
 
 
-def _tag_rows(material: Material, tag: str, value: str | None) -> list[tuple[Value, ...]]:
+def _tag_rows(material: AnalysisInput, tag: str, value: str | None) -> list[tuple[Value, ...]]:
     rows: list[tuple[Value, ...]] = []
     for label, cell in material.labelled():
         chosen = [result for result in material.results[cell["id"]]
@@ -235,7 +232,7 @@ _ALL_LISTED = 4  # steps up to which patterns that never occur have rows too: MR
 
 
 @apart
-def chain(material: Material) -> View | None:
+def chain(material: AnalysisInput) -> list[View]:
     """Shares of the 2^(N+1) patterns over the N sub-answers, in order, and the final answer, by exact match.
 
     A question is right for the right reason where all are correct, and lucky where the final answer is and a step
@@ -247,11 +244,11 @@ def chain(material: Material) -> View | None:
     hops = sorted({len(pattern) - 1 for found in patterns.values() for pattern in found if pattern})
     rows = [row for count in hops for row in _chain_rows(material, patterns, count)]
     if not rows:
-        return None
+        return []
     left_out = sum(found.count("") for found in patterns.values())
     notes = [f"Answers without a scored chain, which are left out: {left_out}."] if left_out else []
-    return View("chain", "Chain outcomes", ("sub-questions", "outcome", "cell", "n", "share"), tuple(rows), 3, 4,
-                ("In order: each sub-answer, then the final answer; c is correct, w is wrong, by exact match.", *notes))
+    return [View("chain", "Chain outcomes", ("sub-questions", "outcome", "cell", "n", "share"), tuple(rows), 3, notes=(
+        "In order: each sub-answer, then the final answer; c is correct, w is wrong, by exact match.", *notes))]
 
 
 def _pattern(result: Result) -> str:
@@ -259,7 +256,7 @@ def _pattern(result: Result) -> str:
     return "".join("c" if right else "w" for right in chain_pattern(result.scores))
 
 
-def _chain_rows(material: Material, patterns: Mapping[str, Sequence[str]], hops: int) -> list[tuple[Value, ...]]:
+def _chain_rows(material: AnalysisInput, patterns: Mapping[str, Sequence[str]], hops: int) -> list[tuple[Value, ...]]:
     found = {cell: [one for one in patterns[cell] if len(one) == hops + 1] for cell in patterns}
     clusters = {cell: [of for one, of in zip(patterns[cell], material.clusters_of(material.results[cell]), strict=True)
                        if len(one) == hops + 1] for cell in patterns}

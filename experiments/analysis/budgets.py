@@ -1,7 +1,4 @@
-"""The answers of a run as a budget for each question would have left them: those that took more were ended by it.
-
-The figures of equal budgets: each way of answering at each budget, and which of them really differ there.
-"""
+"""Equal budgets: what each way of answering reaches where an answer that took more had been ended by the budget."""
 from __future__ import annotations
 
 import math
@@ -11,14 +8,15 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from experiments.analysis.pairs import tested_pairs
+from experiments.analysis.pairs import difference_view, tested_pairs
 from experiments.analysis.variants import Variant, replicates, variants_of
-from experiments.metrics import Scoring, aggregate, may_refuse, scored_result
+from experiments.analysis.view import Value, View
+from experiments.cells import Cell
+from experiments.metrics import Scoring, aggregate, may_refuse, scored_result, shown_name
 from experiments.question import Question, Scheme
 from experiments.record import Record, Result, Unit, used
 from experiments.runs.finished import Finished
-from experiments.settings.cells import Cell
-from experiments.statistics import compare, pairs_of
+from experiments.statistics import Comparison, compare, pairs_of
 from strategies.types import Failure
 
 _SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -141,7 +139,7 @@ def _kept(run: Finished, unit: Unit) -> dict[str, dict[str, Kept]]:
         result = record.result
         if result.cell in cells:
             found[result.cell][result.question] = kept_of(
-                record, unit, cells[result.cell], run.questions[result.question], run.scheme, run.settings.scoring)
+                record, unit, cells[result.cell], run.questions[result.question], run.scheme, run.scoring)
     return found
 
 
@@ -155,7 +153,7 @@ def _row(run: Finished, own: Sequence[Mapping[str, Kept]], variants: Sequence[Va
 
 def _figure(run: Finished, variant: Variant, metric: str) -> dict[str, Any]:
     clusters = [run.grouped.of.get(question, question) for question in variant.answers]
-    made = aggregate(list(variant.answers.values()), run.settings.scoring, run.settings.seed,
+    made = aggregate(list(variant.answers.values()), run.scoring, run.seed,
                      refusing=may_refuse(variant.row["rules"]), clusters=clusters)
     return dict(made.get(metric) or {"mean": None, "low": None, "high": None, "n": 0})
 
@@ -167,11 +165,11 @@ def _tests(run: Finished, sides: Sequence[Sequence[Variant]], budgets: Sequence[
     most = min(pairs, _MOST_TESTS // max(len(budgets), 1))
     wanted = [(budget, *pair) for budget, own in zip(budgets, each, strict=True) for pair in own[:most]]
     made = [(budget, first, second, pairs_of(
-        metric, first.answers, second.answers, run.grouped.of, run.settings.scoring,
+        metric, first.answers, second.answers, run.grouped.of, run.scoring,
         may_refuse(first.row["rules"]) and may_refuse(second.row["rules"])))
         for budget, _, first, second in wanted]
     shown = [one for one in made if one[3].n]
-    found = compare([pairs for *_, pairs in shown], run.settings.seed)
+    found = compare([pairs for *_, pairs in shown], run.seed)
     rows = [{"budget": budget, "first": run.labels[first.row["id"]], "second": run.labels[second.row["id"]],
              **one.plain()} for (budget, first, second, _), one in zip(shown, found, strict=True)]
     notes = tested_pairs(sides[0])[1] if sides else []
@@ -180,3 +178,28 @@ def _tests(run: Finished, sides: Sequence[Sequence[Variant]], budgets: Sequence[
     return rows, [*notes, *left, *([run.grouped.note] if run.grouped.note else []),
                   f"p (Holm) is corrected for {len(rows)} comparisons: at each budget, all cells that differ in "
                   "exactly one factor."]
+
+
+def budget_views(found: Mapping[str, Any], judge: str | None) -> list[View]:
+    """Return a view of every way of answering at each budget, and one of which of them differ there.
+
+    Args:
+        found: as `budgets_of_run` makes it.
+        judge: of the run.
+    """
+    metric, unit = shown_name(found["metric"], judge), found["unit"]
+    rows: list[tuple[Value, ...]] = []
+    for row in found["rows"]:
+        for point in row["at"]:
+            own = {name: point[name] for name in ("mean", "low", "high", "n")}
+            rows.append((row["label"], float(point["budget"]), point["n"], own if point["n"] else None,
+                         float(point["share"]), None if row["used"] is None else float(row["used"])))
+    views = [View("budgets", f"{metric} where a question may use so many {unit}", (
+        "cell", f"budget, {unit}", "n", metric, "share of records within it", f"{unit} used"), tuple(rows), 2,
+        notes=tuple(found["notes"]))]
+    if tests := [((float(one["budget"]), f"{one['first']} → {one['second']}"), Comparison.of(found["metric"], one))
+                 for one in found["tests"]]:
+        unseen = () if any(one.real for _, one in tests) else ("At no budget are two cells really different.",)
+        views.append(difference_view("budgets:differences", f"Which differ at equal budgets, by {metric}",
+                                     ("budget", "what changes"), tests, unseen))
+    return views

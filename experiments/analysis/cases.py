@@ -1,18 +1,16 @@
-"""From the results of a run to the cases that causes are told of, each joined with those of its sibling cells.
-
-Siblings: the cells of a run that differ from a cell in what was shown alone, and that its causes are told by.
-"""
+"""From the results of a run to the cases that causes are told of, each joined with those of its sibling cells."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from experiments.analysis.causes import Case, cause_of
-from experiments.metrics import METRICS, Scoring, scored_of
-from experiments.question import Question, Scheme
+from experiments.analysis.causes import Case, Cause, cause_of
+from experiments.analysis.view import View
+from experiments.cells import Cell
+from experiments.metrics import METRICS, Estimate, Scoring, scored_of, share_among
+from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import Cell
 from retrieval.conditions import Perturbation
 
 # What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only
@@ -96,11 +94,12 @@ def _without(change: Perturbation) -> str:
 
 
 Cases = Mapping[str, Mapping[str, Case]]  # by cell's id, then by question's
+Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.pairs`
 _COARSE = ("page", "document")
 
 
-def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
-              scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
+def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
+              rights: Sequence[str], scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
     """Return the name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's.
 
     Computed from what is stored alone. Empty where the benchmark has no notion of a right answer.
@@ -108,16 +107,62 @@ def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mappi
     Args:
         results: of these cells, with their scores; their traces are not needed.
         questions: by id.
+        rights: the metrics whose score of 1 means right, of which the first that applies counts (`Scheme.rights`).
         scoring: that the results were scored by.
     """
-    found = cases_of(cells, results, questions, scheme, scoring)
+    found = cases_of(cells, results, questions, rights, scoring)
     return {cell: {question: cause_of(case).name for question, case in cases.items()} for cell, cases in found.items()}
 
 
-def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
-             scoring: Scoring) -> dict[str, dict[str, Case]]:
+def share(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
+    """Return the share of the questions that are hits.
+
+    Args:
+        hits: by question's id.
+    """
+    return share_among(list(hits.values()), [grouped.get(question, question) for question in hits])
+
+
+def case_view(cause: Cause, cases: Cases, called: Mapping[str, str], questions: Mapping[str, Question]) -> View:
+    """Return the questions that have a cause, each with what decided it, for a person to check by hand; of one cell,
+    it has no name.
+
+    Args:
+        called: the labels of the cells that are wanted, by their ids.
+    """
+    places = {id: place for place, id in enumerate(questions, start=1)}
+    several = len(called) > 1
+    rows = [(f"#{places[question]}", questions[question].text, *([label] if several else []), case.outcome,
+             case.score, "; ".join(facts(case)))
+            for cell, label in called.items() for question, case in cases[cell].items() if cause_of(case) is cause]
+    return View(f"cause:{cause.name}", f"{cause.title}: {cause.definition}", (
+        "number", "question", *(["cell"] if several else []), "outcome", "score", "what decided it"), tuple(rows), 2,
+        section="Causes")
+
+
+def facts(case: Case) -> Iterator[str]:
+    """Yield what of the case decides its cause, in words."""
+    if not case.answerable:
+        yield "unanswerable"
+    if case.refused:
+        yield "refused"
+    if case.unread:
+        yield "names no option"
+    if case.unjudged:
+        yield "no readable verdict"
+    if not case.closed_book:
+        yield "no gold known" if case.gold is None else f"{case.found} of {case.gold} gold in view"
+    if case.cites and case.found and case.answered:
+        yield "gold cited" if case.cited_gold else "no gold cited"
+    for said, name in ((case.over_gold, "over the gold alone"), (case.undisturbed, "with fewer negatives"),
+                       (case.known, "closed-book")):
+        if said is not None:
+            yield f"{'right' if said else 'wrong'} {name}"
+
+
+def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
+             rights: Sequence[str], scoring: Scoring) -> dict[str, dict[str, Case]]:
     """The cases of all results of these cells; see `causes_of`. Every cell is there, in order."""
-    rights = scheme.rights
     if not rights:
         return {}
     alone: dict[str, dict[str, Case]] = {cell.id: {} for cell in cells}

@@ -1,34 +1,59 @@
-"""The views by name."""
+"""The analyses of a run: those that every run has, and those that a benchmark names. Each is a function to views."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from documents.errors import SettingsError
 from experiments.analysis.benchmark_views import attacks, depth, wins
 from experiments.analysis.breakdowns import by_tag, chain, gap, order
-from experiments.analysis.view import Maker, Material, View
+from experiments.analysis.crossed import crossed_views
+from experiments.analysis.dose_views import dose_views
+from experiments.analysis.effects import effect_views
+from experiments.analysis.error_analysis import cause_views
+from experiments.analysis.inputs import Analysis, AnalysisInput
+from experiments.analysis.pairs import comparison_views
+from experiments.analysis.published import paper_views
+from experiments.analysis.tradeoff import refusal_views
+from experiments.analysis.variants import labels_of, variants_of
+from experiments.analysis.view import View
 
-VIEWS: MappingProxyType[str, Maker] = MappingProxyType(
+# In the order of the report's sections. A line here is all that a further analysis takes.
+OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
+    "crossed": lambda run: crossed_views(run.cells, run.columns),
+    "effects": lambda run: effect_views(run.found.get("effects"), run.judge),
+    "causes": lambda run: cause_views(run.found.get("error_analysis"), run.labels, run.rights),
+    "dose": lambda run: dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge),
+    "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),
+    "comparisons": lambda run: comparison_views(run.found.get("comparisons"), run.cells),
+    "papers": paper_views})
+OF_BENCHMARKS: MappingProxyType[str, Analysis] = MappingProxyType(
     {"order": order, "wins": wins, "depth": depth, "chain": chain, "gap": gap, "attacks": attacks})
 _BY = "by:"
 
 
-def view_named(name: str) -> Maker:
-    """What makes the view of that name: one of `VIEWS`, or `by:TAG` for a tag of the questions.
+def view_named(name: str) -> Analysis:
+    """Return the analysis of that name: one of `OF_BENCHMARKS`, or `by:TAG` for a tag of the questions.
 
     Raises:
         SettingsError: there is none.
     """
     if name.startswith(_BY) and name != _BY:
         return partial(by_tag, tag=name.removeprefix(_BY))
-    if name not in VIEWS:
-        raise SettingsError(f"unknown view {name!r}; there are {', '.join(VIEWS)} and {_BY}TAG")
-    return VIEWS[name]
+    if name not in OF_BENCHMARKS:
+        raise SettingsError(f"unknown view {name!r}; there are {', '.join(OF_BENCHMARKS)} and {_BY}TAG")
+    return OF_BENCHMARKS[name]
 
 
-def views_of(names: Sequence[str], material: Material) -> list[View]:
-    """The views for which the run has the material, in order."""
-    made = [view_named(name)(material) for name in names] if material.cells else []
-    return [view for view in made if view is not None]
+def views_of(names: Iterable[str], run: AnalysisInput) -> list[View]:
+    """Return the views of every analysis that the run has the material for: those of every run, then the named ones."""
+    wanted = [*OF_EVERY_RUN.values(), *map(view_named, names)] if run.cells else []
+    return [view for make in wanted for view in make(run)]
+
+
+def labels_of_variants(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what the first cell of each way of answering is called, without its repeat and seed, by its id."""
+    variants = variants_of(rows, {})
+    return {one.row["id"]: label for one, label in zip(variants, labels_of(variants), strict=True)}

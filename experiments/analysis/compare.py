@@ -1,20 +1,20 @@
-"""Which cells are compared with which.
-
-Two runs, or the cells of one, compared by the metrics that are wanted.
-"""
+"""Two runs, or the cells of one, compared by the metrics that are wanted, and which cells are compared with which."""
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 
 from documents.errors import RunError, SettingsError
-from experiments.analysis.pairs import on_replicates, tested_pairs
-from experiments.analysis.side import Side
+from experiments.analysis.compared_run import ComparedRun
+from experiments.analysis.pairs import change_of, difference_view, on_replicates, tested_pairs
 from experiments.analysis.variants import VARIED, Variant, with_own_intervals
-from experiments.metrics import METRICS, ScoredRow, family_of, may_refuse, metric_named
+from experiments.analysis.view import View
+from experiments.cells import FACTORS
+from experiments.metrics import METRICS, ScoredRow, family_of, may_refuse, metric_named, shown_name
 from experiments.question import Question
-from experiments.settings.cells import FACTORS, level
 from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
 from experiments.words import ON_INTERVALS
 
@@ -32,7 +32,7 @@ class Match:
     factor: str | None = None
 
 
-def every(run: Side) -> tuple[list[Match], list[str]]:
+def all_pairs(run: ComparedRun) -> tuple[list[Match], list[str]]:
     """The cells of one run that differ in exactly one factor, as its summary compares them; and notes on that.
 
     Raises:
@@ -48,7 +48,7 @@ def every(run: Side) -> tuple[list[Match], list[str]]:
     return [Match(called[first.row["id"]], called[second.row["id"]], factor) for factor, first, second in pairs], notes
 
 
-def within(run: Side, wanted: Sequence[str], baseline: str | None) -> list[Match]:
+def within(run: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
     """The cells of one run against its baseline: the named one, or the first of those that are wanted.
 
     Raises:
@@ -64,7 +64,7 @@ def within(run: Side, wanted: Sequence[str], baseline: str | None) -> list[Match
     return matches
 
 
-def between(first: Side, second: Side, wanted: Sequence[str], baseline: str | None) -> list[Match]:
+def between(first: ComparedRun, second: ComparedRun, wanted: Sequence[str], baseline: str | None) -> list[Match]:
     """The cells of the second run against their like in the first, or against the first's named one.
 
     Cells are alike that agree in every factor but those in which the two runs have no value in common.
@@ -96,23 +96,23 @@ def between(first: Side, second: Side, wanted: Sequence[str], baseline: str | No
     return matches
 
 
-def differing(first: Side, second: Side) -> list[str]:
+def differing(first: ComparedRun, second: ComparedRun) -> list[str]:
     """The factors in which the two runs have no value in common."""
     return [name for name in FACTORS if not _values(first, name) & _values(second, name)]
 
 
-def _values(run: Side, name: str) -> set[str]:
-    return {str(level(row, name)) for row in run.rows}
+def _values(run: ComparedRun, name: str) -> set[str]:
+    return {str(row.get(name)) for row in run.rows}
 
 
-def _key(run: Side, label: str, apart: Sequence[str]) -> tuple[str, ...]:
+def _key(run: ComparedRun, label: str, apart: Sequence[str]) -> tuple[str, ...]:
     """The repeat and seed tell single cells apart, and nothing else."""
     names = VARIED if label in run.cells else FACTORS
     row = run.cell(label).row
-    return tuple(str(level(row, name)) for name in names if name not in apart)
+    return tuple(str(row.get(name)) for name in names if name not in apart)
 
 
-def _chosen(run: Side, wanted: Sequence[str]) -> list[str]:
+def _chosen(run: ComparedRun, wanted: Sequence[str]) -> list[str]:
     """The cells that any of the names fits, in the run's order; without names, all."""
     if not wanted:
         return list(run.cells)
@@ -120,7 +120,7 @@ def _chosen(run: Side, wanted: Sequence[str]) -> list[str]:
     return [label for label in (*run.cells, *run.replicates) if label in found]
 
 
-def _one(run: Side, name: str) -> str:
+def _one(run: ComparedRun, name: str) -> str:
     found = run.named(name)
     if len(found) > 1:
         raise SettingsError(f"{name!r} fits several cells of {run.path}; choose one of: {', '.join(found)}")
@@ -128,7 +128,7 @@ def _one(run: Side, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CellComparison:
     """A cell against its baseline by one metric, with the pairs that it is of."""
 
     match: Match
@@ -137,7 +137,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class RunComparison:
     """What was compared, by metric and then by cell, and what a reader has to know of it.
 
     Attributes:
@@ -145,9 +145,9 @@ class Findings:
         left_out: of two runs, what is said of `questions` and `cells` that one of them has alone; among the notes too.
     """
 
-    first: Side
-    second: Side
-    found: tuple[Finding, ...]
+    first: ComparedRun
+    second: ComparedRun
+    found: tuple[CellComparison, ...]
     notes: tuple[str, ...]
     left_out: Mapping[str, str]
 
@@ -161,8 +161,8 @@ class Findings:
         return self.first.cell(match.baseline), self.second.cell(match.cell)
 
 
-def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
-         baseline: str | None = None) -> Findings:
+def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
+         baseline: str | None = None) -> RunComparison:
     """Compare; p is corrected over everything that is found here.
 
     Args:
@@ -175,7 +175,8 @@ def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: S
         RunError: a cell is unknown, the runs are scored differently, or they share no question.
     """
     other = second or first
-    matches, bound = _matches(first, second, cells, baseline)
+    matches, bound = (between(first, second, cells, baseline), []) if second else \
+        (within(first, cells, baseline), []) if cells or baseline else all_pairs(first)
     if first.scoring != other.scoring:
         raise RunError(f"{first.path} has {first.scoring} scoring and {other.path} {other.scoring}: their figures do "
                        "not compare; run one of them again with the other's")
@@ -187,45 +188,33 @@ def find(first: Side, second: Side | None, metrics: Sequence[str] = (), cells: S
     pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]
     results = [with_own_intervals(one, first.figures(match.baseline), other.figures(match.cell)) for (match, _), one
                in zip(pairs, compare([made for _, made in pairs], first.seed), strict=True)]
-    found = tuple(Finding(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
-    clustered = any(one.pairs.clustered for one in found)
+    found = tuple(CellComparison(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
     compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]
     left_out = {} if second is None else dict(_left_out(first, second, questions, matches, cells, baseline))
     notes = [*_on_runs(first, second, names), *left_out.values(),
-             *on_replicates(compared), *bound, *([grouped.note] if grouped.note else []), *_on_clusters(clustered),
-             *([ON_INTERVALS] if (tested := sum(one.pairs.n > 0 for one in found)) else []), *_on_many(tested)]
-    return Findings(first, other, found, tuple(notes), left_out)
+             *on_replicates(compared), *bound, *([grouped.note] if grouped.note else []),
+             *_on_tests(any(one.pairs.clustered for one in found), sum(one.pairs.n > 0 for one in found))]
+    return RunComparison(first, other, found, tuple(notes), left_out)
 
 
-def _matches(first: Side, second: Side | None, cells: Sequence[str],
-             baseline: str | None) -> tuple[list[Match], list[str]]:
-    """What is compared, and what a reader has to know of what is not."""
-    if second is not None:
-        return between(first, second, cells, baseline), []
-    return (within(first, cells, baseline), []) if cells or baseline else every(first)
-
-
-def _check(name: str, first: Side, second: Side) -> None:
+def _check(name: str, first: ComparedRun, second: ComparedRun) -> None:
     metric_named(name)
-    if not {*first.metrics} & {*second.metrics} & {name}:
-        known = [one for one in second.metrics if one in first.metrics]
+    known = [one for one in second.metrics if one in first.metrics]
+    if name not in known:
         raise SettingsError(f"{name} is no metric of both; there are: {', '.join(known) or 'none'}")
 
 
-def _shared(first: Side, second: Side) -> dict[str, Question]:
+def _shared(first: ComparedRun, second: ComparedRun) -> dict[str, Question]:
     """The questions that are the same in both, not by their id alone."""
+    asked = attrgetter("text", "answers", "options")
     shared = {name: question for name, question in second.questions.items()
-              if name in first.questions and _asked(question) == _asked(first.questions[name])}
+              if name in first.questions and asked(question) == asked(first.questions[name])}
     if not shared:
         raise RunError(f"{first.path} and {second.path} share no question; compare runs over the same benchmark")
     return shared
 
 
-def _asked(question: Question) -> tuple[object, ...]:
-    return question.text, question.answers, question.options
-
-
-def _pairs(first: Side, second: Side, match: Match, metric: str, questions: Mapping[str, Question],
+def _pairs(first: ComparedRun, second: ComparedRun, match: Match, metric: str, questions: Mapping[str, Question],
            grouped: Mapping[str, str]) -> Pairs:
     cells = first.cell(match.baseline), second.cell(match.cell)
     sides = [{name: answered for name, answered in cell.answers.items() if name in questions} for cell in cells]
@@ -233,12 +222,14 @@ def _pairs(first: Side, second: Side, match: Match, metric: str, questions: Mapp
     return pairs_of(metric, sides[0], sides[1], grouped, first.scoring, refusing)
 
 
-def _on_runs(first: Side, second: Side | None, metrics: Sequence[str]) -> Iterator[str]:
+def _on_runs(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str]) -> Iterator[str]:
     if second is None:
         return
     if first.results == second.results:
         yield "Both runs hold the same results."
-    apart = [f"{name} ({_named(first, name)} against {_named(second, name)})" for name in differing(first, second)]
+    named = [{name: " / ".join(dict.fromkeys(str(row.get(name) or "none") for row in run.rows))
+              for name in differing(first, second)} for run in (first, second)]
+    apart = [f"{name} ({level} against {named[1][name]})" for name, level in named[0].items()]
     if apart:
         yield f"The runs differ in {', '.join(apart)}."
     judged = any(known.judged for name in metrics if (known := METRICS.get(family_of(name))))
@@ -246,11 +237,7 @@ def _on_runs(first: Side, second: Side | None, metrics: Sequence[str]) -> Iterat
         yield f"The first run is judged by {first.judge or 'nobody'}, the second by {second.judge or 'nobody'}."
 
 
-def _named(run: Side, factor: str) -> str:
-    return " / ".join(dict.fromkeys(str(row.get(factor) or "none") for row in run.rows))
-
-
-def _left_out(first: Side, second: Side, shared: Mapping[str, Question], matches: Sequence[Match],
+def _left_out(first: ComparedRun, second: ComparedRun, shared: Mapping[str, Question], matches: Sequence[Match],
               cells: Sequence[str], baseline: str | None) -> Iterator[tuple[str, str]]:
     """Of cells that are named, only those; where a baseline is, every cell has it."""
     alone = len(first.questions.keys() ^ second.questions.keys())
@@ -266,11 +253,47 @@ def _left_out(first: Side, second: Side, shared: Mapping[str, Question], matches
         yield "cells", f"Cells without their like in the other run: {lonely}."
 
 
-def _on_clusters(clustered: bool) -> Iterator[str]:
+def _on_tests(clustered: bool, tests: int) -> Iterator[str]:
     if clustered:
         yield "Questions over one document are not independent: they are drawn, and swapped between cells, together."
-
-
-def _on_many(tests: int) -> Iterator[str]:
+    if tests:
+        yield ON_INTERVALS
     if tests > 1:
         yield f"p (Holm) is corrected for {tests} comparisons, all that are shown."
+
+
+def compare_views(findings: RunComparison) -> list[View]:
+    """Return a view of the comparisons by each metric, and where cells of one run are compared, by each factor."""
+    views = []
+    for metric, group in groupby(findings.found, key=lambda one: one.comparison.metric):
+        for factor, part in groupby(group, key=lambda one: one.match.factor):
+            title = f"{heading(findings)}: {shown_name(metric, findings.second.judge)}"
+            views.append(_view(findings, list(part), f"{title}, by {factor}" if factor else title))
+    return [replace(one, notes=findings.notes) if place == 0 else one for place, one in enumerate(views)]
+
+
+def _view(findings: RunComparison, found: Sequence[CellComparison], title: str) -> View:
+    factor = found[0].match.factor
+    named = findings.first is not findings.second and any(
+        one.match.cell != one.match.baseline for one in findings.found)
+    keys = ["what changes" if factor else "cell", *(["baseline"] if named else [])]
+    sides = ("before", "after") if factor else ("baseline's", "cell's")
+    rows = [((one.match.cell if named else change_named(findings, one), *([one.match.baseline] if named else [])),
+             one.comparison) for one in found]
+    return difference_view(f"compare:{found[0].comparison.metric}:{factor or ''}", title, keys, rows, sides=sides)
+
+
+def heading(findings: RunComparison) -> str:
+    """Return what is compared, in words."""
+    if findings.first is findings.second:
+        match = findings.found[0].match
+        against = "" if match.factor else f" against {match.baseline},"
+        return f"{findings.first.name}:{against} {findings.first.scoring} scoring"
+    names = [findings.first.name, findings.second.name]
+    names = names if names[0] != names[1] else [str(findings.first.path), str(findings.second.path)]
+    return f"{names[1]} against {names[0]}, {findings.first.scoring} scoring"
+
+
+def change_named(findings: RunComparison, one: CellComparison) -> str:
+    """Return what a comparison is of, in words."""
+    return change_of(one.match.factor, *findings.cells(one.match), one.match.baseline, one.match.cell)

@@ -7,10 +7,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from experiments.analysis.variants import VARIED, Variant, variants_of
-from experiments.metrics import Interval, ScoredRow, Scoring
-from experiments.settings.cells import short_names
-from experiments.statistics import Clusters, holm
+from experiments.analysis.view import Value, View
+from experiments.cells import short_names
+from experiments.metrics import Interval, ScoredRow, Scoring, shown_name
+from experiments.statistics import ALPHA, Clusters, holm
 from experiments.statistics.factorial import Design, Fit, Term, design_of, fit, varying
+from experiments.words import probability
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 _DIGITS = 10
 _BY_SPLIT = "unified"
+_LONGEST = 64  # combinations above which an interaction is shown on demand
+_NO_P: tuple[Value, ...] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +82,69 @@ def effects(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str
                   *_on_tests(tests, design.crossed)])
 
 
-def with_short_names(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The effects with models by their short names, for people."""
-    factors, interactions = found["factors"], found.get("interactions") or ()
-    names = short_names(row["level"] for one in factors if one["factor"] == "model" for row in one["levels"])
+def effect_views(found: Mapping[str, Any] | None, judge: str | None = None) -> list[View]:
+    """Return views of the main effects, of the levels against each other, and of each interaction.
 
-    def short(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-        return {**row, **{key: names.get(row[key], row[key]) for key in keys}}
+    Args:
+        found: as `effects` makes them.
+        judge: of the run.
+    """
+    if not found:
+        return []
+    metric = shown_name(found["metric"], judge)
+    names = short_names(row["level"] for one in found["factors"] if one["factor"] == "model" for row in one["levels"])
+    views = []
+    if found["factors"]:
+        rows = [(one["factor"], names.get(row["level"], row["level"]), *_figures(row), *(_p(one) if first else _NO_P))
+                for one in found["factors"] for first, row in _marked(one["levels"])]
+        views.append(View("effects", f"Main effects on {metric}", (
+            "factor", "level", "answers", "mean", "effect", "p", "p (Holm)"), tuple(rows), 2,
+            notes=tuple(found["notes"]), signed=("effect",), p=("p", "p (Holm)"), section="Factors"))
+    contrasts = [(factor["factor"], names.get(one["second"], one["second"]), names.get(one["first"], one["first"]),
+                  _figure(one, "difference", "low", "high"), *_p(one))
+                 for factor in found["factors"] for one in sorted(factor.get("contrasts") or (), key=_surest)]
+    untested = [f"There are too few questions to test {one['factor']}." for one in found["factors"] if one["p"] is None]
+    if contrasts:
+        views.append(View("effects:levels", f"Level against level, by {metric}", (
+            "factor", "level", "against", "difference", "p", "p (Holm)"), tuple(contrasts), 3, 3,
+            notes=tuple(untested), signed=("difference",), p=("p", "p (Holm)"), section="Factors"))
+    return [*views, *(_interaction(one, names, metric) for one in found["interactions"])]
 
-    return {**found, "factors": [{**one, "levels": [short(row, "level") for row in one["levels"]],
-                                  "contrasts": [short(row, "first", "second") for row in one.get("contrasts", ())]}
-                                 for one in factors],
-            "interactions": [{**one, "cells": [{**row, "levels": [names.get(level, level) for level in row["levels"]]}
-                                               for row in one["cells"]]} for one in interactions]}
+
+def _interaction(one: Mapping[str, Any], names: Mapping[str, str], metric: str) -> View:
+    """Shown on demand unless it is real and its combinations can be read."""
+    first, second = one["factors"]
+    p = one["p_holm"]
+    real = p is not None and p < ALPHA
+    said = "there are too few questions to test it" if p is None else f"{'real' if real else 'not seen'}, p (Holm) " \
+        f"{probability(p)}"
+    rows = [(*(names.get(level, level) for level in row["levels"]), *_figures(row), *(_p(one) if first else _NO_P))
+            for first, row in _marked(one["cells"])]
+    return View(f"effects:{first}:{second}", f"Interaction {first} × {second} on {metric}: {said}", (
+        first, second, "answers", "mean", "effect", "p", "p (Holm)"), tuple(rows), 2, signed=("effect",),
+        p=("p", "p (Holm)"), section="Factors", folded=not real or len(rows) > _LONGEST)
+
+
+def _marked(rows: Sequence[Mapping[str, Any]]) -> list[tuple[bool, Mapping[str, Any]]]:
+    """The test of a factor stands beside its first level."""
+    return [(place == 0, row) for place, row in enumerate(rows)]
+
+
+def _figures(row: Mapping[str, Any]) -> tuple[Value, ...]:
+    return row["n"], _figure(row, "mean", "low", "high"), _figure(row, "effect", "effect_low", "effect_high")
+
+
+def _figure(row: Mapping[str, Any], *names: str) -> Value:
+    mean, low, high = (row[name] for name in names)
+    return None if mean is None else {"mean": mean, "low": low, "high": high, "n": row.get("n")}
+
+
+def _p(one: Mapping[str, Any]) -> tuple[Value, ...]:
+    return one["p"], one["p_holm"]
+
+
+def _surest(one: Mapping[str, Any]) -> tuple[float, float]:
+    return 1.0 if one["p_holm"] is None else one["p_holm"], -abs(one["difference"])
 
 
 def _made(metric: str, crossed: bool, factors: list[dict[str, Any]], interactions: list[dict[str, Any]],

@@ -1,44 +1,22 @@
-"""Shares of questions, with the intervals that all figures have.
-
-What a reader of a run's attribution has to know, in sentences.
-
-The refusal trade-off: how much is answered, against how much of that is wrong.
-
-Selective classification (El-Yaniv and Wiener, "On the Foundations of Noise-free Selective Classification", JMLR 11,
-2010, section 2): a selective classifier (f, g) answers where g(x) = 1. Its coverage is the expectation of g, its
-selective risk that of loss times g, over the coverage. Here the loss is 0 for a right answer and 1 for any other.
-
-What becomes of a question that is answered rightly over the gold alone, under each other condition: pair by pair.
-
-What a run's summary says of causes: their shares in every cell, and what else the conditions tell.
-"""
+"""Error analysis of a run: why answers are right or wrong, in every cell, and pair by pair against the gold alone."""
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from agents.types import Outcome
-from experiments.analysis.cases import Cases, cases_of, gold_alone, siblings_of
+from experiments.analysis.cases import Cases, Grouped, cases_of, gold_alone, share, siblings_of
 from experiments.analysis.causes import CAUSES, Case, cause_of
-from experiments.metrics import Estimate, Scoring, aggregate, may_refuse, share_among
-from experiments.question import Question, Scheme
+from experiments.analysis.tradeoff import Sweeps, tradeoff_of
+from experiments.analysis.view import Chart, Point, Value, View
+from experiments.cells import Cell
+from experiments.metrics import Estimate, Scoring, aggregate, share_among
+from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import Cell
-from experiments.settings.strategies import NO_SWEEPS, Sweeps
 from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
-
-Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statistics.Clusters`
-
-
-def share(hits: Mapping[str, bool], grouped: Grouped) -> Estimate:
-    """The share of the questions that are hits.
-
-    Args:
-        hits: by question's id.
-    """
-    return share_among(list(hits.values()), [grouped.get(question, question) for question in hits])
+from experiments.words import metric_words
 
 
 def notes_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question]) -> list[str]:
@@ -111,48 +89,11 @@ def on_chance(cases: Cases, joint: Sequence[Mapping[str, Any]]) -> list[str]:
             "right in the cell only (`ragbed diagnose` shows the pairs)."] if chance else []
 
 
-def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
-                sweeps: Sweeps = NO_SWEEPS) -> list[dict[str, Any]] | None:
-    """The summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where the
-    benchmark has no notion of a right answer.
-
-    `answered` is the coverage: the share of all questions, answerable or not, to which an answer came; `refused` the
-    share refused. What is neither failed or could not be read. `risk` is the share of the answers that are not right:
-    partially correct ones and all answers to unanswerable questions among them; over those that are scored and judged.
-
-    A cell whose strategy is one of a sweep has its `threshold`, and `sweep`, the name that it shares with the cells
-    that differ from it in the threshold alone; and `rightly` and `needlessly` refused, the shares refused of the
-    unanswerable questions and of the answerable.
-    """
-    rows = [{**_tradeoff_row(cell, cases[cell.id], grouped), **_swept(cell, cases[cell.id], grouped, sweeps)}
-            for cell in cells if may_refuse(cell.rules)] if cases else []
-    return rows or None
-
-
-def _swept(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweeps: Sweeps) -> dict[str, Any]:
-    swept = sweeps.get(cell.reasoning)
-    if swept is None:
-        return {}
-    refused = {answerable: {question: case.refused for question, case in cases.items() if case.answerable is answerable}
-               for answerable in (False, True)}
-    return {"sweep": replace(cell, reasoning=swept.rest).id, "threshold": swept.threshold,
-            "rightly": share(refused[False], grouped), "needlessly": share(refused[True], grouped)}
-
-
-def _tradeoff_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped) -> dict[str, Any]:
-    told = {question: not case.right for question, case in cases.items()
-            if case.answered and case.score is not None and not case.unjudged}
-    return {"cell": cell.id,
-            "answered": share({question: case.answered for question, case in cases.items()}, grouped),
-            "refused": share({question: case.refused for question, case in cases.items()}, grouped),
-            "risk": share(told, grouped)}
-
-
 _DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _RightAnswer:
     """Whether it is right, as pairs are made of it."""
 
     scores: Mapping[str, float | None]
@@ -212,7 +153,7 @@ def _p(pairs: Mapping[str, tuple[Case, Case]], lost: int, gained: int, grouped: 
         return None
     if len({grouped.get(question, question) for question in pairs}) == len(pairs):
         return mcnemar(gained, lost)
-    first, second = ({question: _Answer({"right": float(pair[side].right)}) for question, pair in pairs.items()}
+    first, second = ({question: _RightAnswer({"right": float(pair[side].right)}) for question, pair in pairs.items()}
                      for side in (1, 0))
     return permutation(pairs_of("right", first, second, grouped), seed)
 
@@ -222,7 +163,7 @@ def _rounded(p: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _GoldFound:
     """The recall of all that was shown, for averaging."""
 
     scores: Mapping[str, float | None]
@@ -230,31 +171,32 @@ class _Found:
     outcome: Outcome = "answered"
 
 
-def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
-               scoring: Scoring, grouped: Grouped, seed: int, sweeps: Sweeps = NO_SWEEPS) -> dict[str, Any]:
-    """The summary's `attribution` and `tradeoff`.
+def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
+               rights: Sequence[str], scoring: Scoring, grouped: Grouped, seed: int,
+               sweeps: Sweeps) -> dict[str, Any]:
+    """The summary's `error_analysis` and `tradeoff`.
 
     Args:
         results: of these cells, with their scores; their traces are not needed.
         grouped: by question, its cluster.
     """
-    cases = cases_of(cells, results, questions, scheme, scoring)
-    return {"attribution": attribution_of(cells, cases, questions, scheme, grouped, seed),
+    cases = cases_of(cells, results, questions, rights, scoring)
+    return {"error_analysis": error_analysis_of(cells, cases, questions, rights, grouped, seed),
             "tradeoff": tradeoff_of(cells, cases, grouped, sweeps)}
 
 
-def attribution_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question], scheme: Scheme,
-                   grouped: Grouped, seed: int) -> dict[str, Any] | None:
-    """The summary's `attribution`; None where the benchmark has no notion of a right answer.
+def error_analysis_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question],
+                      rights: Sequence[str], grouped: Grouped, seed: int) -> dict[str, Any] | None:
+    """The summary's `error_analysis`; None where the benchmark has no notion of a right answer.
 
     Of each cell, beside the shares of the causes: `known`, the share of its right answers that are right closed-book
     too; `gold_whole`, the share of the answerable questions with named gold that had all of it in view; `gold_found`,
     the mean share of it that was; `abstained`, the share of the retrieval misses that were refused.
     """
-    if scheme.right is None:
+    if not rights:
         return None
     joint = joint_of(cells, cases, grouped, seed)
-    return {"metric": scheme.right,
+    return {"metric": rights[0],
             "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in CAUSES],
             "cells": [_cell_row(cell, cases[cell.id], grouped, seed) for cell in cells],
             "joint": joint,
@@ -276,6 +218,68 @@ def _cell_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int
 
 
 def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
-    rows = [_Found({"recall": case.found / case.gold}) for case in cases.values() if case.gold]
+    rows = [_GoldFound({"recall": case.found / case.gold}) for case in cases.values() if case.gold]
     together = [grouped.get(question, question) for question in cases]
     return aggregate(rows, seed=seed, clusters=together)["recall"] if rows else share({}, grouped)
+
+
+_KNOWN = (("known", "of the right, right closed-book too"), ("gold_whole", "all gold in view"),
+          ("gold_found", "gold in view, mean"), ("abstained", "of the retrieval misses, refused"))
+
+
+def cause_views(found: Mapping[str, Any] | None, called: Mapping[str, str], rights: Sequence[str]) -> list[View]:
+    """Return views of the causes, of what was known and in view, of each cell beside the gold alone, and of what the
+    causes mean.
+
+    Args:
+        found: as `error_analysis_of` makes it.
+        called: the label of each cell by its id; other cells are left out.
+        rights: the metrics whose score of 1 means right.
+    """
+    if not found or not found["cells"]:
+        return []
+    rows = [row for row in found["cells"] if row["cell"] in called]
+    occurring = [one for one in found["causes"] if any(row["causes"].get(one["name"], {}).get("mean") for row in rows)]
+    views = [
+        View("causes", "Why answers are right or wrong: shares of the questions", (
+            "cell", "n", *(one["title"] for one in occurring)), tuple(
+            (called[row["cell"]], row["n"], *(row["causes"].get(one["name"]) for one in occurring)) for row in rows),
+            notes=tuple(found["notes"]), charts=(_bars(rows, occurring, called, rights),), section="Causes"),
+        View("causes:known", "What was known, and what was in view: shares of the questions", (
+            "cell", *(title for _, title in _KNOWN)), tuple(
+            (called[row["cell"]], *(row.get(name) for name, _ in _KNOWN)) for row in rows), section="Causes")]
+    if joint := [row for row in found["joint"] if row["cell"] in called]:
+        views.append(_beside_gold(joint, called))
+    first = [one["name"] for one in occurring]
+    return [*views, View("causes:definitions", "What the causes mean: the first that holds is the one", (
+        "cause", "name", "definition"), tuple((one["title"], one["name"], one["definition"]) for one in sorted(
+            found["causes"], key=lambda one: one["name"] not in first)), section="Causes", folded=True)]
+
+
+def _bars(rows: Sequence[Mapping[str, Any]], causes: Sequence[Mapping[str, Any]], called: Mapping[str, str],
+          rights: Sequence[str]) -> Chart:
+    """A bar for each cell, a part for each cause."""
+    points = []
+    for row in rows:
+        label = called[row["cell"]]
+        for one in causes:
+            share = row["causes"].get(one["name"])
+            if share and share["mean"]:
+                counted = f"{one['title']}: {round(share['mean'] * share['n'])} of {row['n']}"
+                points.append(Point(one["title"], label, share["mean"], cell=label, words=(counted,),
+                                    questions={"cell": label, "cause": one["name"]}, n=share["n"]))
+    right = ", or else ".join(metric_words(name) for name in rights)
+    said = f"Blue is right{f': {right} of 1' if right else ''}. A part leads to its questions."
+    return Chart("bars", "One bar a cell, a part for each cause. The table has the same.", "", "share of the questions",
+                 tuple(points), caption=f"Every question of a cell has one cause, and a bar is all of them. {said}")
+
+
+def _beside_gold(joint: Sequence[Mapping[str, Any]], called: Mapping[str, str]) -> View:
+    rows: list[tuple[Value, ...]] = [
+        (called[row["cell"]], row["n"], *(row[name] for name in (
+            "both", "lost", "gained", "neither", "kept", "mended")), row.get("others"), row["p"], row["p_holm"])
+        for row in joint]
+    return View("causes:gold", "Beside the same questions over the gold alone", (
+        "cell", "n", "right in both", "right over the gold alone only", "right here only", "neither", "stays right",
+        "retrieval misses right over the gold alone", "others right over the gold alone", "p", "p (Holm)"), tuple(rows),
+        main=6, p=("p", "p (Holm)"), section="Causes")

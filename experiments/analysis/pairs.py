@@ -1,24 +1,30 @@
-"""All cells of a run that differ in exactly one factor, compared: the `comparisons` of its summary."""
+"""Pairs of cells compared: all of a run that differ in exactly one factor, and how any comparison stands in a view."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.variants import (
     Variant,
     differing,
+    labels_of,
     own_figures,
     pairs_by_factor,
     together_of,
     variants_of,
     with_own_intervals,
 )
+from experiments.analysis.view import Value, View
+from experiments.cells import PART, short_names
 from experiments.metrics import ScoredRow, Scoring, may_refuse
 from experiments.statistics import Clusters, Comparison, compare, pairs_of
-from experiments.words import ON_INTERVALS
+from experiments.words import ON_INTERVALS, effect, is_alone, metric_words, verdict
 
 MOST = 400  # pairs: each takes tens of milliseconds
 _Pair = tuple[str, Variant, Variant]
+_FIRST = ("reasoning", "condition")  # factors, before all others
+_ON_TABLES = ("Compared are every two cells that differ in one factor, over the same questions: the real differences "
+              "first. Up and down count the questions that score higher and lower after the change.")
 
 
 def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping[str, ScoredRow]], clusters: Clusters,
@@ -50,6 +56,89 @@ def comparisons(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
                       *([clusters.note] if clusters.note else []), *([ON_INTERVALS] if shown else []),
                       *([f"p (Holm) is corrected for {len(shown)} comparisons: all cells that differ in exactly one "
                          "factor."] if len(shown) > 1 else [])]}
+
+
+def comparison_views(found: Mapping[str, Any] | None, rows: Sequence[Mapping[str, Any]]) -> list[View]:
+    """Return a view of the comparisons for each factor: reasoning first, then the condition.
+
+    Args:
+        found: as `comparisons` makes them.
+        rows: the cells of the summary.
+    """
+    if not found or not found["pairs"]:
+        return []
+    variants = {one.row["id"]: one for one in variants_of(rows, {})}
+    called = dict(zip(variants, labels_of(variants.values()), strict=True))
+    known = [one for one in found["pairs"] if one["first"] in variants and one["second"] in variants]
+    notes = (_ON_TABLES, *found["notes"])
+    views: list[View] = []
+    for factor in dict.fromkeys((*_FIRST, *(one["factor"] for one in known))):
+        own = [one for one in known if one["factor"] == factor]
+        tested = [Comparison.of(found["metric"], one) for one in own]
+        if own:
+            keyed = [(({"text": change_of(factor, variants[one["first"]], variants[one["second"]],
+                                          called[one["first"]], called[one["second"]]),
+                        "cells": [called[one["first"]], called[one["second"]]]},), made)
+                     for one, made in zip(own, tested, strict=True)]
+            views.append(difference_view(f"comparisons:{factor}", f"{factor.capitalize()}: {_count(tested)}",
+                                         ("what changes",), keyed, () if views else notes, "Comparisons"))
+    return views
+
+
+def _count(tested: Sequence[Comparison]) -> str:
+    real, alone = sum(one.real for one in tested), sum(map(is_alone, tested))
+    return (f"{real or 'none'} of {len(tested)} really different" + (f", {alone} on their own" if alone else "")
+            + f", by {metric_words(tested[0].metric)}")
+
+
+def difference_view(name: str, title: str, keys: Sequence[str], rows: Sequence[tuple[tuple[Value, ...], Comparison]],
+                    notes: Sequence[str] = (), section: str = "Breakdowns",
+                    sides: tuple[str, str] = ("before", "after")) -> View:
+    """Return comparisons as a view: the real differences first, then by p.
+
+    Args:
+        keys: headers of what says which comparison a row is; `rows` has their values with each comparison.
+        sides: headers of the two figures.
+    """
+    lonely = any(one.unpaired for _, one in rows)
+    header = (*keys, "n", *(["unpaired"] if lonely else []), *sides, "difference", "up", "down", "effect", "test", "p",
+              "p (Holm)", "verdict")
+    ordered = sorted(rows, key=lambda row: (not row[1].real, 2.0 if row[1].p is None else row[1].p,
+                                            -abs(row[1].difference or 0.0)))
+    return View(name, title, header, tuple((*key, *_values(key, one, lonely)) for key, one in ordered), len(keys),
+                notes=tuple(notes), signed=("difference",), p=("p", "p (Holm)"), section=section)
+
+
+def _values(key: Sequence[Value], one: Comparison, lonely: bool) -> Iterator[Value]:
+    cells = key[0]["cells"] if isinstance(key[0], Mapping) else []
+    yield one.n
+    if lonely:
+        yield one.unpaired
+    yield from (None if mean is None else {"mean": mean, "low": low, "high": high, "n": one.n} for mean, low, high in (
+        (one.before, one.before_low, one.before_high), (one.after, one.after_low, one.after_high),
+        (one.difference, one.low, one.high)))
+    for count, places in ((one.gained, (1, 0)), (one.lost, (0, 1))):
+        right, wrong = (cells[place] for place in places) if cells else ("", "")
+        yield count if count is None or not cells else {"count": count, "questions": {"right": right, "wrong": wrong}}
+    yield from (effect(one), one.test, one.p, one.p_holm, verdict(one))
+
+
+def change_of(factor: str | None, first: Variant, second: Variant, before: str, after: str) -> str:
+    """Return what changes from one cell to another, such as `direct → chain_of_thought, evidence`: the two values of
+    the factor in which alone they differ, and what else the second is called; the first by what it is besides, where
+    the second has no such part, as none closed-book is shuffled.
+
+    Args:
+        before, after: what the cells are called.
+    """
+    if factor is None:
+        return after
+    names = short_names(str(one.row["model"]) for one in (first, second))
+    levels = [names.get(found := str(one.levels[factor]), found) for one in (first, second)]
+    parts, own = after.split(PART), before.split(PART)
+    rest = [part for part in parts if part != levels[1]]
+    lacking = [part for part in own if part not in (levels[0], *parts)]
+    return f"{PART.join([levels[0], *lacking])} → {levels[1]}" + (f", {PART.join(rest)}" if rest else "")
 
 
 def planned_pairs(rows: Sequence[Mapping[str, Any]]) -> int:

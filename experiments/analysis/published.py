@@ -9,13 +9,17 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from documents.errors import SettingsError
+from experiments.analysis.inputs import AnalysisInput
+from experiments.analysis.view import Value, View
 from experiments.metrics import Estimate, Scoring, aggregate, chain_pattern, may_refuse, share_among
 from experiments.question import Question
 from experiments.record import Result
 from experiments.statistics import clusters
 
 _FOLDER = ("data", "published")
-
+_DIGITS = 8
+_ON_PAPERS = ("Rows marked published are copied from the paper as printed, percent signs apart. Other models, prompts "
+              "and questions stand behind them; rows of this run have an interval, in the unit of the column.")
 
 Factor = str | int | None | tuple[str, ...]
 
@@ -24,7 +28,7 @@ class _Closed(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Column(_Closed):
+class PublishedColumn(_Closed):
     """A column of a paper's table, and what of a run corresponds to it.
 
     Attributes:
@@ -44,7 +48,7 @@ class Column(_Closed):
     percent: bool = False
 
 
-class Row(_Closed):
+class PublishedRow(_Closed):
     """One row; `values` are as printed, one for each column."""
 
     model: str
@@ -52,7 +56,7 @@ class Row(_Closed):
     values: tuple[str, ...]
 
 
-class Published(_Closed):
+class PublishedTable(_Closed):
     """One table of a paper.
 
     Attributes:
@@ -73,12 +77,12 @@ class Published(_Closed):
     judge: str | None
     tags: dict[str, str] = {}
     cell: dict[str, Factor] = {}
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[PublishedColumn, ...]
+    rows: tuple[PublishedRow, ...]
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _rectangular(self) -> Published:
+    def _rectangular(self) -> PublishedTable:
         for row in self.rows:
             if len(row.values) != len(self.columns):
                 raise ValueError(f"the row of {row.model} has {len(row.values)} values, the table {len(self.columns)}")
@@ -92,7 +96,7 @@ def published_names() -> list[str]:
 
 
 @lru_cache(maxsize=32)
-def published(name: str) -> Published:
+def published(name: str) -> PublishedTable:
     """The table of that name, such as `crest_3`: Table 3 of CReSt's paper.
 
     Raises:
@@ -102,12 +106,12 @@ def published(name: str) -> Published:
         raise SettingsError(f"unknown published table {name!r}; there are: {', '.join(published_names())}")
     text = files("experiments").joinpath(*_FOLDER, f"{name}.json").read_text(encoding="utf-8")
     try:
-        return Published.model_validate_json(text)
+        return PublishedTable.model_validate_json(text)
     except ValidationError as error:
         raise SettingsError(f"the published table {name} is damaged; install ragbed again") from error
 
 
-def own_figures(table: Published, cell: Mapping[str, Any], results: Sequence[Result],
+def own_figures(table: PublishedTable, cell: Mapping[str, Any], results: Sequence[Result],
                 questions: Mapping[str, Question], scoring: Scoring, seed: int) -> list[Estimate | None]:
     """What a cell of a run has for each column; None where nothing corresponds. Shares stay shares.
 
@@ -148,3 +152,44 @@ def _share(pattern: str, results: Sequence[Result], grouped: Mapping[str, str]) 
 
 def _has(question: Question | None, tags: Mapping[str, str]) -> bool:
     return question is not None and all(value in question.tags.get(name, ()) for name, value in tags.items())
+
+
+def paper_views(material: AnalysisInput) -> list[View]:
+    """Return the papers' tables, the run's rows first, where any figure corresponds, in the unit of each column."""
+    return [_paper(table, material) for table in map(published, material.published)]
+
+
+def _paper(table: PublishedTable, material: AnalysisInput) -> View:
+    shares = [column.percent for column in table.columns]
+    unit = "All figures are in percent." if all(shares) else "Columns with % are in percent." if any(shares) else ""
+    names = [f"{one.name}, %" if one.percent and not all(shares) else one.name for one in table.columns]
+    own = [row for label, cell in material.labelled() if (row := _own_row(table, label, cell, material))]
+    judged = f"; judge: {table.judge}" if table.judge else ""
+    measured = f"{table.table}; n: {table.n}; prompt: {table.layout}{judged}"
+    printed = [("published", f"{row.model} {row.method}".strip(), measured, *(
+        text.removesuffix("%").rstrip() if column.percent else text
+        for text, column in zip(row.values, table.columns, strict=True))) for row in table.rows]
+    notes = (_ON_PAPERS, *([unit] if unit else []), *table.notes)
+    return View(f"paper:{table.name}", f"{table.paper}, {table.table}: {table.caption}",
+                ("source", "row", "measured", *names), (*own, *printed), 3, 3, notes, section="Published figures",
+                folded=not own)
+
+
+def _own_row(table: PublishedTable, label: str, cell: Mapping[str, Any],
+             material: AnalysisInput) -> tuple[Value, ...] | None:
+    figures = own_figures(table, cell, material.results.get(cell["id"], []), material.questions, cell["scoring"],
+                          material.seed)
+    if all(figure is None or figure["mean"] is None for figure in figures):
+        return None
+    judged = f"; judge: {cell['judge']}" if table.judge and cell["judge"] else ""
+    measured = f"this run, {cell['scoring']} scoring; n: {cell['n']}; prompt: {cell.get('layout')}{judged}"
+    return "this run", {"text": label, "cells": [label]}, measured.replace("_", " "), *(
+        _in_unit(figure, column) for figure, column in zip(figures, table.columns, strict=True))
+
+
+def _in_unit(figure: Estimate | None, column: PublishedColumn) -> Value:
+    if figure is None or figure["mean"] is None:
+        return None
+    scale = 100 if column.percent else 1
+    low, high = (None if bound is None else round(bound * scale, _DIGITS) for bound in (figure["low"], figure["high"]))
+    return {"mean": round(figure["mean"] * scale, _DIGITS), "low": low, "high": high, "n": figure["n"]}

@@ -1,25 +1,19 @@
-"""The partings of compared cells: a histogram of the steps at which their answers to each question part.
-
-The questions whose score differs between two cells.
-
-Where two cells part: for each question, the first step at which their traces differ.
-
-What was found as `ragbed compare --json` prints it; a comparison as the run's summary holds it.
-"""
+"""Compared cells question by question: whose score differs, and at which step the two answers part."""
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from agents.types import Outcome
-from experiments.analysis.compare import Finding, Findings, Match
+from experiments.analysis.compare import CellComparison, Match, RunComparison, change_named
 from experiments.analysis.gates import Passed
 from experiments.analysis.pairs import row_of
+from experiments.analysis.view import View
 from experiments.runs.store import RunFolder
 from experiments.words import verdict
 
@@ -35,7 +29,7 @@ class Flip:
     after_outcome: Outcome
 
 
-def flips(findings: Findings, finding: Finding) -> list[Flip]:
+def flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
     """The flips of a finding, losses first, in the order of the questions; none for a metric of sets."""
     scores = finding.pairs.scores
     if scores is None:
@@ -48,6 +42,7 @@ def flips(findings: Findings, finding: Finding) -> list[Flip]:
 
 
 NOWHERE = "nowhere"
+_BAR = 40  # characters of the longest bar
 _TRACES = ("SELECT question, json_extract(result, '$.trace', '$.evidence', '$.outcome', '$.text') FROM records"
            " WHERE cell = ?")
 
@@ -77,7 +72,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _TracedStep:
     """What is compared of a step: its name, and each part of it in the order in which they come about."""
 
     name: str
@@ -85,8 +80,8 @@ class _Step:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    steps: tuple[_Step, ...]
+class _TracedAnswer:
+    steps: tuple[_TracedStep, ...]
     read: tuple[str, str]
 
 
@@ -113,14 +108,14 @@ def histogram(found: Sequence[Divergence], up: set[str], down: set[str]) -> list
             for (_, _, where), count in sorted(counts.items())]
 
 
-def _parted(question: str, first: _Answer, second: _Answer) -> Divergence:
+def _parted(question: str, first: _TracedAnswer, second: _TracedAnswer) -> Divergence:
     for number, (one, other) in enumerate(zip_longest(first.steps, second.steps), 1):
         if what := _difference(one, other):
             return Divergence(question, number, f"{number} {what}")
     return Divergence(question, None, NOWHERE if first.read == second.read else "how the last reply was read")
 
 
-def _difference(one: _Step | None, other: _Step | None) -> str:
+def _difference(one: _TracedStep | None, other: _TracedStep | None) -> str:
     """What differs between two steps of one number; empty where nothing does."""
     if one is None or other is None:
         return f"{one.name if one else other.name if other else ''}: one of the two ends before it"
@@ -130,7 +125,7 @@ def _difference(one: _Step | None, other: _Step | None) -> str:
     return f"{one.name}: {different[0]}" if different else ""
 
 
-def _answers(path: Path, cell: str) -> dict[str, _Answer]:
+def _answers(path: Path, cell: str) -> dict[str, _TracedAnswer]:
     folder = RunFolder.existing(path)
     try:
         return {question: _answer(*json.loads(stored)) for question, stored in folder.database.read(_TRACES, (cell,))}
@@ -139,22 +134,22 @@ def _answers(path: Path, cell: str) -> dict[str, _Answer]:
 
 
 def _answer(trace: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any]], outcome: str,
-            text: str) -> _Answer:
+            text: str) -> _TracedAnswer:
     chunks = {passage["number"]: passage["chunk"] for passage in evidence}
-    return _Answer(tuple(_steps(trace, chunks)), (outcome, text))
+    return _TracedAnswer(tuple(_steps(trace, chunks)), (outcome, text))
 
 
-def _steps(trace: Sequence[Mapping[str, Any]], chunks: Mapping[int, str]) -> Iterator[_Step]:
+def _steps(trace: Sequence[Mapping[str, Any]], chunks: Mapping[int, str]) -> Iterator[_TracedStep]:
     for step in trace:
         failed = step["failure"] and step["failure"]["kind"]
         if step["kind"] == "search":
-            yield _Step("search", (("the query", step["query"]), ("whether it failed", failed),
+            yield _TracedStep("search", (("the query", step["query"]), ("whether it failed", failed),
                                    ("what was found", [chunks[number] for number in step["found"]])))
         elif step["kind"] == "decision":
-            yield _Step("decision", (("what was decided", (step["purpose"], step["text"])),))
+            yield _TracedStep("decision", (("what was decided", (step["purpose"], step["text"])),))
         else:
             said = step["text"], step["reasoning"], step.get("tool_calls")
-            yield _Step(str(step["purpose"]), (("the prompt", step["messages"]), ("whether it failed", failed),
+            yield _TracedStep(str(step["purpose"]), (("the prompt", step["messages"]), ("whether it failed", failed),
                                                ("the reply", said)))
 
 
@@ -172,13 +167,13 @@ class Parting:
     bars: tuple[Bar, ...]
 
 
-def partings_of(findings: Findings) -> list[Parting]:
+def partings_of(findings: RunComparison) -> list[Parting]:
     """One for each cell that is compared, whatever by how many metrics; of repeats and seeds, the first's."""
     first_of = {one.match: one for one in reversed(findings.found)}
     return [_parting(findings, one) for one in reversed(first_of.values())]
 
 
-def _parting(findings: Findings, one: Finding) -> Parting:
+def _parting(findings: RunComparison, one: CellComparison) -> Parting:
     first, second = findings.cells(one.match)
     before, after = (findings.first.path, first.row["id"]), (findings.second.path, second.row["id"])
     found = divergences(before, after, list(findings.second.questions))
@@ -188,7 +183,7 @@ def _parting(findings: Findings, one: Finding) -> Parting:
     return Parting(one.match, one.comparison.metric, tuple(found), tuple(histogram(found, up, down)))
 
 
-def findings_plain(findings: Findings, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:
+def findings_json(findings: RunComparison, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:
     """The comparisons, each with the names of its cells and the metric."""
     rows = [{"metric": one.comparison.metric, **row_of(*findings.cells(one.match), one.comparison),
              **_names(one.match), "verdict": verdict(one.comparison),
@@ -199,16 +194,41 @@ def findings_plain(findings: Findings, failed: Sequence[Passed], with_flips: boo
             "failed": [{"condition": one.gate.text, **_cells(findings, one.finding.match)} for one in failed]}
 
 
-def partings_plain(findings: Findings, partings: Sequence[Parting]) -> list[dict[str, Any]]:
+def partings_json(findings: RunComparison, partings: Sequence[Parting]) -> list[dict[str, Any]]:
     """Where the answers of each two cells part."""
     return [{**_cells(findings, one.match), "metric": one.metric, "histogram": [asdict(bar) for bar in one.bars],
              "questions": [asdict(divergence) for divergence in one.questions]} for one in partings]
 
 
-def _cells(findings: Findings, match: Match) -> dict[str, str]:
+def _cells(findings: RunComparison, match: Match) -> dict[str, str]:
     first, second = findings.cells(match)
     return {"first": first.row["id"], "second": second.row["id"], **_names(match)}
 
 
 def _names(match: Match) -> dict[str, str]:
     return {"first_name": match.baseline, "second_name": match.cell}
+
+
+def flip_view(findings: RunComparison, metric: str) -> View | None:
+    """Return the questions whose score by the metric differs; None without any."""
+    found = [one for one in findings.found if one.comparison.metric == metric]
+    places = {id: place for place, id in enumerate(findings.second.questions, start=1)}
+    rows = [(f"#{places[flip.question]}", findings.second.questions[flip.question].text, change_named(findings, one),
+             f"{flip.before:g} {flip.before_outcome}", f"{flip.after:g} {flip.after_outcome}")
+            for one in found for flip in flips(findings, one)]
+    return View(f"flips:{metric}", f"Questions whose {metric} differs", (
+        "number", "question", "cell", "baseline's", "cell's"), tuple(rows), 3, 3) if rows else None
+
+
+def parting_views(findings: RunComparison, partings: Sequence[Parting]) -> list[View]:
+    """Return a histogram for each two cells, the bars of all drawn to one scale."""
+    most = max((bar.questions for one in partings for bar in one.bars), default=1)
+    views = [View(f"steps:{one.match.baseline}:{one.match.cell}",
+                  f"Where {one.match.cell} parts from {one.match.baseline}",
+                  ("first step that differs", "questions", f"{one.metric} up", "down", "drawn"),
+                  tuple((bar.where, bar.questions, bar.up, bar.down, "█" * -(-_BAR * bar.questions // most))
+                        for bar in one.bars), main=1) for one in partings]
+    if any(cell.cells > 1 for one in partings for cell in findings.cells(one.match)):
+        views[0] = replace(views[0], notes=("Of several repeats or seeds, the steps are those of the first; scores are "
+                                            "the means over all.",))
+    return views

@@ -1,7 +1,4 @@
-"""Rankings of documents: those that a run's cells make, and those of another program as scores beside them.
-
-Retrievers evaluated side by side: the cells of a run that only searches, and the rankings of other programs.
-"""
+"""Retrievers evaluated side by side: the cells of a run that only searches, and the rankings of other programs."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,8 +9,8 @@ from typing import Any
 
 from agents.types import Outcome
 from documents.errors import SettingsError
+from experiments.analysis.compared_run import read_compared
 from experiments.analysis.pairs import tested_pairs
-from experiments.analysis.side import read_side
 from experiments.analysis.trec_files import Rankings
 from experiments.metrics import Estimate, Scored, ScoredRow, aggregate, score
 from experiments.question import Question, distinct
@@ -67,7 +64,7 @@ def _scored(ranked: Iterable[str], question: Question) -> Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Ranker:
     """What found something: a cell of a run, or another program.
 
     Attributes:
@@ -86,11 +83,11 @@ class Evaluation:
     """Figures by the metrics of the columns, and the paired comparisons by the first of them."""
 
     columns: Sequence[str]
-    lines: Sequence[Line]
-    pairs: Sequence[tuple[Line, Line, Comparison]]
+    lines: Sequence[Ranker]
+    pairs: Sequence[tuple[Ranker, Ranker, Comparison]]
     notes: Sequence[str]
 
-    def plain(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As JSON."""
         return {"columns": list(self.columns),
                 "lines": [{"name": one.name, "cell": one.row["id"] if one.row else None, "n": len(one.answers),
@@ -112,9 +109,9 @@ def evaluated(path: Path, foreign: Mapping[str, Rankings], notes: Sequence[str])
     Raises:
         SettingsError: rankings are of other queries, or of documents where gold is finer.
     """
-    side = read_side(path)
+    side = read_compared(path)
     labels = {cell.row["id"]: label for label, cell in side.cells.items()}
-    own = {id: Line(line_name(label, side.cells[label].row), side.cells[label].row["metrics"],
+    own = {id: Ranker(line_name(label, side.cells[label].row), side.cells[label].row["metrics"],
                     side.cells[label].answers, side.cells[label].row) for id, label in labels.items()}
     tested, bound = tested_pairs(list(side.cells.values()))
     others, said = _foreign(foreign, list(side.questions.values()), side.columns, side.seed)
@@ -140,7 +137,7 @@ def evaluated_alone(foreign: Mapping[str, Rankings], questions: Sequence[Questio
 
 
 def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], columns: Sequence[str],
-             seed: int) -> tuple[list[Line], list[str]]:
+             seed: int) -> tuple[list[Ranker], list[str]]:
     """Other programs' rankings, and what a reader has to know of them."""
     grouped = clusters(questions).of
     lines, notes = [], []
@@ -151,7 +148,7 @@ def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], co
                                 "the same queries")
         scores = scores_of(ranked, questions, columns)
         metrics = aggregate(list(scores.values()), seed=seed, clusters=[grouped[id] for id in scores])
-        lines.append(Line(name, metrics, scores))
+        lines.append(Ranker(name, metrics, scores))
         notes.append(f"{name} ranks up to {max(map(len, ranked.values()))} documents for a query, over which its "
                      "mrr and map are.")
         if known < len(questions):
@@ -162,8 +159,8 @@ def _foreign(rankings: Mapping[str, Rankings], questions: Sequence[Question], co
     return lines, notes
 
 
-def _compared(columns: Sequence[str], own: Sequence[Line], others: Sequence[Line], pairs: Sequence[tuple[Line, Line]],
-              grouped: Clusters, seed: int, notes: Sequence[str]) -> Evaluation:
+def _compared(columns: Sequence[str], own: Sequence[Ranker], others: Sequence[Ranker],
+              pairs: Sequence[tuple[Ranker, Ranker]], grouped: Clusters, seed: int, notes: Sequence[str]) -> Evaluation:
     every = [*pairs, *product(own, others), *combinations(others, 2)]
     metric = columns[0].split(" / ")[0]
     found = compare([pairs_of(metric, first.answers, second.answers, grouped.of) for first, second in every], seed)

@@ -1,9 +1,4 @@
-"""Variants: the cells of a run that are one way of answering, asked once or several times, and in what two differ.
-
-What was asked several times, together: the `repeated` of a run's summary.
-
-The intervals of a comparison's two cells: those that they have by themselves, where it is of all their questions.
-"""
+"""Variants: the cells of a run that are one way of answering, asked once or several times, and in what two differ."""
 from __future__ import annotations
 
 import math
@@ -13,8 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from agents.types import Outcome
+from experiments.cells import FACTORS, REPLICATED, labels
 from experiments.metrics import ScoredRow, Scoring, aggregate, may_refuse
-from experiments.settings.cells import FACTORS, REPLICATED, level
 from experiments.statistics import Clusters, Comparison
 
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
@@ -53,7 +48,7 @@ class Variant:
 
 def _level(name: str, row: Mapping[str, Any]) -> str | None:
     """No perturbation is a perturbation among others."""
-    value = level(row, name)
+    value = row.get(name)
     return "none" if value is None and name == "perturbation" else None if value is None else str(value)
 
 
@@ -68,11 +63,16 @@ def variants_of(rows: Sequence[Mapping[str, Any]], answers: Mapping[str, Mapping
             for cells in replicates(rows)]
 
 
+def labels_of(variants: Iterable[Variant]) -> list[str]:
+    """Return what each variant is called: as its first cell, without the repeat and the seed."""
+    return labels([{**one.row, **dict.fromkeys(REPLICATED)} for one in variants])
+
+
 def replicates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
     """The cells of each variant, in their order."""
     alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        alike.setdefault(tuple(str(level(row, name)) for name in VARIED), []).append(row)
+        alike.setdefault(tuple(str(row.get(name)) for name in VARIED), []).append(row)
     return list(alike.values())
 
 

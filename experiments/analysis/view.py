@@ -1,115 +1,165 @@
-"""View: a breakdown of a finished run, as a table of plain values.
-
-Figures of parts of a run: of some questions of a cell, and of what changes from one answer to another.
-"""
+"""View: a table of plain values with notes, tests and charts, which the terminal, the report and JSON show alike."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal
 
-from experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, shown_name
-from experiments.question import Question
-from experiments.record import Result
-from experiments.settings.cells import labels
-from experiments.statistics import interval_of, pairs_of
+from experiments.words import figure, probability
 
-Value = str | int | None | Estimate
+# A mapping is a figure (`mean`, `low`, `high`, `n`), a number of questions (`count`) or words about cells (`text` and
+# `cells`). A figure or a number may have `questions`: the filter of the report's browser that shows what it is of.
+Value = str | int | float | None | Mapping[str, Any]
+Mark = Literal["", "front", "faded", "hollow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a chart, or a part of a bar.
+
+    Attributes:
+        series: what its colour stands for: a curve, a cell, a cause.
+        x: a number; of bars the cell that the bar is of.
+        low, high: the ends of the interval of y; `x_low` and `x_high`, of x.
+        cell: the label of the cell that it leads to.
+        line: the points of one line are joined in their order.
+        words: what it says when it is pointed at.
+        questions: the filter that shows what it is of; n, how many y is a share of.
+    """
+
+    series: str
+    x: float | str
+    y: float
+    low: float | None = None
+    high: float | None = None
+    x_low: float | None = None
+    x_high: float | None = None
+    cell: str = ""
+    line: str = ""
+    words: tuple[str, ...] = ()
+    questions: Mapping[str, str] | None = None
+    n: int | None = None
+    mark: Mark = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The best place there is, on an upright line, and what the line and the place are called."""
+
+    x: float
+    y: float
+    line: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What a view shows, drawn.
+
+    Attributes:
+        x, y: titles of the axes.
+        least: the lowest value of y that means anything.
+        ticks: places along x with their words, where these are no numbers.
+        series: all series in the order in which they get colours; by default as the points come.
+        percent: whether both axes are shares, in percent; `costs`, whether x is one, in dollars or tokens.
+        caption: what a reader of it has to know.
+    """
+
+    kind: Literal["scatter", "lines", "bars"]
+    title: str
+    x: str
+    y: str
+    points: tuple[Point, ...]
+    least: float = 0.0
+    ticks: tuple[tuple[float, str], ...] = ()
+    series: tuple[str, ...] = ()
+    percent: bool = False
+    costs: Literal["", "dollars", "tokens"] = ""
+    goal: Goal | None = None
+    caption: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table.
+    """A table, and how it is read.
 
     Attributes:
+        name: such as `by:language`; what precedes a colon is the analysis.
         rows: values under the header; the first `keys` of them say what the row is of.
-        keys: the last of them is the cell.
-        main: place of the column that stands for the row where there is room for one.
-        shaded: whether the estimates are shares that a reader compares by shade: a heat map.
+        main: place of the column that stands for the row where there is room for one; by default the second after
+            the keys, since the first is n.
+        signed: columns of differences, whose figures have their sign.
+        p: columns of tests; by the last of them a row is really different where it is below 0.05.
+        shaded: the values for which an estimate has the faintest and the strongest shade: a heat map.
+        section: of the report in which it stands. The terminal shows those of `Breakdowns` when a run ends.
+        folded: whether it is shown on demand only.
     """
 
     name: str
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
-    keys: int
-    main: int
+    keys: int = 1
+    main: int | None = None
     notes: tuple[str, ...] = ()
-    shaded: bool = False
+    signed: tuple[str, ...] = ()
+    p: tuple[str, ...] = ()
+    shaded: tuple[float, float] | None = None
+    charts: tuple[Chart, ...] = ()
+    section: str = "Breakdowns"
+    folded: bool = False
 
-    def plain(self) -> dict[str, Any]:
-        """The view as JSON holds it."""
-        return {**asdict(self), "header": list(self.header), "rows": [list(row) for row in self.rows],
-                "notes": list(self.notes)}
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> View:
+        """Return the view that `as_json` made of one."""
+        view: View = _adapter(View).validate_python(stored)
+        return view
 
-
-@dataclass(frozen=True)
-class Material:
-    """A finished run, as views see it.
-
-    Attributes:
-        cells: rows of the run's summary.
-        results: by cell id, in the order of the questions.
-        questions: by id.
-        columns: of the benchmark's scheme.
-        clusters: of each question, by its id; one that is not named is by itself.
-    """
-
-    cells: Sequence[Mapping[str, Any]]
-    results: Mapping[str, Sequence[Result]]
-    questions: Mapping[str, Question]
-    columns: tuple[str, ...]
-    scoring: Scoring = "corrected"
-    seed: int = 0
-    clusters: Mapping[str, str] = field(default_factory=dict)
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON."""
+        plain: dict[str, Any] = _adapter(View).dump_python(replace(self, charts=()), mode="json")
+        return {**plain, "charts": [_adapter(Chart).dump_python(one, mode="json", exclude_defaults=True)
+                                    for one in self.charts]}
 
     @property
-    def metrics(self) -> list[str]:
-        """The metrics of the columns, each by itself."""
-        return [name for column in self.columns for name in column.split(" / ")]
+    def counted(self) -> bool:
+        """Whether rows or columns say of how many questions their figures are."""
+        return any(name in ("n", "answers") or ", n " in name for name in self.header)
 
-    @property
-    def each(self) -> list[str]:
-        """Those of them that have columns of their own and a value for each question."""
-        scored = {name for results in self.results.values() for result in results for name in result.scores}
-        return [column for column in self.columns if column in scored]
+    def column(self, name: str) -> list[Value]:
+        """Return the values under a header."""
+        place = self.header.index(name)
+        return [row[place] for row in self.rows]
 
-    def clusters_of(self, results: Iterable[Result]) -> list[str]:
-        """The cluster of each result's question."""
-        return [self.clusters.get(result.question, result.question) for result in results]
-
-    def labelled(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """What each cell is called, and its row."""
-        return list(zip(labels(self.cells), self.cells, strict=True))
-
-    def shown(self, metric: str) -> str:
-        """The metric's name, with the judge's where it rests on one."""
-        return shown_name(metric, self.cells[0]["judge"] if self.cells else None)
+    def p_of(self, row: Sequence[Value]) -> float | None:
+        """Return the corrected p of a row; None where it has no test."""
+        found = row[self.header.index(self.p[-1])] if self.p else None
+        return found if isinstance(found, float | int) else None
 
 
-Maker = Callable[[Material], View | None]
+@lru_cache(maxsize=2)
+def _adapter(kind: type) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
-def figures(material: Material, cell: Mapping[str, Any], results: Sequence[Result],
-            metrics: Iterable[str]) -> list[Value]:
-    """The metrics over these results of the cell; None where one has no figure."""
-    found = figures_of_cell(material, cell, results) if results else {}
-    return [found.get(name) for name in metrics]
+def text_of(view: View, column: str, value: Value) -> str:
+    """Return a value in words: a figure with its interval, p with three digits, `-` for what is not there."""
+    if isinstance(value, Mapping):
+        if "mean" in value:
+            signed = column in view.signed
+            of = "" if signed or value.get("n") is None or view.counted else f" n {value['n']}"
+            return figure(value["mean"], value["low"], value["high"], "+z.2f" if signed else "z.2f") + of
+        return str(value["count"] if "count" in value else value["text"])
+    if column in view.p:
+        return "" if value is None else probability(float(value))
+    if isinstance(value, float):
+        return amount(value)
+    return "-" if value is None else str(value)
 
 
-def figures_of_cell(material: Material, cell: Mapping[str, Any], results: Sequence[Result]) -> dict[str, Estimate]:
-    """Every metric over these results of the cell."""
-    return aggregate(results, material.scoring, material.seed, refusing=may_refuse(cell["rules"]),
-                     clusters=material.clusters_of(results))
-
-
-def change(material: Material, pairs: Sequence[tuple[Result, Result]], metric: str) -> Estimate | None:
-    """The metric of the second results less that of the first, over the pairs that have both, with the interval of a
-    paired difference. Pairs whose first questions share a cluster do so too."""
-    before, after = ({str(place): pair[side] for place, pair in enumerate(pairs)} for side in (0, 1))
-    clusters = dict(zip(before, material.clusters_of(before.values()), strict=True))
-    made = pairs_of(metric, before, after, clusters, material.scoring)
-    if not made.n:
-        return None
-    first, second = made.observed()
-    return estimate(second - first, interval_of(made, material.seed), made.n)
+def amount(value: float) -> str:
+    """Return a number with as many digits as tell it from others of its size."""
+    return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:.3g}"

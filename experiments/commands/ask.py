@@ -33,7 +33,7 @@ def search(query: Query, index: IndexFolder,
            json: AsJson = False) -> None:
     """Show the chunks that a retriever finds for a query."""
     from documents.errors import SettingsError
-    from experiments.settings.finders import finding
+    from experiments.settings.targets import finding
     from experiments.terminal.display import note, print_json, say
     from experiments.terminal.show import hit_row, place
     from retrieval.filters.narrowed import narrowed
@@ -66,7 +66,8 @@ async def _found(index: Index, kind: RetrieverKind, where: tuple[str, ...], quer
     """In a thread: a model that judges relevance is asked on the event loop meanwhile. With what such models used."""
     from dataclasses import asdict
 
-    from agents.relevance import on_judges, open_aids, tallies
+    from agents.models import open_aids
+    from agents.relevance import on_judges, tallies
     from agents.settings import ModelSettings
     from retrieval.pool import RetrieverChoice, WholeSearch
     from strategies.types import Usage
@@ -136,7 +137,7 @@ def _settings(index: Path, model: str, reasoning: str, retrieval: str, k: int, r
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
     from experiments.settings.file import strategy_of
-    from experiments.settings.finders import finding
+    from experiments.settings.targets import finding
 
     kind, conditions = finding(retriever, where or [])
     return AssistantSettings(index=index, model=model, reasoning=strategy_of("reasoning", reasoning),

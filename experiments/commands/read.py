@@ -69,9 +69,9 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
 
     Cells are compared question by question.
     """
-    from experiments.terminal.comparing import Wanted, show_comparisons
+    from experiments.terminal.comparing import CompareOptions, show_comparisons
 
-    wanted = Wanted(metric or [], cell or [], baseline, fail_if or [], shared, flips, steps, junit)
+    wanted = CompareOptions(metric or [], cell or [], baseline, fail_if or [], shared, flips, steps, junit)
     show_comparisons((first, second), wanted, json)
 
 
@@ -83,7 +83,7 @@ def effects(run: Annotated[Path, typer.Argument(help="A finished run's folder.")
 
     And which two depend on each other.
     """
-    from experiments.terminal.effects import show_effects
+    from experiments.terminal.analyses import show_effects
 
     show_effects(run, metric, json)
 
@@ -97,12 +97,12 @@ def dose(run: Annotated[Path, typer.Argument(help="A finished run's folder.")],
 
     With the area under each curve.
 
-    A run for it has several doses: under conditions: evidence, perturbations: none, negatives@2, negatives@5 and
+    A run for it has several doses: under conditions: gold, perturbations: none, negatives@2, negatives@5 and
     negatives@10; under conditions: retrieved, several retrievers and perturbations: pool@5, pool@10 and pool@20.
     Negatives of a hardness, as in negatives@4:easy, negatives@4:medium and negatives@4:hard (the easiest, the middle
     and the hardest third of each question's own), are mined by `ragbed negatives`.
     """
-    from experiments.terminal.dose import show_dose
+    from experiments.terminal.analyses import show_dose
 
     show_dose(run, metric, json)
 
@@ -120,7 +120,7 @@ def budgets(run: Annotated[Path, typer.Argument(help="A finished run's folder.")
     An answer that took more than the budget counts as ended by it, so that a strategy is not better merely for having
     spent more. Nothing is asked again.
     """
-    from experiments.terminal.budgets import show_budgets
+    from experiments.terminal.analyses import show_budgets
 
     show_budgets(run, unit, at, metric, json)
 
@@ -132,6 +132,6 @@ def diagnose(run: Annotated[Path, typer.Argument(help="A finished run's folder."
                                                         "such as retrieval_miss, each with what decided it.")] = None,
               json: AsJson = False) -> None:
     """Say why each question came out as it did."""
-    from experiments.terminal.attribution import attribute as show_causes
+    from experiments.terminal.analyses import diagnose as show_causes
 
     show_causes(run, cell, cause, json)

@@ -92,8 +92,8 @@ def export(run: Finished, destination: str) -> str:
         return f"MLflow: {log_to_mlflow(run, uri)}"
     assert write is not None
     check_replaceable(path, form)
-    material = ExportedRun(run, causes_of(run.cells, run.folder.results(), run.questions, run.scheme,
-                                       run.settings.scoring))
+    causes = causes_of(run.cells, run.folder.results(), run.questions, run.scheme.rights, run.scoring)
+    material = ExportedRun(run, causes)
     _whole(path, lambda partial: write(material, partial))
     return f"{path}: {len(run.folder.done())} records"
 

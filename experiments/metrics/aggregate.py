@@ -8,8 +8,9 @@ from typing import TypedDict
 
 from agents.types import OUTCOMES
 from experiments.metrics.intervals import Interval, effective, wilson
-from experiments.metrics.sample import RESAMPLES, ScoredRow, figures_of, place, resampled, sample_of
-from experiments.metrics.scored import Scoring
+from experiments.metrics.sample import RESAMPLES, Sample, Totals, resampled, totals_of
+from experiments.metrics.scored import ScoredRow, Scoring
+from experiments.metrics.scoring import figures_of, is_share, names_of, place, ranges_of, score_of
 
 _DIGITS = 10
 
@@ -33,6 +34,34 @@ def outcomes(rows: Sequence[ScoredRow]) -> dict[str, int]:
     for row in rows:
         counts[row.outcome] = counts.get(row.outcome, 0) + 1
     return counts
+
+
+def sample_of(rows: Sequence[ScoredRow], clusters: Sequence[str] | None = None) -> Sample:
+    """Return the rows' scores by unit, the same in whichever order the rows come.
+
+    Args:
+        clusters: of each row; without, or where no two share one, every row is a unit.
+    """
+    import numpy as np
+
+    names = names_of(rows)
+    own = [name for name in names if "&" not in name]  # they come first, and None is nan
+    table = np.array([[row.scores.get(name) for name in own] for row in rows], dtype=np.float64)
+    of_several = np.array([[score_of(row, name) for name in names[len(own):]] for row in rows], dtype=np.float64)
+    table = np.hstack([table.reshape(len(rows), len(own)), of_several.reshape(len(rows), len(names) - len(own))])
+    split = np.array([not row.answerable for row in rows], dtype=np.intp)
+    order = np.lexsort((*table.T[::-1], split))
+    table, split = table[order], split[order]
+    units = np.arange(len(rows))
+    if clusters is not None and len(set(clusters)) < len(rows):
+        units = np.unique(clusters, return_inverse=True)[1][order]
+    sums, counts = totals_of(table, units, split)
+    if len(sums) < len(rows):
+        order = np.lexsort([*sums.reshape(len(sums), -1).T[::-1], *counts.reshape(len(sums), -1).T[::-1]])
+        sums, counts = sums[order], counts[order]
+    shares = {name for name, values in zip(names, table.T, strict=True)
+              if is_share(name) and np.isin(values[np.isfinite(values)], (0, 1)).all()}
+    return Sample(names, Totals(sums, counts), ranges_of(names), frozenset(shares))
 
 
 def aggregate(rows: Sequence[ScoredRow], scoring: Scoring = "corrected", seed: int = 0, resamples: int = RESAMPLES,

@@ -27,8 +27,10 @@ What is ours all the same:
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from experiments.metrics.scored import Scored, Scores
+if TYPE_CHECKING:
+    from experiments.metrics.scored import Scored, Scores
 
 _CITATION = re.compile(r"\[(\d+)\]")
 _HALVES = {"Correct": 2, "Partially Correct": 1, "Wrong": 0}
@@ -37,12 +39,12 @@ NAMES = ("unified", "correct", "partial", "wrong", "unjudged", "refusal_accuracy
 
 
 def refused_as_published(text: str) -> bool:
-    """The published rule: the lower-cased text contains `unanswerable`."""
+    """Tell by the published rule: the lower-cased text contains `unanswerable`."""
     return "unanswerable" in text.lower()
 
 
 def unified(item: Scored) -> float | None:
-    """Per question; the mean is taken over the non-empty answers of a split."""
+    """Score one question; the mean is taken over the non-empty answers of a split."""
     if not item.answerable:
         return float(refused_as_published(item.text)) if item.may_refuse else None
     if item.grade == "Wrong" and refused_as_published(item.text):
@@ -51,7 +53,7 @@ def unified(item: Scored) -> float | None:
 
 
 def grades(item: Scored) -> Scores:
-    """Shares over the answers whose verdict was read."""
+    """Score the grade of an answer whose verdict was read."""
     grade = item.grade if item.answerable else None
     shares: Scores = dict.fromkeys(("correct", "partial", "wrong"))
     if grade:
@@ -61,7 +63,7 @@ def grades(item: Scored) -> Scores:
 
 
 def citations(item: Scored) -> Scores:
-    """Set-based comparison of positions over all non-empty answers to answerable questions."""
+    """Compare the positions, as sets, of a non-empty answer to an answerable question."""
     if not (item.cites and item.answerable):
         return {"citation_precision": None, "citation_recall": None}
     cited = set(_CITATION.findall(item.text))
@@ -72,7 +74,7 @@ def citations(item: Scored) -> Scores:
 
 
 def score(item: Scored) -> Scores:
-    """All metrics of one question; those that the paper does not have are None."""
+    """Score one question by all metrics; those that the paper does not have are None."""
     scores: Scores = dict.fromkeys(NAMES)
     if not item.text:
         return scores

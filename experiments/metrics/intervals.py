@@ -170,7 +170,7 @@ def room(sums: Floats, counts: Floats, low: Floats, high: Floats) -> tuple[Float
 
 
 def _left(value: float, n: float, least: float, most: float) -> tuple[float, float]:
-    """How far below and above the mean may be where all n values are this one."""
+    """Return the room of a mean of n values that are all this one."""
     if math.isinf(least):  # a difference of counts
         return (max(_of_counts(abs(value), n)),) * 2
     if math.isinf(most):
@@ -179,7 +179,7 @@ def _left(value: float, n: float, least: float, most: float) -> tuple[float, flo
 
 
 def _of_counts(value: float, n: float) -> tuple[float, float]:
-    """How far below and above a mean of counts its rate may be (Garwood, Biometrika 28, 1936)."""
+    """Return the room of a mean of counts, by its rate (Garwood, Biometrika 28, 1936)."""
     from scipy.special import gammaincinv
 
     least = float(gammaincinv(value * n, TAIL)) / n if value > 0 else 0.0

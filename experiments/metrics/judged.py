@@ -25,7 +25,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from experiments.metrics import as_published, corrected
-from experiments.metrics.metric import ANSWERABLE, UNJUDGED, Group, Metric, SetFigure, Sizes, joint
+from experiments.metrics.metric import ANSWERABLE, UNJUDGED, Metric, MetricGroup, SetFigure, Sizes, joint
 from experiments.metrics.scored import Scored, Scores, Scoring
 from strategies.choice import read_choice
 
@@ -75,7 +75,7 @@ def _harmonic_mean(first: Floats, second: Floats) -> Floats:
     return np.divide(2 * first * second, total, out=np.where(np.isnan(total), np.nan, 0.0), where=total > 0)
 
 
-ANSWERS = Group((
+ANSWERS = MetricGroup((
     Metric("unified", "Correct 1, Partially 0.5, Wrong 0, needless refusal -1; rightful refusal 1; "
            "mean of the two splits' means", judged=True, low=-1.0, low_unanswerable=0.0),
     Metric("correct", "share graded Correct", ANSWERABLE, share=True, judged=True),
@@ -105,7 +105,7 @@ def points(item: Scored, scoring: Scoring = "corrected") -> Scores:
     return {"graded_accuracy": item.points / 10, "graded_em": float(item.points > 8), "unjudged": 0.0}
 
 
-POINTS = Group((
+POINTS = MetricGroup((
     Metric("graded_accuracy", "the judge's grade from 0 to 10, over 10", ANSWERABLE, judged=True),
     Metric("graded_em", "share graded above 8", ANSWERABLE, share=True, judged=True),
     UNJUDGED), points)
@@ -134,7 +134,7 @@ def _of_steps(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFi
     return {"gm": SetFigure(names, lambda pooled, splits: pooled.prod(axis=1) ** 0.5)} if names[0] in sizes else {}
 
 
-STEPS = Group((
+STEPS = MetricGroup((
     Metric("reasoning_score", "share of the reference steps that the judge finds in the reasoning", _STEPS,
            judged=True),
     UNJUDGED,
@@ -160,7 +160,7 @@ def choice(item: Scored, scoring: Scoring = "corrected") -> Scores:
     return {"accuracy": float(chosen == item.answers[0]), "unparsed": float(replied and chosen is None)}
 
 
-CHOICE = Group((
+CHOICE = MetricGroup((
     Metric("accuracy", "share whose chosen option is the right one", _OPTIONS, share=True),
     Metric("unparsed", "share of replies that name no option", _OPTIONS, share=True)), choice)
 

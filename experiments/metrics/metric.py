@@ -1,4 +1,4 @@
-"""Metric: a figure by name. Group: the metrics of one subject, scored together."""
+"""Metric: a figure by name. MetricGroup: the metrics of one subject, scored together."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from documents.errors import SettingsError
-from experiments.metrics.scored import Scored, Scores, Scoring
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from experiments.metrics.scored import Scored, Scores, Scoring
 
     Floats = NDArray[np.float64]
 
@@ -111,7 +112,7 @@ def nothing_derived(sizes: Sizes, scoring: Scoring, refusing: bool) -> Mapping[s
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MetricGroup:
     """The metrics of one subject.
 
     Attributes:

@@ -35,7 +35,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from experiments.metrics.metric import Group, Metric, cut_of, family_of
+from experiments.metrics.metric import Metric, MetricGroup, cut_of, family_of
 from experiments.metrics.scored import Extent, Scored, Scores, Scoring
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ Spans = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 
 
 def spans(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """0 where nothing was found, a failure included; None for evidence that was placed, and for gold of another kind.
-    """
+    """Score characters of the first five chunks: 0 where nothing was found, a failure included; None for evidence that
+    was placed, and for gold of another kind."""
     return {name: spans_at(item, name) for name in _SPAN_NAMES}
 
 
 def spans_at(item: Scored, name: str) -> float | None:
-    """As `spans`, by a name with any cut."""
+    """Score as `spans`, by a name with any cut."""
     if not item.searched or not item.marked:
         return None
     found = item.found[:cut_of(name)]
@@ -65,8 +65,8 @@ def spans_at(item: Scored, name: str) -> float | None:
 
 
 def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
-    """The gold's share of the characters of all chunks that hold any of it, each character once; gold that no chunk
-    holds counts among them, as in the report's code. 0 where no chunk holds any."""
+    """Compute the gold's share of the characters of all chunks that hold any of it, each character once; gold that no
+    chunk holds counts among them, as in the report's code. 0 where no chunk holds any."""
     wanted = united(gold)
     holding = united(one for one in chunks if shared(wanted, united([one])))
     both = shared(wanted, holding)
@@ -74,7 +74,7 @@ def precision_omega(chunks: Iterable[Extent], gold: Sequence[Extent]) -> float:
 
 
 def united(extents: Iterable[Extent]) -> Spans:
-    """The characters of all, each once: for each document and format spans in order that do not touch."""
+    """Return the characters of all, each once: for each document and format spans in order that do not touch."""
     found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for one in sorted(extents):
         known = found[one.document, one.format]
@@ -86,7 +86,7 @@ def united(extents: Iterable[Extent]) -> Spans:
 
 
 def shared(first: Spans, second: Spans) -> int:
-    """How many characters both have."""
+    """Count the characters that both have."""
     return sum(max(0, min(end, other_end) - max(start, other_start)) for place in first.keys() & second.keys()
                for start, end in first[place] for other_start, other_end in second[place])
 
@@ -95,7 +95,7 @@ def _size(spans: Spans) -> int:
     return sum(end - start for parts in spans.values() for start, end in parts)
 
 
-SPANS = Group((
+SPANS = MetricGroup((
     Metric("char_recall", "share of the gold's characters in the first N chunks found; in every record for 5", _SPANS,
            cut=0),
     Metric("char_precision", "share of the characters of the first N chunks found that are gold; in every record for "
@@ -112,14 +112,15 @@ Grades = tuple[int, ...]
 
 
 def ranking(item: Scored, scoring: Scoring = "corrected") -> Scores:
-    """0 where nothing was found, a failure included; None for evidence that was placed, and without gold labels."""
+    """Score a ranking: 0 where nothing was found, a failure included; None for evidence that was placed, and without
+    gold labels."""
     if not _applies(item):
         return dict.fromkeys(_RANKED_NAMES)
     return dict(_figures(new_items(item), _ideal(item), _RANKED_NAMES))
 
 
 def ranking_at(item: Scored, name: str) -> float | None:
-    """As `ranking`, by a name with any cut."""
+    """Score as `ranking`, by a name with any cut."""
     return _figures(new_items(item), _ideal(item), (name,))[name] if _applies(item) else None
 
 
@@ -132,7 +133,7 @@ def _ideal(item: Scored) -> Grades:
 
 
 def new_items(item: Scored) -> tuple[Grades, ...]:
-    """The grades of the gold items that each rank is the first to hold, in order, up to the last that holds any.
+    """Return the grades of the gold items that each rank is the first to hold, in order, up to the last that holds any.
 
     A rank is a chunk; or a document, where gold is whole documents.
     """
@@ -166,7 +167,7 @@ def _figure(name: str, found: dict[tuple[str, str], float], new: Sequence[Grades
 
 @lru_cache(maxsize=256)
 def _evaluator(ideal: Grades, cuts: tuple[int, ...]) -> Evaluator:
-    """Of a ranking of the same gold items for each cut, 0 for none. Making one costs fifty times what a ranking does.
+    """Make the evaluator of a ranking of the same gold items for each cut, 0 for none: fifty times a ranking's time.
 
     Args:
         ideal: the grades of all gold items.
@@ -188,7 +189,7 @@ def _names(grades: Grades) -> Iterator[str]:
 
 
 def _items(new: Sequence[Grades], query: str) -> list[ScoredDoc]:
-    """The ranking: gold items by name as they are found, a miss for each rank that brings none."""
+    """Rank gold items by name as they are found, a miss for each rank that brings none."""
     import ir_measures
 
     names = _names(tuple(grade for grades in new for grade in grades))
@@ -197,7 +198,7 @@ def _items(new: Sequence[Grades], query: str) -> list[ScoredDoc]:
     return [ir_measures.ScoredDoc(query, name, -float(rank)) for rank, name in enumerate(ranked)]
 
 
-RANKING = Group((
+RANKING = MetricGroup((
     Metric("recall", "share of the gold among the first N found; in every record for 5, 10 and 100", _RANKED, cut=0),
     Metric("precision", "share of the first N found that bring gold; in every record for 5", _RANKED, cut=0),
     Metric("ndcg", "normalised discounted cumulative gain of the first N found, gains being the grades; in every "

@@ -2,16 +2,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from agents.types import Outcome
 from experiments.metrics.intervals import Interval, around, effective, room, weight, widened, wilson
-from experiments.metrics.metric import SetFigure, Sizes, cut_of, family_of, joint, pooled_mean
-from experiments.metrics.scored import Scoring
-from experiments.metrics.scoring import GROUPS, METRICS
+from experiments.metrics.metric import SetFigure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,18 +18,6 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000
 _DRAWS_AT_ONCE = 1_000_000
-_PLACES = {name: place for place, name in enumerate(METRICS)}
-
-
-class ScoredRow(Protocol):
-    """A scored question."""
-
-    @property
-    def answerable(self) -> bool: ...
-    @property
-    def scores(self) -> Mapping[str, float | None]: ...
-    @property
-    def outcome(self) -> Outcome: ...
 
 
 class Totals(NamedTuple):
@@ -59,12 +44,14 @@ class Sample:
     """Scores by unit.
 
     Attributes:
-        names: of `names_of`.
+        names: of the scores, as `scoring.names_of` has them.
+        limits: the lower and the upper bounds of a score, splits by names: infinite or nan where there is none.
         shares: the names that are shares, of which every question has 0 or 1: a mean over repeats may be between.
     """
 
     names: Sequence[str]
     units: Totals
+    limits: tuple[Floats, Floats]
     shares: frozenset[str]
 
     @property
@@ -95,10 +82,9 @@ class Sample:
         that allows and then the other's, and each as high; then all as low, and as high, as scores can be."""
         import numpy as np
 
-        low, high = ranges_of(self.names)
-        down, up = room(*self.units, low, high)
+        down, up = room(*self.units, *self.limits)
         total, counts = (array.sum(axis=0) for array in self.units)
-        ends = [np.multiply(end, counts, out=np.zeros_like(total), where=counts > 0) for end in (low, high)]
+        ends = [np.multiply(end, counts, out=np.zeros_like(total), where=counts > 0) for end in self.limits]
         moved = np.stack([total] * 4 + ends)
         for split in (0, 1):
             moved[split, split] -= down[split] * counts[split]
@@ -110,46 +96,6 @@ def _ratio(sums: Floats, counts: Floats) -> Floats:
     import numpy as np
 
     return np.divide(sums, counts, out=np.full_like(sums, math.nan), where=counts > 0)
-
-
-def figures_of(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
-    """Return every figure of a set by name: the pooled mean of a metric, or what a group makes of it.
-
-    Args:
-        sizes: of the names that there are.
-    """
-    figures = {name: SetFigure((name,), pooled_mean) for name in sizes if "&" not in name}
-    for group in GROUPS.values():
-        figures |= group.derive(sizes, scoring, refusing)
-    return figures
-
-
-def sample_of(rows: Sequence[ScoredRow], clusters: Sequence[str] | None = None) -> Sample:
-    """Return the rows' scores by unit, the same in whichever order the rows come.
-
-    Args:
-        clusters: of each row; without, or where no two share one, every row is a unit.
-    """
-    import numpy as np
-
-    names = names_of(rows)
-    own = [name for name in names if "&" not in name]  # they come first, and None is nan
-    table = np.array([[row.scores.get(name) for name in own] for row in rows], dtype=np.float64)
-    of_several = np.array([[score_of(row, name) for name in names[len(own):]] for row in rows], dtype=np.float64)
-    table = np.hstack([table.reshape(len(rows), len(own)), of_several.reshape(len(rows), len(names) - len(own))])
-    split = np.array([not row.answerable for row in rows], dtype=np.intp)
-    order = np.lexsort((*table.T[::-1], split))
-    table, split = table[order], split[order]
-    units = np.arange(len(rows))
-    if clusters is not None and len(set(clusters)) < len(rows):
-        units = np.unique(clusters, return_inverse=True)[1][order]
-    sums, counts = totals_of(table, units, split)
-    if len(sums) < len(rows):
-        order = np.lexsort([*sums.reshape(len(sums), -1).T[::-1], *counts.reshape(len(sums), -1).T[::-1]])
-        sums, counts = sums[order], counts[order]
-    shares = {name for name, values in zip(names, table.T, strict=True)
-              if is_share(name) and np.isin(values[np.isfinite(values)], (0, 1)).all()}
-    return Sample(names, Totals(sums, counts), frozenset(shares))
 
 
 def totals_of(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -> Totals:
@@ -165,49 +111,6 @@ def totals_of(table: Floats, units: NDArray[np.intp], split: NDArray[np.intp]) -
     np.add.at(found[0], (units, split), np.where(mask, table, 0.0))
     np.add.at(found[1], (units, split), mask)
     return Totals(*found)
-
-
-def is_share(name: str) -> bool:
-    """Tell whether a metric of that name gives every question 0 or 1."""
-    known = METRICS.get(family_of(name))
-    return known is not None and known.share
-
-
-def place(name: str) -> tuple[int, int, str]:
-    """Return where a metric stands among others: in the order of the groups, and of the metrics in each."""
-    return _PLACES.get(family_of(name), len(_PLACES)), cut_of(name), name
-
-
-def names_of(rows: Iterable[ScoredRow]) -> list[str]:
-    """Return what figures rest on: the metrics of the questions, and (`metric.joint`) several together."""
-    own = sorted({name for row in rows for name in row.scores}, key=place)
-    return [*own, *(joint(name, group.together) for group in GROUPS.values() for name in group.together
-                    if set(group.together) <= set(own))]
-
-
-def score_of(row: ScoredRow, name: str) -> float:
-    """Return the row's score by a name of `names_of`; nan where it lacks that, or another that the name has with it."""
-    scores = [row.scores.get(part) for part in name.split("&")]
-    return math.nan if None in scores or scores[0] is None else scores[0]
-
-
-def range_of(name: str, answerable: bool = True) -> tuple[float, float]:
-    """Return the bounds of a question's score, by a name of `names_of`: infinite where there is none, nan of what is
-    no metric."""
-    known = METRICS.get(family_of(name.partition("&")[0]))
-    if known is None:
-        return math.nan, math.nan
-    low = known.low if answerable or known.low_unanswerable is None else known.low_unanswerable
-    return low, math.inf if known.high is None else known.high
-
-
-def ranges_of(names: Sequence[str]) -> tuple[Floats, Floats]:
-    """Return the lower and the upper bounds of the scores, splits by names."""
-    import numpy as np
-
-    bounds = np.array([[range_of(name, answerable) for name in names] for answerable in (True, False)])
-    low, high = bounds.reshape(2, -1, 2).transpose(2, 0, 1)
-    return low, high
 
 
 def together(counts: Floats) -> bool:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from agents.types import Outcome
 from experiments.question import Attack, Gold, Question
@@ -16,6 +16,17 @@ Scoring = Literal["corrected", "as-published"]
 Scores = dict[str, float | None]
 # Where a run asked no judge of its refusals, they are wrong in every scoring.
 _UNASKED_REFUSAL = Verdict(judge="", grade="Wrong", points=0)
+
+
+class ScoredRow(Protocol):
+    """A scored question."""
+
+    @property
+    def answerable(self) -> bool: ...
+    @property
+    def scores(self) -> Mapping[str, float | None]: ...
+    @property
+    def outcome(self) -> Outcome: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +108,22 @@ class Scored:
 
     @property
     def cites(self) -> bool:
-        """Whether the rules ask for citations."""
+        """Tell whether the rules ask for citations."""
         return self.separators and self.rules in ("grounded", "open")
 
     @property
     def may_refuse(self) -> bool:
-        """Whether the rules offer a refusal."""
+        """Tell whether the rules offer a refusal."""
         return may_refuse(self.rules)
 
 
 def may_refuse(rules: Rules) -> bool:
-    """Whether a prompt of these rules offers a refusal."""
+    """Tell whether a prompt of these rules offers a refusal."""
     return rules == "grounded"
 
 
 def scored_of(result: Result, question: Question, rules: Rules, separators: bool, searched: bool) -> Scored:
-    """The material of a finished record, without its evidence's texts and without a model."""
+    """Return the material of a finished record, without its evidence's texts and without a model."""
     verdict = result.verdict or (_UNASKED_REFUSAL if result.refused else Verdict(judge=""))
     marked = _marked(question.gold)
     return Scored(
@@ -131,21 +142,21 @@ def scored_of(result: Result, question: Question, rules: Rules, separators: bool
 
 
 def _marked(gold: Sequence[Gold]) -> tuple[Extent, ...]:
-    """The spans of the gold; none where any of it is no span."""
+    """None where any of the gold is no span."""
     spans = [Extent(item.document, item.format, item.start, item.end) for item in gold
              if item.format is not None and item.start is not None and item.end is not None]
     return tuple(spans) if len(spans) == len(gold) else ()
 
 
 def _found(evidence: Sequence[StoredPassage], marked: Sequence[Extent]) -> tuple[Extent, ...]:
-    """The spans of the evidence, its documents called as the gold calls them: by their id or by their source."""
+    """Return the spans of the evidence, its documents called as the gold calls them: by their id or by their source."""
     named = {extent.document for extent in marked}
     return tuple(Extent(one.source if one.source in named else one.document, one.format, one.start, one.end)
                  for one in evidence)
 
 
 def reasoning_of(result: Result, options: Options) -> str:
-    """All that the model said outside its answer tags, in the order of its calls.
+    """Return all that the model wrote outside its answer tags, in the order of its calls.
 
     A final reply without answer tags is reasoning too, unless it does no more than name an option.
     """

@@ -1,28 +1,32 @@
-"""The metrics by name, and scoring one question with those of its benchmark."""
+"""The metrics by name: scoring one question with those of its benchmark, and what is known of a score by its name."""
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from documents.errors import SettingsError
-from experiments.metrics.joint import CHAIN, SUPPORT
+from experiments.metrics.answers import ATTACK, CHAIN, FORM, OVERLAP, SQUAD, SUPPORT
 from experiments.metrics.judged import ANSWERS, CHOICE, MEASURED, POINTS, STEPS, measured
-from experiments.metrics.metric import Group, Metric, cut_of, family_of
+from experiments.metrics.metric import Metric, MetricGroup, SetFigure, Sizes, cut_of, family_of, joint, pooled_mean
 from experiments.metrics.ranking import RANKING, SPANS
-from experiments.metrics.scored import Scored, Scores, Scoring, scored_of
-from experiments.metrics.text import ATTACK, FORM, OVERLAP, SQUAD
+from experiments.metrics.scored import Scored, ScoredRow, Scores, Scoring, scored_of
 from experiments.question import ANSWERS as ANSWERS_SCHEME
 from experiments.question import Question, Scheme
 from experiments.record import Result
 from strategies.types import Rules
 
-GROUPS: MappingProxyType[str, Group] = MappingProxyType({
+if TYPE_CHECKING:
+    from experiments.metrics.metric import Floats
+
+GROUPS: MappingProxyType[str, MetricGroup] = MappingProxyType({
     "answers": ANSWERS, "choice": CHOICE, "points": POINTS, "steps": STEPS, "overlap": OVERLAP,
     "squad": SQUAD, "chain": CHAIN, "support": SUPPORT, "ranking": RANKING, "spans": SPANS, "attack": ATTACK,
     "form": FORM})
 _SCORED = {metric.name: metric for group in GROUPS.values() for metric in group.metrics}
 METRICS = MappingProxyType(_SCORED | {metric.name: metric for metric in MEASURED})
+_PLACES = {name: place for place, name in enumerate(METRICS)}
 
 
 def metric_named(name: str) -> Metric:
@@ -78,3 +82,67 @@ def shown_name(metric: str, judge: str | None) -> str:
     """Return the name for a table: that of a judged metric says who graded."""
     known = METRICS.get(family_of(metric))
     return f"{metric} ({judge})" if judge and known is not None and known.judged else metric
+
+
+def place(name: str) -> tuple[int, int, str]:
+    """Return where a metric stands among others: in the order of the groups, and of the metrics in each."""
+    return _PLACES.get(family_of(name), len(_PLACES)), cut_of(name), name
+
+
+def is_share(name: str) -> bool:
+    """Tell whether a metric of that name gives every question 0 or 1."""
+    known = METRICS.get(family_of(name))
+    return known is not None and known.share
+
+
+def range_of(name: str, answerable: bool = True) -> tuple[float, float]:
+    """Return the bounds of a question's score, by a name of `names_of`: infinite where there is none, nan of what is
+    no metric."""
+    known = METRICS.get(family_of(name.partition("&")[0]))
+    if known is None:
+        return math.nan, math.nan
+    low = known.low if answerable or known.low_unanswerable is None else known.low_unanswerable
+    return low, math.inf if known.high is None else known.high
+
+
+def ranges_of(names: Sequence[str]) -> tuple[Floats, Floats]:
+    """Return the lower and the upper bounds of the scores, splits by names."""
+    import numpy as np
+
+    bounds = np.array([[range_of(name, answerable) for name in names] for answerable in (True, False)])
+    low, high = bounds.reshape(2, -1, 2).transpose(2, 0, 1)
+    return low, high
+
+
+def names_of(rows: Iterable[ScoredRow]) -> list[str]:
+    """Return what figures rest on: the metrics of the questions, and (`metric.joint`) several together."""
+    own = sorted({name for row in rows for name in row.scores}, key=place)
+    return [*own, *(joint(name, group.together) for group in GROUPS.values() for name in group.together
+                    if set(group.together) <= set(own))]
+
+
+def score_of(row: ScoredRow, name: str) -> float:
+    """Return the row's score by a name of `names_of`; nan where it lacks that, or another that the name has with it."""
+    scores = [row.scores.get(part) for part in name.split("&")]
+    return math.nan if None in scores or scores[0] is None else scores[0]
+
+
+def sizes_of(rows: Sequence[ScoredRow]) -> Sizes:
+    """Count the answerable and the unanswerable questions that have each score, by name."""
+    found = {}
+    for name in names_of(rows):
+        kinds = [row.answerable for row in rows if not math.isnan(score_of(row, name))]
+        found[name] = (sum(kinds), len(kinds) - sum(kinds))
+    return found
+
+
+def figures_of(sizes: Sizes, scoring: Scoring, refusing: bool) -> dict[str, SetFigure]:
+    """Return every figure of a set by name: the pooled mean of a metric, or what a group makes of it.
+
+    Args:
+        sizes: of the names that there are.
+    """
+    figures = {name: SetFigure((name,), pooled_mean) for name in sizes if "&" not in name}
+    for group in GROUPS.values():
+        figures |= group.derive(sizes, scoring, refusing)
+    return figures

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _WANTED = 6  # ticks
 _ROOM = 0.06  # of the range, left free at its ends
 _NEAR_ZERO = 0.45  # share of the highest value below which the lowest makes the axis begin at 0
+_NEAR = 7.0  # percent of the width between ticks that are words
 _FAR_APART = 25.0  # times, above which costs stand on a logarithmic axis
 
 
@@ -58,9 +59,29 @@ def quality_axis(values: Iterable[float | None], least: float = 0.0, most: float
     return _linear(low, high, lambda value, digits: f"{value:z.{digits}f}")
 
 
-def share_axis() -> Axis:
-    """From 0 to 1 in percent."""
-    return Axis(0.0, 1.0, tuple(Tick(at, f"{at} %") for at in range(0, 101, 20)))
+def percent_axis(values: Iterable[float | None]) -> Axis:
+    """Return an axis of shares in percent: the part of it that the values take, or from 0 to 100 where they take most
+    of it."""
+    known = [value for value in values if value is not None]
+    low, high = max(min(known, default=0.0) - 0.05, 0.0), min(max(known, default=1.0) + 0.05, 1.0)
+    if high - low > 0.8:
+        low, high = 0.0, 1.0
+    step = 5 if high - low < 0.3 else 10 if high - low < 0.6 else 20
+    axis = Axis(low, high, ())
+    return Axis(low, high, tuple(Tick(axis.at(at / 100), f"{at} %") for at in range(0, 101, step)
+                                 if low - 1e-9 <= at / 100 <= high + 1e-9))
+
+
+def word_axis(ticks: Sequence[tuple[float, str]]) -> Axis:
+    """Return an axis with words at places; a place too near to the one before it has none."""
+    low, high = ticks[0][0], ticks[-1][0]
+    room = (high - low) * 0.07 or 1.0
+    axis = Axis(low - room, high + room, ())
+    shown: list[Tick] = []
+    for place, words in ticks:
+        if not shown or axis.at(place) - shown[-1].at >= _NEAR:
+            shown.append(Tick(axis.at(place), words))
+    return Axis(axis.low, axis.high, tuple(shown))
 
 
 def cost_axis(values: Iterable[float], words: Callable[[float], str]) -> Axis:
@@ -69,12 +90,6 @@ def cost_axis(values: Iterable[float], words: Callable[[float], str]) -> Axis:
     if known[0] > 0 and known[-1] / known[0] > _FAR_APART:
         return _logarithmic(known[0] / 1.5, known[-1] * 1.5, words)
     return _linear(0.0, known[-1] * 1.12 or 1.0, lambda value, _: words(value))
-
-
-def around_zero(values: Iterable[float | None]) -> Axis:
-    """As far to either side of 0 as the values reach."""
-    reach = max((abs(value) for value in values if value is not None), default=0.0) or 1.0
-    return _linear(-reach * 1.05, reach * 1.05, lambda value, digits: f"{value:+.{digits}f}" if value else "0")
 
 
 def _linear(low: float, high: float, words: Callable[[float, int], str]) -> Axis:

@@ -21,7 +21,8 @@ from agents.types import called as in_words
 from experiments.question import Question
 from experiments.record import Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Verdict
 from experiments.report.store import Packed, packed_within
-from experiments.report.text import bounded, shown, visible
+from experiments.report.text import bounded, shown
+from experiments.words import visible
 from strategies.reading import strip_citations
 
 LONGEST = 300_000  # characters of one text that the page holds

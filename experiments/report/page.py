@@ -1,26 +1,32 @@
-"""The page: data into templates, and a content security policy that fits exactly what the page holds.
-
-From a run's folder to its report.
-"""
+"""The page: a run into templates, and a content security policy that fits exactly what the page holds."""
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from agents.models import NO_MODEL
 from documents.errors import RunError
 from experiments.analysis.cases import causes_of
 from experiments.record import Result
-from experiments.report.cells import table
-from experiments.report.overview import overview
+from experiments.report.cells import Table, table
+from experiments.report.charts import drawn
+from experiments.report.competition import CellPairs, cost_of, front
+from experiments.report.entrants import contenders, entrants
+from experiments.report.plot import plot
 from experiments.report.questions import browse
+from experiments.report.sections import sections
+from experiments.report.sentences import headline, on_bounds, on_differences, on_parts, on_quality
+from experiments.report.sentences_more import on_causes, on_cost, on_effects, on_failures, on_refusals, without_reply
 from experiments.report.store import BUDGET
-from experiments.report.text import ReportInput, pieces, to_questions, visible
+from experiments.report.text import ReportInput, pieces
 from experiments.runs.finished import Finished, no_collections
-from experiments.words import two
+from experiments.words import column_words, metric_words, two, visible
 from retrieval.storage.files import why_unwritten, write_atomically
 
 
@@ -29,7 +35,6 @@ def report_run(run: Finished) -> Path:
 
     Raises:
         RunError: the file cannot be written.
-        SettingsError: the run's settings cannot be read.
     """
     path = run.path / "report.html"
     try:
@@ -41,24 +46,28 @@ def report_run(run: Finished) -> Path:
 
 
 def _input(run: Finished) -> ReportInput:
+    rights = tuple(run.summary["rights"])
     return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
-                       run.folder.database.text, run.scheme.rights,
-                       lambda results: causes_of(run.cells, results, run.questions, run.scheme, run.settings.scoring),
+                       run.folder.database.text, rights,
+                       lambda results: causes_of(run.cells, results, run.questions, rights, run.scoring),
                        _facts(run))
 
 
 def _facts(run: Finished) -> list[tuple[str, str]]:
     """Which questions of the benchmark were asked, what was drawn by, and which ragbed writes this."""
-    chosen = run.settings.benchmark
-    found = {"sample": f"{chosen.sample} (seed {chosen.seed})" if chosen.sample else None, "limit": chosen.limit,
-             "filter": ", ".join(f"{name} {value}" for name, value in chosen.filter.items()) or None,
+    chosen = run.config.get("benchmark", {})
+    sample, only = chosen.get("sample"), chosen.get("filter") or {}
+    found = {"sample": f"{sample} (seed {chosen.get('seed')})" if sample else None, "limit": chosen.get("limit"),
+             "filter": ", ".join(f"{name} {value}" for name, value in only.items()) or None,
              "seed": run.summary["seed"], "ragbed": version("ragbed")}
     return [(name, visible(str(value))) for name, value in found.items() if value is not None]
 
 
+_APART = "Best of each"  # has a line for each level
 # In the order in which they use each other.
 SCRIPTS = ("unpack.js", "dom.js", "focus.js", "data.js", "search.js", "filter.js", "state.js", "list.js", "question.js",
            "answers.js", "evidence.js", "trace.js", "browse.js", "print.js")
+_AFTER = ("Comparisons", "Breakdowns", "Published figures")  # sections that stand after the table of all figures
 STYLES = ("page.css", "tables.css", "charts.css", "questions.css", "answers.css")
 
 
@@ -80,18 +89,80 @@ def render(view: ReportInput, budget: int = BUDGET) -> str:
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["pieces"] = pieces
     environment.filters["two"] = two
-    environment.globals["to_questions"] = to_questions
     return environment.get_template("page.html.j2").render(_context(view, budget))
 
 
+@dataclass(frozen=True, slots=True)
+class Takeaway:
+    """Lines of sentences, and what they are about; the first of all is about nothing in particular."""
+
+    about: str
+    lines: tuple[str, ...]
+
+
+def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Takeaway]:
+    """Return what a reader takes home first, then quality, factors, cost, causes, refusals and failures.
+
+    Args:
+        whole: the ways of answering.
+        results: of all records, for the reasons of failures.
+    """
+    if not whole.cells:
+        return []
+    best, cost, tested = contenders(whole), cost_of(whole.cells), CellPairs.of(summary.get("comparisons"), whole)
+    among = tested.among(best) if tested else None
+    silent = without_reply(whole)
+    first = silent.said if silent.all else " ".join([silent.said, headline(best, among, cost)]) if silent.many else \
+        headline(best, among, cost)
+    parts = (("", [first]), ("Ceiling and floor", on_bounds(whole, best)),
+             ("Differences", on_differences(tested)), ("What it beats", on_quality(best, among)),
+             (_APART, on_parts(whole, tested)), ("Factors", on_effects(summary.get("effects"))),
+             ("Cost", on_cost(best, cost, among)), ("Causes", on_causes(best, summary.get("error_analysis"))),
+             ("Refusals", on_refusals(whole)), ("Failures", on_failures(whole, results)))
+    return [Takeaway(about, tuple(said) if about == _APART else (" ".join(said),)) for about, said in parts if said]
+
+
+def headlines(summary: Mapping[str, Any]) -> list[str]:
+    """Return the sentences that say which cell is best, by the summary alone."""
+    whole = entrants(table(summary["cells"], summary["columns"]), summary.get("repeated") or ())
+    if not whole.cells:
+        return []
+    best, cost, tested = contenders(whole), cost_of(whole.cells), CellPairs.of(summary.get("comparisons"), whole)
+    silent = without_reply(whole)
+    if silent.all:
+        return [silent.said]
+    said = [headline(best, tested.among(best) if tested else None, cost), *on_bounds(whole, best),
+            *on_differences(tested), *on_parts(whole, tested)]
+    return [silent.said, *said] if silent.many else said
+
+
 def _context(view: ReportInput, budget: int) -> dict[str, Any]:
-    cells = table(view.summary.get("cells") or (), view.summary.get("columns") or ())
+    """The templates' data, and `links`: anchors and titles of what there is, in order."""
+    summary = view.summary
+    cells = table(summary.get("cells") or (), summary.get("columns") or ())
     results: list[Result] = []
     browser = browse(view, cells.cells, results, budget)
+    whole = entrants(cells, summary.get("repeated") or ())
+    rivals, cost = contenders(whole), cost_of(whole.cells)
+    merged = len(whole.cells) < len(cells.cells)
+    shown = sections(summary.get("views") or (), cells, whole, bool(view.rights) and not merged)
+    chart = plot(whole, cost)
+    asked = not cells.cells or any(cell.factors.get("model") != NO_MODEL for cell in cells.cells)
+    before = [one for one in shown if one.title not in _AFTER]
+    after = [one for one in shown if one.title in _AFTER]
     return {
-        **overview(view, cells, results),
-        "name": visible(view.name), "run": visible(str(view.summary.get("run") or "")), "browser": browser,
-        "notes": [visible(str(note)) for note in view.summary.get("notes") or ()], **_assets(),
+        "table": cells, "front": {id for cell in front(rivals, cost) for id in cell.ids}, "before": before,
+        "after": after, "verdicts": verdicts(summary, whole, results), "asked": asked,
+        "plot": None if chart is None else drawn(chart, whole, {
+            id: cell.number for cell in whole.cells for id in cell.ids}),
+        "right": ", or else ".join(metric_words(name) for name in view.rights),
+        "headline": list(view.rights) in ([], [cells.quality]), "facts": (*cells.shared, *view.facts),
+        "quality": column_words(cells.judges[0]) if len(cells.judges) == 1 else metric_words(cells.quality),
+        "links": [("summary", "Summary"), *([("plot", "Cost and quality")] if asked and chart else []),
+                  *((one.anchor, one.title) for one in before), ("figures", "All figures"),
+                  *((one.anchor, one.title) for one in after), ("questions", "Questions")],
+        "name": visible(view.name), "run": visible(str(summary.get("run") or "")), "browser": browser,
+        "notes": [visible(str(note)) for note in summary.get("notes") or ()], **_assets(),
     }
 
 

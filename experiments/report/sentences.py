@@ -1,93 +1,30 @@
-"""How cells stand against each other by the metric of the first column: of paired tests, corrected for their number.
+"""Sentences on quality: which cell is best and what it beats, the best of each part, ceiling and floor.
 
-The best level of one factor under each level of another, such as the best strategy under each condition.
-
-Which cell is best, what it beats, and what is not settled, in sentences.
-
-How much better evidence could make the best cell, and what the model knows without any, in sentences.
+They claim no more than the paired tests allow, corrected for their number.
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from experiments.report.cells import Cell, Figure, Table
-from experiments.report.comparisons import Comparisons, Pair
+from experiments.report.cells import Figure, ReportCell, Table, crossed, level_of
+from experiments.report.competition import (
+    CellCosts,
+    CellPair,
+    CellPairs,
+    Standing,
+    cheapest,
+    figures,
+    leaders,
+    standing,
+)
 from experiments.report.entrants import in_words, rank, setting_of
-from experiments.report.grid import crossed, level_of
-from experiments.report.plot import Cost
 from experiments.statistics import ALPHA, POWER
 from experiments.words import column_words, interval, listed, metric_words, plural, portion
-
-_CHEAPER = 0.9  # of the cell's cost, from which on less is worth a word
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A cell against each that it was tested against, over the questions that both have.
-
-    Attributes:
-        below: those that it is really better than; `above`, those that are really better.
-        alone: those that it differs from by a test on its own, not after the correction.
-        level: those from which no difference is seen.
-    """
-
-    cell: Cell
-    below: tuple[Pair, ...]
-    alone: tuple[Pair, ...]
-    level: tuple[Pair, ...]
-    above: tuple[Pair, ...]
-
-    @property
-    def tested(self) -> int:
-        return len(self.below) + len(self.alone) + len(self.level) + len(self.above)
-
-    @property
-    def unsettled(self) -> list[Pair]:
-        """Those that are not really different, the least far below first."""
-        return sorted((*self.alone, *self.level), key=lambda pair: pair.beyond(self.cell) or 0.0)
-
-    def others(self, pairs: Sequence[Pair]) -> list[Cell]:
-        return [pair.other(self.cell) for pair in pairs]
-
-
-def figures(table: Table) -> dict[str, Figure]:
-    """By the cell's id, its figure of the first column; what has none is not there."""
-    return {cell.id: found[1] for cell in table.cells
-            if (found := cell.of(table.quality)) is not None and found[1].mean is not None}
-
-
-def leaders(table: Table, among: Sequence[Cell] | None = None) -> list[Cell]:
-    """The cells with the highest mean, several where it is the same; none where judges differ."""
-    known = figures(table)
-    cells = [cell for cell in (table.cells if among is None else among) if cell.id in known]
-    if len(table.judges) > 1:
-        return []
-    highest = max((known[cell.id].mean or 0.0 for cell in cells), default=0.0)
-    return [cell for cell in cells if known[cell.id].mean == highest]
-
-
-def standing(cell: Cell, tested: Comparisons | None, factor: str | None = None) -> Standing:
-    """Of the pairs that have a figure, by one factor alone where it is named."""
-    pairs = [pair for pair in (tested.of(cell) if tested else ())
-             if pair.tested.difference is not None and factor in (None, pair.factor)]
-    real = [pair for pair in pairs if pair.tested.real]
-    return Standing(cell, tuple(pair for pair in real if (pair.beyond(cell) or 0.0) > 0),
-                    tuple(pair for pair in pairs if pair.alone),
-                    tuple(pair for pair in pairs if not pair.tested.real and not pair.alone),
-                    tuple(pair for pair in real if (pair.beyond(cell) or 0.0) <= 0))
-
-
-def cheapest(found: Standing, cost: Cost) -> Pair | None:
-    """With the cheapest cell that is not really different, where that costs clearly less."""
-    pair = min(found.unsettled, key=lambda pair: cost.share(pair.other(found.cell), found.cell), default=None)
-    return pair if pair and cost.share(pair.other(found.cell), found.cell) <= _CHEAPER else None
-
 
 _MOST = 6  # sentences
 
 
-def on_parts(table: Table, tested: Comparisons | None) -> list[str]:
+def on_parts(table: Table, tested: CellPairs | None) -> list[str]:
     """A sentence for each level of the second of two crossed factors; none where a third one varies.
 
     Conditions stand in the order in which they compete.
@@ -95,7 +32,7 @@ def on_parts(table: Table, tested: Comparisons | None) -> list[str]:
     factors = crossed(table)
     if factors is None or tested is None or len(table.varying) > 2 or len(table.judges) > 1:
         return []
-    parts: dict[str, list[Cell]] = {}
+    parts: dict[str, list[ReportCell]] = {}
     for cell in table.cells:
         parts.setdefault(level_of(cell, factors[1]), []).append(cell)
     several = [(_called(factors[1], level), cells) for level, cells in parts.items() if len(cells) > 1]
@@ -109,7 +46,7 @@ def _called(factor: str, level: str) -> str:
     return in_words(level) if factor == "condition" else f"{factor.capitalize()} {level}"
 
 
-def _best(cells: Sequence[Cell], factor: str, table: Table, tested: Comparisons) -> str:
+def _best(cells: Sequence[ReportCell], factor: str, table: Table, tested: CellPairs) -> str:
     best = leaders(table, cells)
     if not best:
         return "no figure"
@@ -128,7 +65,7 @@ def _best(cells: Sequence[Cell], factor: str, table: Table, tested: Comparisons)
 _NAMED = 4  # cells that a sentence names
 
 
-def headline(table: Table, tested: Comparisons | None, cost: Cost) -> str:
+def headline(table: Table, tested: CellPairs | None, cost: CellCosts) -> str:
     """The best cell, and how far that is certain.
 
     Args:
@@ -155,7 +92,7 @@ def headline(table: Table, tested: Comparisons | None, cost: Cost) -> str:
     return f"{setting}, {best.label} has the highest {metric}, {mean}{_against(standing(best, tested), tested, cost)}"
 
 
-def on_quality(table: Table, tested: Comparisons | None) -> list[str]:
+def on_quality(table: Table, tested: CellPairs | None) -> list[str]:
     """The best cell against each cell that differs from it in one factor."""
     best = leaders(table)
     if len(best) != 1 or len(table.cells) == 1 or tested is None:
@@ -176,7 +113,7 @@ def on_quality(table: Table, tested: Comparisons | None) -> list[str]:
     return said
 
 
-def on_differences(tested: Comparisons | None) -> list[str]:
+def on_differences(tested: CellPairs | None) -> list[str]:
     """What the words for differences mean, and how many there are of each between all cells."""
     if tested is None:
         return []
@@ -196,12 +133,7 @@ def mean_words(figure: Figure) -> str:
     return f"{figure.mean or 0.0:z.2f}" + (f" {between}" if between else "")
 
 
-def both_p(pair: Pair) -> str:
-    """The test's p, and after the correction."""
-    return f"p {pair.p}" if pair.tested.p == pair.tested.p_holm else f"p {pair.p}, corrected {pair.p_holm}"
-
-
-def _against(found: Standing, tested: Comparisons | None, cost: Cost) -> str:
+def _against(found: Standing, tested: CellPairs | None, cost: CellCosts) -> str:
     """The end of the headline: what the best cell beats, and what is the best choice beside it."""
     if tested is None:
         return ". Whether that is a real difference was not tested: ragbed compare does."
@@ -220,7 +152,7 @@ def _beaten(found: Standing) -> str:
     return f"{len(named)} of the other {found.tested}"
 
 
-def _beside(found: Standing, cost: Cost) -> str:
+def _beside(found: Standing, cost: CellCosts) -> str:
     """The cheapest of those that are not settled, where it costs clearly less; else the nearest."""
     cheaper = cheapest(found, cost)
     pair = cheaper or next(iter(found.unsettled), None)
@@ -233,21 +165,21 @@ def _beside(found: Standing, cost: Cost) -> str:
     return f"; {pair.other(found.cell).label}{price} is {way}, {open_.format(plural(pair.tested.n, 'question'))}"
 
 
-def _by(found: Standing, pairs: Sequence[Pair], tests: bool = False) -> str:
+def _by(found: Standing, pairs: Sequence[CellPair], tests: bool = False) -> str:
     """The other cells of the pairs, each with the difference and its interval, and with p where asked."""
-    named = [f"{pair.other(found.cell).label} ({_beyond(found, pair)}{f', {both_p(pair)}' if tests else ''})"
+    named = [f"{pair.other(found.cell).label} ({_beyond(found, pair)}{f', {pair.both_p}' if tests else ''})"
              for pair in pairs[:_NAMED]]
     more = len(pairs) - _NAMED
     return listed(named, _NAMED) if more <= 0 else f"{', '.join(named)} and {more} more, in the table of comparisons"
 
 
-def _beyond(found: Standing, pair: Pair) -> str:
+def _beyond(found: Standing, pair: CellPair) -> str:
     bounds = pair.bounds(found.cell)
     between = f" [{bounds[0]:+z.2f}, {bounds[1]:+z.2f}]" if bounds else ""
     return f"{pair.beyond(found.cell) or 0.0:+z.2f}{between}"
 
 
-def _detectable(pairs: Sequence[Pair]) -> str:
+def _detectable(pairs: Sequence[CellPair]) -> str:
     """How large a difference would have had to be."""
     sizes = sorted(size for pair in pairs if (size := pair.tested.smallest) is not None and size <= 1)
     if not sizes:
@@ -284,7 +216,7 @@ def on_bounds(table: Table, competing: Table) -> list[str]:
     return said
 
 
-def _under(condition: str, best: Cell, table: Table) -> Cell | None:
+def _under(condition: str, best: ReportCell, table: Table) -> ReportCell | None:
     """The cell that answers in the same way, without perturbation, under another condition."""
     return next((cell for cell in table.cells if cell.factors.get("condition") == condition
                  and cell.factors.get("perturbation") is None

@@ -1,28 +1,18 @@
-"""How many answers did not come, why, and what that does to the means, in sentences.
-
-Which cells refuse what they should, and which what they should not, in sentences.
-
-What quality costs, in sentences.
-
-Which factors matter, in sentences.
-
-Why answers are wrong, in sentences.
-"""
+"""Sentences on failures, refusals, cost, factors and causes."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from experiments.analysis.causes import CAUSES
+from experiments.cells import short_names
 from experiments.record import Result
-from experiments.report.causes import Causes
-from experiments.report.cells import Cell, Figure, Table
-from experiments.report.comparisons import Comparisons
-from experiments.report.effects import Contrast, Effect, Effects, Level
-from experiments.report.plot import Cost, front
-from experiments.report.sentences import both_p, cheapest, leaders, standing
-from experiments.report.text import visible
-from experiments.words import interval, listed, metric_words, part, percent, plural, portion
+from experiments.report.cells import Figure, ReportCell, Table
+from experiments.report.competition import CellCosts, CellPairs, cheapest, front, leaders, standing
+from experiments.statistics import ALPHA
+from experiments.words import interval, listed, metric_words, part, percent, plural, portion, probability, visible
 
 _FAILED = ("too_long", "budget", "timeout", "error")
 _MANY = 0.1
@@ -104,11 +94,11 @@ def on_refusals(table: Table) -> list[str]:
     return said + ([_ends(over, "Answerable questions are needlessly refused")] if over else [])
 
 
-def _known(table: Table, metric: str) -> list[tuple[Cell, Figure]]:
+def _known(table: Table, metric: str) -> list[tuple[ReportCell, Figure]]:
     return [(cell, found[1]) for cell in table.cells if (found := cell.of(metric)) and found[1].mean is not None]
 
 
-def _ends(known: list[tuple[Cell, Figure]], refused: str) -> str:
+def _ends(known: list[tuple[ReportCell, Figure]], refused: str) -> str:
     means = [figure.mean or 0.0 for _, figure in known]
     if min(means) == max(means):
         return f"{refused} by {'each cell' if len(known) > 1 else known[0][0].label} in {_cases(known)}."
@@ -116,19 +106,19 @@ def _ends(known: list[tuple[Cell, Figure]], refused: str) -> str:
     return f"{refused} most often by {_who(most)}, least often by {_who(least)}."
 
 
-def _who(level: list[tuple[Cell, Figure]]) -> str:
+def _who(level: list[tuple[ReportCell, Figure]]) -> str:
     """The cells, which have the same mean, with it."""
     return f"{listed([cell.label for cell, _ in level])} ({'each ' if len(level) > 1 else ''}in {_cases(level)})"
 
 
-def _cases(level: list[tuple[Cell, Figure]]) -> str:
+def _cases(level: list[tuple[ReportCell, Figure]]) -> str:
     """A count, where it is one of questions; a mean of repeats is a share of them."""
     found = {f"{figure.count if len(cell.ids) == 1 else percent(figure.mean or 0.0)} of {figure.n} cases"
              for cell, figure in level}
     return found.pop() if len(found) == 1 else f"{percent(level[0][1].mean or 0.0)} of cases"
 
 
-def on_cost(table: Table, cost: Cost, tested: Comparisons | None) -> list[str]:
+def on_cost(table: Table, cost: CellCosts, tested: CellPairs | None) -> list[str]:
     """The cheapest cell that is not really different from the best one, and the Pareto front.
 
     Args:
@@ -145,7 +135,7 @@ def on_cost(table: Table, cost: Cost, tested: Comparisons | None) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def _for_less(table: Table, cost: Cost, tested: Comparisons | None) -> str:
+def _for_less(table: Table, cost: CellCosts, tested: CellPairs | None) -> str:
     at_the_top = [cell for cell in leaders(table) if cell.id in cost.of]
     if len(at_the_top) != 1:
         return ""
@@ -157,122 +147,134 @@ def _for_less(table: Table, cost: Cost, tested: Comparisons | None) -> str:
     kind = "different on its own, not after the correction" if least.alone else "no difference is seen"
     return (f"For {portion(cost.share(cell, best), f'the {cost.what}')}, {cost.words(cost.of[cell.id])} against "
             f"{cost.full(cost.of[best.id])}, {cell.label} is {abs(lower):z.2f} {'lower' if lower >= 0 else 'higher'} "
-            f"than {best.label}: {kind} ({both_p(least)}).")
+            f"than {best.label}: {kind} ({least.both_p}).")
 
 
-def _range(known: list[Cell], cost: Cost) -> str:
+def _range(known: list[ReportCell], cost: CellCosts) -> str:
     least, most = (end(known, key=lambda cell: cost.of[cell.id]) for end in (min, max))
     return (f"The dearest, {most.label}, takes {1 / cost.share(least, most):,.1f} times as much as the cheapest, "
             f"{least.label}: {cost.words(cost.of[most.id])} against {cost.full(cost.of[least.id])}.")
 
 
-_TIMES = " × "  # between the names of two factors
 _PLURAL = {"reasoning": "strategies", "model": "models", "condition": "conditions", "perturbation": "perturbations",
            "retriever": "retrievers", "format": "formats", "rules": "rules"}
+Stored = Mapping[str, Any]
 
-def on_effects(found: Effects | None) -> list[str]:
-    """Each factor that makes a difference over the mean of all others and which of its levels is ahead, the factors
-    of which no difference is seen or none could be, interactions."""
-    if found is None:
+
+def on_effects(found: Stored | None) -> list[str]:
+    """Return each factor that makes a difference over the mean of all others and which of its levels is ahead, the
+    factors of which no difference is seen or none could be, and interactions.
+
+    Args:
+        found: the summary's `effects`.
+    """
+    if not found or not found["factors"]:
         return []
-    joint = [one for one in found.interactions if one.real]
-    over = [one.name for one in found.factors if found.crossed]
-    said = [sentence for one in found.factors if one.real
-            for sentence in (_matters(one, found.metric, _beside(one.name, joint)),
-                             *_ahead(one, [name for name in over if name != one.name]))]
-    unseen = [one.name for one in found.factors if one.real is False]
+    names = short_names(row["level"] for one in found["factors"] if one["factor"] == "model" for row in one["levels"])
+    joint = [one for one in found["interactions"] if _real(one)]
+    said = []
+    for one in found["factors"]:
+        if _real(one):
+            others = [other["factor"] for other in found["factors"] if other is not one] if found.get("crossed") else []
+            depends = [other for pair in joint if one["factor"] in pair["factors"] for other in pair["factors"]
+                       if other != one["factor"]]
+            said += [_matters(one, found["metric"], depends, names), *_ahead(one, others, names)]
+    unseen = [one["factor"] for one in found["factors"] if one["p_holm"] is not None and not _real(one)]
     if unseen:
         said.append(f"No effect of {listed(unseen)} is seen over the mean of the rest.")
-    untested = [one.name for one in found.factors if one.real is None]
+    untested = [one["factor"] for one in found["factors"] if one["p_holm"] is None]
     if untested:
         said.append(f"There are too few questions to test {listed(untested)}.")
-    return said + [_joint(one) for one in joint]
+    return [visible(one) for one in said] + [
+        f"How much {first} matters depends on {second} ({_p(one)})." for one in joint
+        for first, second in [one["factors"]]]
 
 
-def _matters(one: Effect, metric: str, depends: Sequence[str]) -> str:
+def _real(one: Stored) -> bool:
+    return one["p_holm"] is not None and one["p_holm"] < ALPHA
+
+
+def _p(one: Stored) -> str:
+    return f"p (Holm) {probability(one['p_holm'])}"
+
+
+def _matters(one: Stored, metric: str, depends: Sequence[str], names: Mapping[str, str]) -> str:
     """The test is of all levels together: which of them differ is left to their intervals.
 
     Args:
         depends: the factors on which it depends how much this one matters.
     """
-    levels = sorted((level for level in one.levels if level.figure.mean is not None),
-                    key=lambda level: -(level.figure.mean or 0.0))
-    means = f": mean {metric_words(metric)} is {listed([_mean(level) for level in levels])}" if levels else ""
+    levels = sorted((level for level in one["levels"] if level["mean"] is not None), key=lambda level: -level["mean"])
+    means = [f"{level['mean']:z.2f} {interval(level['low'], level['high'])}".rstrip()
+             + f" for {names.get(level['level'], level['level'])}" for level in levels]
+    said = f": mean {metric_words(metric)} is {listed(means)}" if levels else ""
     but = f", but how much depends on {listed(depends)}" if depends else ""
-    return f"The {one.name} matters (p (Holm) {one.p_holm}){but}{means}."
+    return f"The {one['factor']} matters ({_p(one)}){but}{said}."
 
 
-def _ahead(one: Effect, others: Sequence[str]) -> list[str]:
+def _ahead(one: Stored, others: Sequence[str], names: Mapping[str, str]) -> list[str]:
     """The level of the highest mean against the nearest that is really lower; where there is none, the two levels that
     are really apart by most.
 
     Args:
         others: the factors over all of whose levels that is; none where some combinations were not asked.
     """
-    real = [contrast for contrast in one.contrasts if contrast.real]
+    contrasts = [_upwards(contrast) for contrast in one.get("contrasts") or ()]
+    real = [contrast for contrast in contrasts if _real(contrast)]
     if not real:
         return []
-    best = max(one.levels, key=lambda level: level.figure.mean or 0.0).name
-    beaten = [contrast for contrast in real if contrast.higher == best]
+    best = max(one["levels"], key=lambda level: level["mean"] or 0.0)["level"]
+    beaten = [contrast for contrast in real if contrast["second"] == best]
     told = min(beaten, key=_difference) if beaten else max(real, key=_difference)
-    level = [contrast.lower for contrast in one.contrasts if contrast.higher == best and not contrast.real]
+    level = [names.get(contrast["first"], contrast["first"]) for contrast in contrasts
+             if contrast["second"] == best and not _real(contrast)]
     over = f"Over all {listed([_PLURAL.get(name, f'values of {name}') for name in others])} " if others else ""
     but = f"; from {listed(level)} it cannot be told" if beaten and level else ""
-    between = interval(told.low, told.high)
-    by = f"{told.difference:z.2f}{' ' if between else ''}{between}"
-    return [f"{over}{told.higher} is higher than {told.lower} by {by} (p (Holm) {told.p_holm}){but}."]
+    by = f"{told['difference']:z.2f} {interval(told['low'], told['high'])}".rstrip()
+    higher, lower = (names.get(told[name], told[name]) for name in ("second", "first"))
+    return [f"{over}{higher} is higher than {lower} by {by} ({_p(told)}){but}."]
 
 
-def _difference(contrast: Contrast) -> float:
-    return contrast.difference
+def _upwards(contrast: Stored) -> Stored:
+    """The contrast with its higher level second."""
+    if contrast["difference"] >= 0:
+        return contrast
+    low, high = (None if contrast[bound] is None else -contrast[bound] for bound in ("high", "low"))
+    return {**contrast, "first": contrast["second"], "second": contrast["first"],
+            "difference": -contrast["difference"], "low": low, "high": high}
 
 
-def _beside(name: str, joint: Sequence[Effect]) -> list[str]:
-    """The factors that interact with this one."""
-    pairs = [one.name.split(_TIMES) for one in joint]
-    return [other for pair in pairs if name in pair for other in pair if other != name]
-
-
-def _mean(level: Level) -> str:
-    between = interval(level.figure.low, level.figure.high)
-    return f"{level.figure.mean or 0.0:z.2f}{' ' if between else ''}{between} for {level.name}"
-
-
-def _joint(one: Effect) -> str:
-    first, second = one.name.split(_TIMES)
-    return f"How much {first} matters depends on {second} (p (Holm) {one.p_holm})."
+def _difference(contrast: Stored) -> float:
+    return float(contrast["difference"])
 
 
 _NAMED = 3
+_NOT_WRONG = {cause.name for cause in CAUSES if cause.right} | {"not_scored", "unjudged"}
 
 
-def on_causes(table: Table, why: Causes | None) -> list[str]:
-    """Of the wrong answers of the best cell, where one is, and of the one with most of them.
+def on_causes(table: Table, found: Stored | None) -> list[str]:
+    """Return the causes of the wrong answers of the best cell, where one is, and of the one with most of them.
 
     Args:
         table: the cells that compete.
+        found: the summary's `error_analysis`.
     """
-    if why is None:
+    if not found or not found["cells"]:
         return []
-    if not any(bar.wrong for bar in why.bars):
+    titles = {one["name"]: visible(one["title"]) for one in found["causes"] if one["name"] not in _NOT_WRONG}
+    counts = {row["cell"]: Counter({titles[name]: round(share["mean"] * share["n"]) for name, share in row[
+        "causes"].items() if name in titles and share["mean"]}) for row in found["cells"]}
+    if not any(one.total() for one in counts.values()):
         return ["No answer is known to be wrong."]
-    wrong = [(cell, found) for cell in table.cells if (found := _wrong(cell, why))]
-    best, most = leaders(table), max((found.total() for _, found in wrong), default=0)
+    wrong = [(cell, own) for cell in table.cells
+             if (own := sum((counts.get(id, Counter()) for id in cell.ids), Counter[str]()))]
+    best, most = leaders(table), max((own.total() for _, own in wrong), default=0)
     worst = [one for one in wrong if one[1].total() == most]
     chosen = {"the best cell": [one for one in wrong if [one[0]] == best],
               "with the most wrong answers" if len(worst) == 1 else "with as many as any": worst[:1]}
-    said = {cell.id: _of(found, f"{cell.label} ({reason})")
-            for reason, some in reversed(chosen.items()) for cell, found in some}
+    said = {cell.id: _of(own, f"{cell.label} ({reason})")
+            for reason, some in reversed(chosen.items()) for cell, own in some}
     return list(reversed(said.values()))
-
-
-def _wrong(cell: Cell, why: Causes) -> Counter[str]:
-    """Wrong answers by cause, of all that the cell stands for."""
-    found: Counter[str] = Counter()
-    for bar in why.bars:
-        if bar.cell.id in cell.ids:
-            found.update({one.cause.title: one.count for one in bar.parts if one.cause.wrong})
-    return found
 
 
 def _of(wrong: Counter[str], called: str) -> str:

@@ -1,11 +1,4 @@
-"""Text of strangers, made safe to look at: invisible characters shown, absurd lengths bounded.
-
-Escaping for HTML is not done here: the templates escape everything.
-
-Addresses within the page of the questions that a figure is of.
-
-What the report is given.
-"""
+"""What the report is given, and text of strangers for it: absurd lengths bounded. The templates escape everything."""
 from __future__ import annotations
 
 import re
@@ -16,28 +9,9 @@ from urllib.parse import quote, urlencode
 
 from experiments.question import Question
 from experiments.record import Record, Result
-
-# C0 and C1 controls, bidi controls, zero-width and tag characters, lone surrogates, noncharacters.
-# The joiners U+200C and U+200D stay: Persian, Indic scripts and emoji need them.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
-    "\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
-)
-
+from experiments.words import visible
 
 _PIECE = re.compile(r"[^_/.:#]+[_/.:#]*|[_/.:#]+")
-
-
-def visible(text: str) -> str:
-    """The text with every invisible or direction-changing character written out, such as `⟨U+202E⟩`.
-
-    The result can always be encoded as UTF-8. Line ends become `\\n`.
-    """
-    return _HIDDEN.sub(_name, text.replace("\r\n", "\n"))
-
-
-def _name(match: re.Match[str]) -> str:
-    return f"⟨U+{ord(match[0]):04X}⟩"
 
 
 def pieces(name: str) -> list[str]:

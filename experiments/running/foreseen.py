@@ -1,8 +1,5 @@
-"""What questions are shown, as far as it is known before anything is searched.
-
-What a judge will be asked.
-
-The smallest difference that a run can detect, before its first call.
+"""What is known of a run before its first call: the chunks that questions will be shown, what a judge will be asked,
+and the smallest difference that the run can detect.
 """
 from __future__ import annotations
 
@@ -16,15 +13,16 @@ from typing import Any
 from agents.scripted import questions
 from documents.chunkers import CrestSizes, Sections
 from documents.types import Chunk, Format
+from experiments.cells import Cell
 from experiments.judges import Graded, Judge
 from experiments.metrics import Scored, score
 from experiments.question import Benchmark, Question, Rubric, distinct
 from experiments.running.bounds import Use, prompt_tokens
+from experiments.running.crossing import has_index
+from experiments.running.plan import Plan
 from experiments.running.resources import Resources
 from experiments.running.search import index_folder
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell, has_index
-from experiments.settings.finders import finders_of
 from experiments.settings.retrievers import RetrieverFactor
 from experiments.statistics import Clusters, assumed, planned
 from strategies.types import Failure, Reply
@@ -41,14 +39,14 @@ class Foreseen:
     those that are searched, and in the place of an index that is not built, chunks of the size that its chunker makes.
     """
 
-    def __init__(self, settings: RunSettings, resources: Resources) -> None:
-        self._settings, self._resources = settings, resources
-        self._finders = finders_of(settings)
+    def __init__(self, plan: Plan, resources: Resources) -> None:
+        self._settings, self._resources = plan.settings, resources
+        self._finders = plan.finders
         self._some: dict[tuple[str | None, str | None], list[Chunk]] = {}
         self.guessed = False
 
     def chunks(self, cell: Cell, question: Question, k: int | None = None, turn: int = 0) -> Sequence[Chunk]:
-        """What a search for `k` chunks returns under the cell's condition.
+        """Return what a search for `k` chunks finds under the cell's condition.
 
         Args:
             turn: of several draws, where what will be found is not known; each has other chunks while there are any.
@@ -68,7 +66,6 @@ class Foreseen:
 
     def _found(self, cell: Cell, question: Question, retriever: RetrieverFactor, count: int,
                turn: int) -> list[Chunk]:
-        """As many chunks of what is searched, drawn by the question."""
         chunks = self._searched(cell, question, retriever)
         return Random(question.id).sample(chunks, min(len(chunks), count * (turn + 1)))[-count:]
 
@@ -85,7 +82,7 @@ class Foreseen:
         return self._resources.benchmark.searchable
 
     def _open(self, retriever: RetrieverFactor, format: Format) -> bool:
-        """Whether there is an index, which is opened for its chunks alone."""
+        """Open the index, if there is one, for its chunks alone."""
         key, folder = (retriever.name, format), index_folder(self._settings, retriever, format)
         if key not in self._resources.indexes and (retriever.index is not None or folder.exists()):
             index = self._resources.indexes[key] = self._resources.index(folder)
@@ -105,7 +102,7 @@ class Foreseen:
 
 
 def _size(retriever: RetrieverFactor) -> int:
-    """The characters of a typical chunk."""
+    """Return the characters of a typical chunk."""
     chunker = retriever.build.chunker
     if isinstance(chunker, CrestSizes):
         return (chunker.smallest + chunker.largest) // 2
@@ -118,7 +115,8 @@ def _filled(size: int, id: str) -> Chunk:
 
 
 def judged(settings: RunSettings, rubric: Rubric | None, question: Question, answerable: bool) -> Use:
-    """The most that the judge uses of one question: the reply is as long as it may be, and the judge's cannot be read.
+    """Return the most that the judge uses of one question: the reply is as long as it may be, and the judge's own
+    cannot be read.
 
     Args:
         answerable: under the cell's condition.
@@ -146,7 +144,7 @@ def _asked(judge: Judge, graded: Graded) -> Use:
 
 
 def detectable(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters, pairs: int) -> dict[str, Any]:
-    """The smallest difference in the main figure that its questions detect: of one pair of cells, and of all.
+    """Return the smallest difference in the main metric that the questions detect: of one pair of cells, and of all.
 
     Args:
         clusters: of the questions, as the run's tests will take them.
@@ -167,12 +165,11 @@ def detectable(benchmark: Benchmark, cells: Sequence[Cell], clusters: Clusters, 
 
 
 def _applying(item: Scored, benchmark: Benchmark) -> set[str]:
-    """The metrics that apply to a question, as its answer would be scored."""
     return {name for name, value in score(item, groups=benchmark.scheme.groups).items() if value is not None}
 
 
 def _by_cluster(questions: Sequence[Question], clusters: Clusters) -> list[Counter[bool]]:
-    """How many of each cluster are answerable, and how many are not."""
+    """Count the answerable and unanswerable questions of each cluster."""
     found: dict[str, Counter[bool]] = {}
     for question in questions:
         found.setdefault(clusters.of[question.id], Counter())[question.answerable] += 1

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from documents.errors import RunError, SettingsError
 from documents.rows import Row, read_rows, read_text
-from experiments.analysis.agreement import Item, Rater
+from experiments.analysis.agreement import JudgedAnswer, Rater
 from experiments.judges import Graded
 from experiments.judges.rubrics import numbered, read_grade, read_points, read_steps
 from experiments.record import Verdict
@@ -91,8 +91,8 @@ def read_labels(path: Path, material: Material, rater: str | None = None) -> Rat
     known = {id: id for item in material.graded for id in item}
     if sheet:
         known |= {guarded(id): id for id in known}
-    verdicts: dict[Item, Verdict] = {}
-    lines: dict[Item, int] = {}
+    verdicts: dict[JudgedAnswer, Verdict] = {}
+    lines: dict[JudgedAnswer, int] = {}
     for row in _sheet_rows(path) if sheet else read_rows(path):
         item = (known.get(_id(row, "cell"), ""), known.get(_id(row, "question"), ""))
         if item not in material.graded:

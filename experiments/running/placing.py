@@ -4,12 +4,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from agents.search import Findings
+from agents.search import FoundHits
 from documents.types import Chunk, Format
+from experiments.cells import Cell
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import match
 from experiments.running.recording import IndexKey, Recording, as_json
-from experiments.settings.cells import Cell
 from retrieval.index import Index
 from strategies.types import Passage
 
@@ -70,7 +70,7 @@ class Placing:
         gold = self._gold(question)
         request = {"condition": "gold", "gold": as_json(gold)}
         return self._recording.of_index(
-            key, request, lambda index: Findings.placed(self._among(key, index.chunks, gold), "gold")).chunks
+            key, request, lambda index: FoundHits.placed(self._among(key, index.chunks, gold), "gold")).chunks
 
     def _among(self, key: IndexKey, chunks: Sequence[Chunk], gold: Sequence[Gold]) -> tuple[Chunk, ...]:
         if key not in self._places:
@@ -82,7 +82,7 @@ class Placing:
         key, gold = (cell.finder, cell.format), self._gold(question)
         request = {"condition": "full", "gold": as_json(gold)}
         return self._recording.of_index(
-            key, request, lambda index: Findings.placed(self._documents_of(key, index, gold), "full")).chunks
+            key, request, lambda index: FoundHits.placed(self._documents_of(key, index, gold), "full")).chunks
 
     def _documents_of(self, key: IndexKey, index: Index, gold: Sequence[Gold]) -> tuple[Chunk, ...]:
         ids = {source: entry.document for source, entry in index.manifest.sources.items()}

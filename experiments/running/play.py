@@ -6,19 +6,19 @@ from dataclasses import replace
 
 from agents.graph import Graph, State, build_graph, recursion_limit
 from agents.journal import Model
-from agents.playback import Means, Playback
+from agents.playback import Playback, Runtime
 from agents.search import SearchFunction, instant
 from agents.settings import Limits
 from agents.types import Answer
 from documents.errors import RunError
 from documents.types import Chunk
-from experiments.question import Question, Scheme
+from experiments.cells import Cell
+from experiments.question import Question
+from experiments.running.plan import Tasks
 from experiments.running.resources import Shown
-from experiments.running.tasks import Tasks
-from experiments.settings.cells import Cell
-from experiments.settings.run import RunSettings, SubAnswers
+from experiments.settings import SubAnswers
 from retrieval.conditions import Placed
-from strategies.types import Evidence, Exemplar, Task
+from strategies.types import Evidence, Task
 
 
 class CellPlayer:
@@ -26,16 +26,12 @@ class CellPlayer:
 
     Args:
         shown: what a question's searches return under the cell's condition.
-        scheme: of the benchmark: whether sub-questions are scored.
     """
 
-    def __init__(self, cell: Cell, settings: RunSettings, model: Model,
-                 shown: Callable[[Cell, Question], Shown], scheme: Scheme,
-                 exemplars: tuple[Exemplar, ...] = ()) -> None:
-        self.cell = cell
-        self.settings = settings
+    def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], Shown]) -> None:
+        self.cell, self.settings = tasks.cell, tasks.settings
         self.model = model
-        self._tasks = Tasks(cell, settings, scheme, exemplars)
+        self._tasks = tasks
         self._shown = shown
         self._live: dict[str, Playback] = {}
         self._graph: Graph = build_graph(self)
@@ -69,8 +65,8 @@ class CellPlayer:
         return await self._play(task, instant(Placed(chunks, self.cell.condition)), self.settings.limits)
 
     async def _play(self, task: Task, search: SearchFunction, limits: Limits) -> Answer:
-        means = Means(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)
-        play = self._live[task.id] = Playback(task, self._tasks.reasoning, means)
+        runtime = Runtime(search=search, ask=self.model.ask, key=self.model.key, chunk=_none_kept, limits=limits)
+        play = self._live[task.id] = Playback(task, self._tasks.reasoning, runtime)
         try:
             await self._graph.ainvoke({"id": task.id, "question": task.question},
                                       recursion_limit(limits), output_keys="answer")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from agents.search import Findings, KeptSearches, Request, Searches
+from agents.search import FoundHits, KeptSearches, Request, Searches
 from documents.types import Chunk, digest
 from experiments.question import Gold
 from retrieval.index import Index, content_of_index
@@ -55,7 +55,7 @@ class Recording:
         index = self._indexes.get(key)
         return (self.pins or {}).get(index_pin(key), "") if index is None else content_of_index(index.manifest)
 
-    def of_index(self, key: IndexKey, request: Request, make: Callable[[Index], Findings]) -> Findings:
+    def of_index(self, key: IndexKey, request: Request, make: Callable[[Index], FoundHits]) -> FoundHits:
         """What is kept of a request to an index, else what is made now.
 
         Raises:

@@ -11,7 +11,7 @@ from agents.limits import in_window
 from agents.models import open_model, resolve
 from agents.types import Cost
 from documents.errors import RunError, SettingsError
-from experiments.analysis.agreement import Item, Rater
+from experiments.analysis.agreement import JudgedAnswer, Rater
 from experiments.judges import Graded, Lexical, ModelJudge
 from experiments.judges.ask import ask_judge, graded_of
 from experiments.question import Rubric
@@ -31,11 +31,11 @@ class Material:
     """
 
     rubric: Rubric
-    graded: Mapping[Item, Graded]
-    recorded: Mapping[Item, Verdict]
+    graded: Mapping[JudgedAnswer, Graded]
+    recorded: Mapping[JudgedAnswer, Verdict]
 
     @property
-    def steps(self) -> dict[Item, int]:
+    def steps(self) -> dict[JudgedAnswer, int]:
         """How many reference steps there are for each answer."""
         return {item: len(graded.steps) for item, graded in self.graded.items()}
 
@@ -51,8 +51,8 @@ def material_of(folder: RunFolder, settings: RunSettings) -> Material:
     if scheme.rubric is None:
         raise RunError(f"{folder.path}: the scores of {settings.benchmark.kind} rest on no judge, so there is nothing "
                        "to judge again")
-    graded: dict[Item, Graded] = {}
-    recorded: dict[Item, Verdict] = {}
+    graded: dict[JudgedAnswer, Graded] = {}
+    recorded: dict[JudgedAnswer, Verdict] = {}
     for result in folder.results(traces=scheme.rubric == "steps"):  # whose judge reads the reasoning
         item = result.cell, result.question
         due = graded_of(result, questions[result.question], scheme, settings.scoring)
@@ -122,9 +122,9 @@ class _Work:
     total: int
     progress: Progress
     spent: Cost = field(default_factory=Cost)
-    verdicts: dict[Item, Verdict] = field(default_factory=dict)
+    verdicts: dict[JudgedAnswer, Verdict] = field(default_factory=dict)
 
-    async def carry_out(self, due: tuple[Item, Graded]) -> None:
+    async def carry_out(self, due: tuple[JudgedAnswer, Graded]) -> None:
         item, graded = due
         judged = await ask_judge(self.judge, self.model, graded, lambda: time.monotonic() + self.seconds)
         assert judged.verdict is not None

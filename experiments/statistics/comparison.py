@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from experiments.metrics.intervals import (
@@ -18,7 +18,8 @@ from experiments.metrics.intervals import (
     widened,
     wilson,
 )
-from experiments.metrics.sample import RESAMPLES, Totals, ranges_of, resampled, together
+from experiments.metrics.sample import RESAMPLES, Totals, resampled, together
+from experiments.metrics.scoring import ranges_of
 from experiments.statistics.paired import Pairs
 from experiments.statistics.power import ALPHA, smallest_by_error, smallest_share
 from experiments.statistics.testing import holm, mcnemar, permutations
@@ -81,8 +82,9 @@ class Comparison:
 
     @classmethod
     def of(cls, metric: str, stored: Mapping[str, Any]) -> Comparison:
-        """Return the comparison that `plain` made `stored` of, which may hold more."""
-        return cls(metric, **{name: stored[name] for name in cls.__slots__ if name != "metric"})
+        """Return the comparison that `plain` made `stored` of; figures that it does not hold are None."""
+        kept: dict[str, Any] = {one.name: stored.get(one.name) for one in fields(cls)}
+        return cls(**{**kept, "metric": metric})
 
     def plain(self) -> dict[str, Any]:
         """Return it as a run's summary and `ragbed compare --json` hold it, the metric said beside it."""
@@ -100,13 +102,13 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
     many = sum(pairs.n > 0 for pairs in all_pairs)
     drawn = [pairs for pairs, some, one in zip(all_pairs, finite, exact, strict=True) if some and not one]
     found = zip(bootstraps(drawn, seed), permutations(drawn, seed), strict=True)
-    made = [_compared(pairs, one, _NOT_FOUND if not some else _of_shares(pairs, many) if one else
+    made = [_compared(pairs, one, _UNTESTED if not some else _of_shares(pairs, many) if one else
                       _of_figures(pairs, *next(found), many))
             for pairs, some, one in zip(all_pairs, finite, exact, strict=True)]
     return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
 
 
-class _Found(NamedTuple):
+class _Tested(NamedTuple):
     """The interval of the difference, the p of its test, the smallest that is found, and the intervals of the sides."""
 
     interval: Interval
@@ -115,10 +117,10 @@ class _Found(NamedTuple):
     sides: tuple[Interval, Interval]
 
 
-_NOT_FOUND = _Found(NO_INTERVAL, None, None, (NO_INTERVAL, NO_INTERVAL))
+_UNTESTED = _Tested(NO_INTERVAL, None, None, (NO_INTERVAL, NO_INTERVAL))
 
 
-def _compared(pairs: Pairs, exact: bool, found: _Found) -> Comparison:
+def _compared(pairs: Pairs, exact: bool, found: _Tested) -> Comparison:
     first, second = pairs.observed() if pairs.n else (math.nan, math.nan)
     gained, lost = pairs.flips() if pairs.scores is not None else (None, None)
     low, high = found.interval
@@ -139,17 +141,17 @@ def _rounded(value: float | None) -> float | None:
     return round(value, _DIGITS) if value is not None and math.isfinite(value) else None
 
 
-def _of_shares(pairs: Pairs, comparisons: int) -> _Found:
+def _of_shares(pairs: Pairs, comparisons: int) -> _Tested:
     gained, lost = pairs.flips()
     smallest = smallest_share(pairs.n, (gained + lost) / pairs.n, comparisons)
     first, second = (wilson(share, pairs.n) for share in pairs.observed())
-    return _Found(of_shares(gained, lost, pairs.n), mcnemar(gained, lost), smallest, (first, second))
+    return _Tested(of_shares(gained, lost, pairs.n), mcnemar(gained, lost), smallest, (first, second))
 
 
-def _of_figures(pairs: Pairs, drawn: Drawn, p: float | None, comparisons: int) -> _Found:
+def _of_figures(pairs: Pairs, drawn: Bootstrapped, p: float | None, comparisons: int) -> _Tested:
     units = len(pairs.units.sums)
     smallest = smallest_by_error(drawn.error, units, units - 1, comparisons) if drawn.error else None
-    return _Found(drawn.difference, p, smallest, drawn.sides)
+    return _Tested(drawn.difference, p, smallest, drawn.sides)
 
 
 def _dz(pairs: Pairs) -> float | None:
@@ -183,7 +185,7 @@ def of_shares(gained: int, lost: int, n: int) -> Interval:
     return Interval(max(up - down - half, -1.0), min(up - down + half, 1.0))
 
 
-class Drawn(NamedTuple):
+class Bootstrapped(NamedTuple):
     """What the bootstrap says of pairs.
 
     Attributes:
@@ -197,12 +199,12 @@ class Drawn(NamedTuple):
     sides: tuple[Interval, Interval]
 
 
-def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Drawn:
+def bootstrap(pairs: Pairs, seed: int = 0, resamples: int = RESAMPLES) -> Bootstrapped:
     """Compute `bootstraps` of one."""
     return bootstraps([pairs], seed, resamples)[0]
 
 
-def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAMPLES) -> list[Drawn]:
+def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAMPLES) -> list[Bootstrapped]:
     """Compute the bootstrap of the difference of the two figures of each, and of both figures.
 
     Pairs are drawn whole, and all over one document together, as for the intervals of the cells; where the
@@ -214,7 +216,7 @@ def bootstraps(all_pairs: Sequence[Pairs], seed: int = 0, resamples: int = RESAM
     return [_drawn(pairs, totals) for pairs, totals in zip(all_pairs, found, strict=True)]
 
 
-def _drawn(pairs: Pairs, resamples: Totals) -> Drawn:
+def _drawn(pairs: Pairs, resamples: Totals) -> Bootstrapped:
     import numpy as np
 
     observed = pairs.observed()
@@ -224,15 +226,15 @@ def _drawn(pairs: Pairs, resamples: Totals) -> Drawn:
     units = weight(pairs.units.counts[:, :, 0, 0].sum(axis=1))
     found = around(change, spread, units)
     if found.low is None or found.high is None or any(np.isinf(figures).any() for figures in pairs.figures(resamples)):
-        return Drawn(NO_INTERVAL, None, (one, other))
+        return Bootstrapped(NO_INTERVAL, None, (one, other))
     low, high = widened(change, found, *_corners(pairs))
-    no_width = low is None or high is None or math.isclose(low, high)
+    interval = NO_INTERVAL if low is None or high is None or math.isclose(low, high) else Interval(low, high)
     error = error_of(spread, units)
-    return Drawn(NO_INTERVAL if no_width else Interval(low, high), error if error > _NOTHING else None, (one, other))
+    return Bootstrapped(interval, error if error > _NOTHING else None, (one, other))
 
 
 def _corners(pairs: Pairs) -> tuple[Floats, bool]:
-    """The difference six times: with the room of the splits whose differences have little spread, as
+    """Compute the difference six times: with the room of the splits whose differences have little spread, as
     `Sample.corners`, and at both ends of what it can be; and whether the splits share what is drawn."""
     import numpy as np
 

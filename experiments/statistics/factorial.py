@@ -8,7 +8,8 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from experiments.metrics.intervals import NO_INTERVAL, Interval, student, unseen, weight, within
-from experiments.metrics.sample import range_of, together
+from experiments.metrics.sample import together
+from experiments.metrics.scoring import range_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,7 +124,7 @@ def design_of(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
     return design
 
 
-class _Part(NamedTuple):
+class _FittedPart(NamedTuple):
     """What questions that are a sample by themselves, all or those of one split, add to the coefficients of a design.
 
     Attributes:
@@ -149,7 +150,7 @@ class _Part(NamedTuple):
 
 
 def _rest(contrast: Floats, covariance: Floats) -> float:
-    """The variance of the contrast below which it is what rounding leaves of none."""
+    """Return the variance of the contrast below which it is what rounding leaves of none."""
     return max(_NOTHING * float(contrast**2 @ covariance.diagonal()), _NOTHING**2)
 
 
@@ -157,7 +158,7 @@ def _rest(contrast: Floats, covariance: Floats) -> float:
 class Fit:
     """Coefficients of a design, robust to whatever hangs together within a cluster: the sum of independent parts."""
 
-    parts: tuple[_Part, ...]
+    parts: tuple[_FittedPart, ...]
 
     def estimates(self, contrasts: Iterable[Floats], apart: bool) -> Iterator[tuple[float, Interval]]:
         """Estimate each contrast with its interval: Student's, with the degrees of freedom of Welch ("The
@@ -179,7 +180,7 @@ class Fit:
             yield value, within((min(least, value), max(most, value)), Interval(value - below, value + above))
 
     def _reach(self, contrast: Floats, apart: bool) -> tuple[float, float]:
-        """How far below and above its value the contrast may be."""
+        """Return how far below and above its value the contrast may be."""
         known: list[tuple[float, float]] = []
         below, above = [0.0], [0.0]
         for part in self.parts:
@@ -244,9 +245,7 @@ def _least(clusters: float) -> float:
 
 
 def _traces(matrix: Floats) -> float:
-    import numpy as np
-
-    return float(np.trace(matrix @ matrix) + np.trace(matrix) ** 2)
+    return float((matrix @ matrix).trace() + matrix.trace() ** 2)
 
 
 def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArray[np.intp], metric: str) -> Fit:
@@ -280,9 +279,9 @@ def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArr
 
 
 def _part(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,
-          limits: tuple[float, float]) -> _Part:
-    """As every cluster is in every cell, the coefficients are the mean of those of each cluster by itself, and their
-    covariance that of a mean: what statsmodels' WLS has with `cov_type="cluster"`, to the last digit, without a row
+          limits: tuple[float, float]) -> _FittedPart:
+    """Fit one part. Every cluster is in every cell, so that the coefficients are the mean of those of each cluster by
+    itself, and their covariance that of a mean: as statsmodels' WLS has them with `cov_type="cluster"`, without a row
     for every score. What the cells do not determine is 0.
 
     Args:
@@ -297,4 +296,4 @@ def _part(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.
     coefficients = own @ size
     spread = (own - coefficients[:, None] / share) * size
     few = worth / (worth - 1) if worth > 1 else 1.0
-    return _Part(coefficients, few * (spread @ spread.T), worth, (share * limits[0], share * limits[1]))
+    return _FittedPart(coefficients, few * (spread @ spread.T), worth, (share * limits[0], share * limits[1]))

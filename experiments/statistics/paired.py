@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from experiments.metrics.metric import SetFigure, pooled_mean
-from experiments.metrics.sample import Sample, ScoredRow, Totals, figures_of, is_share, sample_of, score_of, totals_of
-from experiments.metrics.scored import Scoring
+from experiments.metrics.sample import Sample, Totals, totals_of
+from experiments.metrics.scored import ScoredRow, Scoring
+from experiments.metrics.scoring import figures_of, is_share, ranges_of, score_of, sizes_of
 from experiments.question import Question
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ class Pairs:
 
     def side(self, side: int) -> Sample:
         """Return the scores of one of the cells."""
-        return Sample(self.figure.names, self.units.side(side), frozenset([self.metric] if self.share else []))
+        return Sample(self.figure.names, self.units.side(side), ranges_of(self.figure.names),
+                      frozenset([self.metric] if self.share else []))
 
     def figures(self, totals: Totals) -> tuple[Floats, Floats]:
         """Compute the metric of both cells for each draw; nan where it has none.
@@ -174,7 +176,7 @@ def pairs_of(metric: str, first: Mapping[str, ScoredRow], second: Mapping[str, S
 
     rows = [*first.values(), *second.values()]
     of_set = not any(metric in row.scores for row in rows)
-    figures = figures_of(sample_of(rows).sizes if of_set else {metric: (len(rows), 0)}, scoring, refusing)
+    figures = figures_of(sizes_of(rows) if of_set else {metric: (len(rows), 0)}, scoring, refusing)
     figure = figures[metric] if metric in figures else SetFigure((metric,), pooled_mean)
     before, after = ({name: row for name, row in cell.items() if not math.isnan(score_of(row, figure.names[0]))}
                      for cell in (first, second))

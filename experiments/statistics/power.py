@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from experiments.metrics.sample import is_share
+from experiments.metrics.scoring import is_share
 
 if TYPE_CHECKING:
     import numpy as np

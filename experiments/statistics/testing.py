@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from experiments.metrics.sample import Totals, mixed
-from experiments.statistics.paired import Pairs
 
 if TYPE_CHECKING:
     from experiments.metrics.metric import Floats
+    from experiments.statistics.paired import Pairs
 
 SWAPS = 9_999
 _EXACT = 13  # units that differ, up to which all ways to swap them are tried: fewer than SWAPS
@@ -93,7 +93,7 @@ def _difference(pairs: Pairs) -> float:
 
 
 def _changes(pairs: Pairs) -> Floats:
-    """The sums and the counts of the second cell less the first's, units by columns."""
+    """Return sums and counts of the second cell less the first's, units by columns."""
     import numpy as np
 
     changes = np.stack([of[:, :, 1] - of[:, :, 0] for of in pairs.units], axis=1)
@@ -101,7 +101,7 @@ def _changes(pairs: Pairs) -> Floats:
 
 
 def _swapped(units: int, swaps: int, seed: int, table: Floats) -> Floats:
-    """The table's rows of the units that each drawn way swaps, added up: ways by columns."""
+    """Add up the table's rows of the units that each drawn way swaps: ways by columns."""
     import numpy as np
 
     rng, columns = np.random.default_rng(seed), table.T.copy()
@@ -113,7 +113,7 @@ def _swapped(units: int, swaps: int, seed: int, table: Floats) -> Floats:
 
 
 def _extreme(pairs: Pairs, shift: Floats) -> int:
-    """In how many ways of swapping the difference is as large as the observed one; what has no figure counts.
+    """Count the ways of swapping in which the difference is as large as the observed one; what has no figure counts.
 
     Args:
         shift: of each way, the changes of the units that it swaps, added up.

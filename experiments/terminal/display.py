@@ -18,14 +18,15 @@ from types import FrameType, TracebackType
 from typing import Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from experiments.terminal.columns import blocks
-
 PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no terminal to draw on
+_GAP = 2  # between columns
 _WIDTH = 150  # where the output is a file or pipe
 # What JSON leaves as it is: the second set of control codes, marks that turn the direction of writing, half pairs.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -71,22 +72,57 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None,
                 keys: int | None = None) -> None:
-    """A table, in blocks of columns where it is wider than the terminal; cells are shown as they are, never as markup.
+    """Print a table, in blocks of columns where it is wider than the terminal; cells are shown as they are, never as
+    markup.
 
     Args:
         keys: how many columns, from the first, tell rows apart, and stand in every block; by default those before
             the column `n`, else one.
     """
     output = console()
-    named = keys or (header.index("n") if "n" in header[1:] else 1)
+    named = keys or (list(header).index("n") if "n" in header[1:] else 1)
     if title:
         output.print(Text(printable(title), "italic"), soft_wrap=True)
     shown = [[printable(cell) for cell in row] for row in rows]
-    for place, block in enumerate(blocks([printable(name) for name in header], shown, named, output.width)):
+    columns = [[printable(name), *(row[at] for row in shown)] for at, name in enumerate(header)]
+    for place, (block, widths) in enumerate(_blocks(columns, named, output.width)):
+        table = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+        for at, width in zip(block, widths, strict=True):
+            table.add_column(Text(columns[at][0]), width=width, overflow="fold")
+        for row in shown:
+            table.add_row(*(Text(row[at]) for at in block))
         if place:
             say("")
-        for line, heading in block.lines():
-            output.print(Text(line, "bold" if heading else ""), soft_wrap=True)
+        output.print(table)
+
+
+def _blocks(columns: Sequence[Sequence[str]], keys: int, width: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield which columns stand side by side, and how wide they are: the first `keys` in every block, and as many
+    others as no word or figure of them breaks."""
+    whole = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    room = 2 * width // 5 // keys - _GAP
+    least = [min(whole[at], room) if at < keys else min(_least(column), width // 2)
+             for at, column in enumerate(columns)]
+    names = sum(least[:keys]) + _GAP * keys
+    blocks: list[list[int]] = [[]]
+    for at in range(keys, len(columns)):
+        if blocks[-1] and names + sum(least[other] + _GAP for other in blocks[-1]) + least[at] > width:
+            blocks.append([])
+        blocks[-1].append(at)
+    for block in ([*range(keys), *own] for own in blocks):
+        widths = [least[at] for at in block]
+        for place, at in enumerate(block):
+            left = width - sum(widths) - _GAP * (len(widths) - 1)
+            widths[place] += max(0, min(whole[at] - widths[place], left))
+        yield block, widths
+
+
+def _least(column: Sequence[str]) -> int:
+    """The width at which nothing in a column breaks that need not: no word of its header, no figure."""
+    cells = column[1:]
+    figures = any(" [" in cell for cell in cells)
+    return max([*map(cell_len, column[0].split()), *(
+        cell_len(part) for cell in cells for part in (cell.split("\n") if figures else cell.split()))], default=0)
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import typer
 
 from documents.errors import SettingsError
-from experiments.analysis.trec import Evaluation, Line, evaluated, evaluated_alone, line_name, rankings_of
+from experiments.analysis.trec import Evaluation, Ranker, evaluated, evaluated_alone, line_name, rankings_of
 from experiments.analysis.trec_files import Rankings, read_run, write_run
 from experiments.benchmarks.qrels import read_qrels
+from experiments.cells import Cell
 from experiments.question import RANKED, Gold, Question
 from experiments.record import Result
 from experiments.report.page import report_run
@@ -21,7 +22,6 @@ from experiments.running.recording import IndexKey
 from experiments.running.runner import Watch, run
 from experiments.runs.finished import Finished
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
 from experiments.terminal.run import all_failed, on_failures
@@ -130,7 +130,7 @@ def _file_names(labels: Sequence[str]) -> list[str]:
     return names
 
 
-def _searching(line: Line, found: Found) -> Searching:
+def _searching(line: Ranker, found: Found) -> Searching:
     if line.row is None:
         return _NO_SEARCH
     cell = Cell.of(line.row)
@@ -138,7 +138,7 @@ def _searching(line: Line, found: Found) -> Searching:
 
 
 def _plain(evaluation: Evaluation, found: Found) -> dict[str, Any]:
-    made = evaluation.plain()
+    made = evaluation.as_json()
     lines = [{**plain, "searching": _searching(line, found).plain()}
              for plain, line in zip(made["lines"], evaluation.lines, strict=True)]
     return {**made, "lines": lines}
@@ -176,7 +176,7 @@ def _show_pairs(evaluation: Evaluation) -> None:
             f"{len(evaluation.pairs)} comparisons.")
 
 
-def _figure(line: Line, column: str) -> str:
+def _figure(line: Ranker, column: str) -> str:
     found = line.metrics.get(column)
     return "-" if found is None else figure(found["mean"], found["low"], found["high"], "z.3f")
 

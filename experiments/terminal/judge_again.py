@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.types import Cost
-from experiments.analysis.agreement import Agreement, Rater, agreements
+from experiments.analysis.agreement import Agreement, Rater, agreement_view, agreements
 from experiments.analysis.notes import LEXICAL, unjudged
 from experiments.running.labels import raters_of, write_sheet
 from experiments.running.rejudge import Material, judges_named, material_of, rejudge
@@ -17,8 +17,9 @@ from experiments.runs.lock import hold
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.settings.file import read_settings
-from experiments.terminal.display import Bars, note, print_json, print_table, say, stoppable
-from experiments.words import figure, price
+from experiments.terminal.display import Bars, note, print_json, say, stoppable
+from experiments.terminal.view_tables import print_views
+from experiments.words import price
 
 
 def judge_again(path: Path, names: Sequence[str], repeats: int, labels: Sequence[Path], sheet: Path | None,
@@ -71,33 +72,24 @@ def _as_json(path: Path, material: Material, raters: Sequence[Rater], found: Seq
             "raters": [{"name": rater.name, "answers": len(rater.verdicts),
                         "unjudged": sum(verdict.unjudged for verdict in rater.verdicts.values()),
                         "why": unjudged(rater.verdicts.values())} for rater in raters],
-            "pairs": [asdict(pair) for pair in found], "calls": spent.attempts, "replayed": spent.replayed,
-            "paid": spent.paid}
+            "pairs": [asdict(pair) for pair in found],
+            "views": [agreement_view(found, material.rubric, len(material.graded)).as_json()] if found else [],
+            "calls": spent.attempts, "replayed": spent.replayed, "paid": spent.paid}
 
 
 def _show(settings: RunSettings, material: Material, raters: Sequence[Rater], found: Sequence[Agreement],
           spent: Cost) -> None:
-    steps = material.rubric == "steps"
-    header = ["first", "second", "n", *(["steps"] if steps else []), "agree [95 %]",
-              "kappa, quadratic weights [95 %]" if material.rubric == "points" else "kappa [95 %]"]
-    rows = [[pair.first, pair.second, str(pair.n), *([str(pair.judgements)] if steps else []),
-             figure(pair.agree, pair.agree_low, pair.agree_high), _kappa(pair)] for pair in found]
-    if rows:
-        print_table(header, rows, title=f"{settings.name}: agreement on {len(material.graded)} answers")
+    say(settings.name)
+    if found:
+        print_views([agreement_view(found, material.rubric, len(material.graded))])
     else:
         say(f"{raters[0].name} alone has nobody to agree with; give --judge, --repeats or --labels")
     for rater in raters:
         if why := unjudged(rater.verdicts.values()):
             say(f"{rater.name}: {why}.")
-    if any(pair.kappa is None for pair in found):
-        say("A kappa is undefined where two raters gave one and the same label throughout, or judged no answer both.")
     if any(rater.name.startswith("lexical") for rater in raters):
         say(LEXICAL)
     if settings.calls.temperature == 0 and any(rater.name.endswith(" #2") for rater in raters):
         say("Repeats are asked at the run's temperature, 0: they differ in their seed and in what the server leaves to "
             "chance, so their agreement says little of how sure the judge is.")
     note(f"{spent.attempts} calls sent and {spent.replayed} from the journal, paid now {price(spent.paid)}")
-
-
-def _kappa(pair: Agreement) -> str:
-    return "undefined" if pair.kappa is None else figure(pair.kappa, pair.low, pair.high)

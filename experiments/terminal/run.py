@@ -17,20 +17,19 @@ import typer
 
 from agents.journal import Mode
 from documents.errors import UserError
-from experiments.report.overview import headlines
-from experiments.report.page import report_run
+from experiments.analysis.view import View
+from experiments.report.page import headlines, report_run
 from experiments.running.cassette import Replay, misses
 from experiments.running.prepare import check_all
 from experiments.running.runner import Watch, run
 from experiments.runs.finished import Finished
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.cells import labels
-from experiments.terminal.attribution import show_causes
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
-from experiments.terminal.tables import Table, on_published, run_table, view_tables
+from experiments.terminal.tables import on_published, run_table
 from experiments.terminal.tally import NOTHING, Tally
+from experiments.terminal.view_tables import print_views
 
 _SHOWN = 300  # characters of a message
 _NO_REPLY = ("error", "timeout", "budget", "too_long")
@@ -165,7 +164,7 @@ def run_json(folder: RunFolder) -> dict[str, Any]:
     """The figures of a finished run as `ragbed run --json` prints them."""
     summary = folder.summary()
     return {"run": str(folder.path), **{name: summary[name] for name in (
-        "columns", "cells", "views", "comparisons", "effects", "repeated", "attribution", "tradeoff", "published",
+        "columns", "cells", "views", "comparisons", "effects", "repeated", "error_analysis", "tradeoff", "published",
         "notes", "results")}}
 
 
@@ -177,31 +176,9 @@ def _show(folder: RunFolder) -> None:
     header, rows = run_table(summary["cells"], summary["columns"])
     print_table(header, rows, title=f"{summary['name']}: {summary['cells'][0]['scoring']} scoring, "
                                     f"judge {summary['cells'][0]['judge'] or 'none'}")
-    _show_causes(summary)
-    views = summary["views"]
-    for view, (title, table) in zip(views, view_tables(views, summary["cells"][0]["judge"]), strict=True):
-        _show_view(title, table, view["notes"])
+    views = [View.of(one) for one in summary["views"] if one["name"] == "causes" or one["section"] == "Breakdowns"]
+    if views:
+        say("")
+        print_views(views, summary["cells"][0]["judge"])
     for text in [*summary["notes"], *on_published(summary["published"])]:
-        say(text)
-
-
-def _show_causes(summary: Mapping[str, Any]) -> None:
-    """Why the questions came out as they did, where answers are scored."""
-    said = summary["attribution"]
-    if said is None:
-        return
-    say("")
-    show_causes(said, dict(zip((row["id"] for row in summary["cells"]), labels(summary["cells"]), strict=True)))
-    for text in said["notes"]:
-        say(text)
-
-
-def _show_view(title: str, table: Table | None, notes: Sequence[str]) -> None:
-    """The view as a table with its notes, or one line that says where it is."""
-    say("")
-    if table is None:
-        say(title)
-        return
-    print_table(*table, title=title)
-    for text in notes:
         say(text)

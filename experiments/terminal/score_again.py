@@ -10,12 +10,14 @@ from typing import Any
 import typer
 
 from experiments.analysis.notes import unjudged
+from experiments.analysis.view import View
 from experiments.metrics import Scoring, aggregate, may_refuse
 from experiments.record import Result
 from experiments.running.rescore import Again, score_anew
 from experiments.runs.finished import Finished, open_finished
 from experiments.terminal.display import Bars, note, print_json, print_table, say
 from experiments.terminal.tables import run_table
+from experiments.terminal.view_tables import print_views
 from experiments.words import figure
 
 Rows = Sequence[Mapping[str, Any]]
@@ -36,7 +38,7 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics:
         UserError: there is no finished run, or a metric is unknown.
     """
     with open_finished(path) as run, Bars() as bars:
-        again = score_anew(run, scoring or run.settings.scoring, judge, bars, metrics, plugins)
+        again = score_anew(run, scoring or run.scoring, judge, bars, metrics, plugins)
     rows = _rows(run.rows, again, run.grouped.of)
     changed = [one for one in _changed(run, rows) if not metrics or one["metric"] in metrics]
     if json:
@@ -46,7 +48,11 @@ def score_again(path: Path, scoring: Scoring | None, judge: str | None, metrics:
     else:
         print_table(*run_table(rows, again.scheme.columns),
                     title=f"{run.name}: {again.scoring} scoring, computed again, judge {again.judge or 'none'}")
-        _show_changed(changed, run.settings.scoring, again.scoring)
+        say("")
+        if changed:
+            print_views([_changed_view(changed, run.scoring, again.scoring)])
+        else:
+            say("No figure differs from the run's own.")
         for text in [*again.notes, *_on_absent(metrics, rows)]:
             note(text)
     _end_if_unjudged(again)
@@ -92,12 +98,7 @@ def _beside(when: str, found: Mapping[str, Any]) -> dict[str, Any]:
     return {when: found.get("mean"), f"{when}_low": found.get("low"), f"{when}_high": found.get("high")}
 
 
-def _show_changed(changed: Rows, before: Scoring, now: Scoring) -> None:
-    if not changed:
-        say("No figure differs from the run's own.")
-        return
-    say("")
-    print_table(["cell", "metric", f"in the run ({before})", f"now ({now})"],
-                [[one["name"], one["metric"], *(figure(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f")
-                                                for when in ("before", "now"))] for one in changed],
-                title="What differs")
+def _changed_view(changed: Rows, before: Scoring, now: Scoring) -> View:
+    rows = tuple((one["name"], one["metric"], *(figure(one[when], one[f"{when}_low"], one[f"{when}_high"], ".4f")
+                                                for when in ("before", "now"))) for one in changed)
+    return View("changed", "What differs", ("cell", "metric", f"in the run ({before})", f"now ({now})"), rows, 2, 3)

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agents.types import Cost
+from experiments.cells import FACTORS, called, labels, shortened, varying
 from experiments.record import Record
-from experiments.settings.cells import FACTORS, called, labels, shortened, varying
 from experiments.words import price
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What earlier builds left: documents that a killed one has parsed, and the index that stands in the folder."""
+"""Things that earlier builds left: documents that a killed one has parsed, and the index that stands in the folder."""
 from __future__ import annotations
 
 import json
@@ -139,7 +139,7 @@ class Before:
             settings.chunker, settings.formats, settings.titled, embedder)
 
     def parser(self, source: str) -> str:
-        """What parsed a source."""
+        """Return the version of the parser that read a source."""
         return self.manifest.sources[source].parser or self.manifest.parser
 
     def entry(self, source: str) -> SourceEntry | None:
@@ -149,7 +149,7 @@ class Before:
         return self.documents[self.manifest.sources[source].document]
 
     def header(self, document: str) -> str:
-        """What the chunks of a document are searched with in front."""
+        """Return the header that the chunks of a document are searched with."""
         return self.documents.headers[document]
 
     def metadata(self, document: str) -> dict[str, FieldValue]:

@@ -1,4 +1,4 @@
-"""What a build will take, before it starts: measured on a small sample, whose work is not done again in the build."""
+"""Estimates what a build takes, before it starts: measured on a small sample, which is not done again."""
 from __future__ import annotations
 
 import shutil
@@ -10,9 +10,9 @@ from time import perf_counter
 from documents.places import processors
 from documents.workers import read_documents
 from retrieval.building.before import Arrival, Staging
+from retrieval.building.job import BuildJob, stays
 from retrieval.building.pieces import Cutter
 from retrieval.building.plan import Work, arrived, kind_of
-from retrieval.building.run import BuildJob, stays
 from retrieval.building.writer import BLOCK
 from retrieval.memory import peak_memory
 from retrieval.storage.cache import kept_bytes
@@ -44,7 +44,7 @@ LINK = 3e-4
 
 @dataclass(frozen=True, slots=True)
 class BuildEstimate:
-    """What a build will take, roughly.
+    """The time, memory and disk that a build takes, roughly.
 
     Attributes:
         documents: in the index to be; those that turn out to be unreadable are counted.

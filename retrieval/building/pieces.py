@@ -1,4 +1,4 @@
-"""What becomes of a document in an index: its chunks, and the windows that are embedded below a header."""
+"""Cuts a document for an index: its chunks, and the windows that are embedded below a header."""
 from __future__ import annotations
 
 import re
@@ -57,7 +57,7 @@ class LazyEmbedder:
         return self._embedder.embedded if self._embedder else 0
 
     def entry(self) -> EmbedderEntry:
-        """What the manifest says of it."""
+        """Return the entry of the manifest."""
         if self._manifest is not None:
             return self._manifest.embedder
         used = self.opened

@@ -1,4 +1,4 @@
-"""What an index will hold, source by source, and the documents as they arrive: read now, read before, or given."""
+"""Plans what an index holds, source by source, and gives its documents: read now, read before, or given."""
 from __future__ import annotations
 
 import importlib.metadata
@@ -80,12 +80,12 @@ class Work:
 
     @property
     def key(self) -> str:
-        """What parsing it depends on."""
+        """A hash of all that parsing it depends on."""
         return digest(kind_of(self.source), self.sha256 or "", parser_version())
 
 
 def plan_files(sources: Sequence[Source], before: Before | None) -> list[Work]:
-    """What is to be done for files; those with the bytes and parser of one in the index before need no parsing."""
+    """Plan what is done for files; those with the bytes and parser of one in the index before need no parsing."""
     known = {} if before is None else {
         (kind_of(source), entry.sha256): source for source, entry in before.manifest.sources.items()
         if before.parser(source) == parser_version()}
@@ -95,7 +95,7 @@ def plan_files(sources: Sequence[Source], before: Before | None) -> list[Work]:
 
 
 def plan_added(sources: Sequence[Source], before: Before) -> list[Work]:
-    """As `plan_files`, and what else is in the index before stays; one of the same name is replaced."""
+    """Plan as `plan_files` does; what else is in the index before stays, and one of the same name is replaced."""
     added = plan_files(sources, before)
     names = {work.source for work in added}
     return sorted([*added, *(work for work in plan_kept(before) if work.source not in names)],
@@ -108,7 +108,7 @@ def plan_kept(before: Before) -> list[Work]:
 
 
 def plan_removed(names: Sequence[str], before: Before) -> list[Work]:
-    """What stays when the sources of these names, folders or patterns are taken out.
+    """Plan what stays when the sources of these names, folders or patterns are taken out.
 
     Raises:
         IndexFolderError: a name is of nothing in the index, or nothing would be left.
@@ -148,7 +148,7 @@ def kind_of(source: str) -> str:
 
 
 def _as_before(source: str, sha256: str | None, before: Before | None) -> bool:
-    """Of several with the same bytes, one that stays under its name is not taken for another."""
+    """A source that, of several with the same bytes, stays under its name is not taken for another."""
     entry = None if before is None else before.entry(source)
     return (before is not None and entry is not None and entry.sha256 == sha256
             and before.parser(source) == parser_version())
@@ -216,7 +216,7 @@ def of_documents(documents: Iterable[Document], before: Before | None, metadata:
 
 
 def renamed(document: Document, source: str) -> Document:
-    """What parsing the same bytes under another name gives: without a title of its own, the name is the title."""
+    """Return what parsing the same bytes under another name gives: without an own title, the name is the title."""
     if document.source == source:
         return document
     name = PurePosixPath(document.source).name
@@ -232,7 +232,7 @@ def _kept(work: Work, before: Before) -> Arrival:
 
 
 def _read(work: Work, result: Document | DocumentError, staging: Staging) -> Arrival | DocumentError:
-    """What was read, if the bytes are still those whose hash is kept with it: files change while they are read."""
+    """The document, if the bytes are still those whose hash is kept with it: files change while they are read."""
     file = work.file
     assert file is not None
     for _ in range(_ATTEMPTS):

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from documents.types import Chunk
 from retrieval.building.pieces import LazyEmbedder, Piece
 from retrieval.storage.cache import check_fit
 from retrieval.storage.folder import writing
@@ -131,7 +130,7 @@ class Writer:
 
     def _note(self, piece: Piece) -> None:
         parts = [piece.document.id, piece.document.source, piece.document.title, piece.header,
-                 canonical(piece.metadata), *(_told(chunk) for chunk in piece.chunks)]
+                 canonical(piece.metadata), *(f"{chunk.id} {chunk.pages}" for chunk in piece.chunks)]
         for part in parts:
             data = part.encode("utf-8", "surrogatepass")
             self._content.update(f"{len(data)}:".encode() + data)
@@ -147,8 +146,3 @@ class Writer:
                     self._raw.seek(int(places[run[0]]) * width)
                     self._raw.write(np.ascontiguousarray(vectors[run[0]:run[-1] + 1], np.float32).tobytes())
         self.embedded += len(places)
-
-
-def _told(chunk: Chunk) -> str:
-    """A chunk's id is a hash of its document, place and content; its pages are not in it."""
-    return f"{chunk.id} {chunk.pages}"

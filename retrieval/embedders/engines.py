@@ -25,7 +25,7 @@ class Engine(Protocol):
 
     @property
     def window(self) -> int:
-        """How many tokens it reads of a text, its special tokens included."""
+        """Tokens that it reads of a text, its special tokens included."""
         ...
 
     def tokenizer(self) -> Tokenizer:
@@ -53,7 +53,7 @@ Side = Literal["left", "right"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What must be known of a model beside its graph.
+    """Facts of a model that its graph does not hold.
 
     Attributes:
         window: tokens that it reads, special ones included.

@@ -1,4 +1,4 @@
-"""What opened embedders have in common: prefixes of queries and passages, some of which only a model's name tells."""
+"""Embedders that put prefixes in front of queries and passages, some of which only a model's name tells."""
 from __future__ import annotations
 
 import re
@@ -11,7 +11,7 @@ from retrieval.embedders.settings import EmbedderKind
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
-    from retrieval.embedders.reading import Reader
+    from retrieval.embedders.windows import Reader
     from retrieval.types import Embedder, Matrix
 
 _BGE = "Represent this sentence for searching relevant passages: "
@@ -33,7 +33,7 @@ FAMILIES: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What is put in front of each query and of each passage, before they are embedded."""
+    """Texts that are put in front of each query and of each passage, before they are embedded."""
 
     query: str = ""
     passage: str = ""

@@ -1,4 +1,4 @@
-"""What a user says of documents, for filters: fields by source, from a file of JSON Lines or CSV."""
+"""Metadata of documents, for filters: fields by source, from a file of JSON Lines or CSV."""
 from __future__ import annotations
 
 import csv
@@ -55,7 +55,7 @@ def read_metadata(path: Path) -> dict[str, dict[str, FieldValue]]:
 
 
 def types_of(metadata: Metadata, where: str = "metadata") -> dict[str, FieldType]:
-    """What the values of each field are, by name in alphabetical order.
+    """Return the type of each field, by name in alphabetical order.
 
     Raises:
         DocumentError: a field has a name that the index gives, or values of two types; says it of `where`.
@@ -68,7 +68,7 @@ def types_of(metadata: Metadata, where: str = "metadata") -> dict[str, FieldType
                                            f"{', '.join(OWN)}")
             if value is None:
                 continue
-            type = _type(value)
+            type: FieldType = "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
             if types.setdefault(name, type) != type:
                 raise DocumentError(where, f"{name} of {source} is a {type}, elsewhere a {types[name]}: "
                                            "give a field one type")
@@ -82,12 +82,6 @@ def check_sources(metadata: Metadata, known: Iterable[str], where: str = "metada
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
         raise DocumentError(where, f"source {strange[0]}{more} is not indexed: name sources as the index does, "
                                    "by their path below the folder that is indexed")
-
-
-def _type(value: FieldValue) -> FieldType:
-    if isinstance(value, bool):
-        return "boolean"
-    return "text" if isinstance(value, str) else "number"
 
 
 def _json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:

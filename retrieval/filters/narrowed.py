@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def narrowed(collection: Collection, where: Sequence[str]) -> Collection:
-    """Of a collection the chunks that meet all conditions; the collection itself where all do.
+    """Narrow a collection to the chunks that meet all conditions; the collection itself where all do.
 
     Args:
         where: conditions as `Where` holds them.

@@ -32,7 +32,7 @@ _SHAPE = ("expected a field, one of = != < <= > >= ~ !~, and a value, in double 
 
 @dataclass(frozen=True)
 class FilterTerm:
-    """What a field of a chunk must be. Its text reads back as the same condition.
+    """A condition on a field of a chunk. Its text reads back as the same condition.
 
     Case does not count. A chunk without the field meets `= none`, `!=` and `!~`, and nothing else.
 
@@ -68,7 +68,7 @@ class FilterTerm:
 
     @property
     def orders_text(self) -> bool:
-        """Whether it asks for what comes before or after something that is no number and no date: no number does."""
+        """True where it asks for what comes before or after something that is no number and no date: no number does."""
         return self.operator[0] in "<>" and self._number is None and not _DATE.fullmatch(self._wanted)
 
     @cached_property

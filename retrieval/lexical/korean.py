@@ -96,13 +96,10 @@ def _whole(parts: Sequence[str]) -> list[str]:
     return ["".join(parts)] if len(parts) > 1 else []
 
 
-def _readable(text: str) -> str:
-    return _FOREIGN.sub("a", _UNREADABLE.sub(" ", text)) if _HANGUL.search(text) else ""
-
-
 def _analysed(texts: Sequence[str]) -> list[list[Any]]:
+    readable = [_FOREIGN.sub("a", _UNREADABLE.sub(" ", text)) if _HANGUL.search(text) else "" for text in texts]
     with _ANALYSING:
-        return list(_kiwi().tokenize(list(map(_readable, texts)))) if texts else []
+        return list(_kiwi().tokenize(readable)) if texts else []
 
 
 @cache

@@ -24,7 +24,7 @@ Bm25Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How BM25 weighs a token; see `retrieval.retrievers.bm25`."""
+    """Parameters by which BM25 weighs a token; see `retrieval.retrievers.bm25`."""
 
     method: Bm25Method
     k1: float
@@ -44,7 +44,7 @@ class Postings:
 
     @classmethod
     def build(cls, texts: Iterable[str], tokenizer: Tokenizer, weights: Weights) -> Postings:
-        """Of the tokens of all texts, numbers alone are in memory: four bytes for each."""
+        """Build the postings of texts. Of their tokens, numbers alone are in memory: four bytes for each."""
         import bm25s
 
         vocabulary: dict[str, int] = {}

@@ -132,7 +132,6 @@ class WordTokenizer:
         return f"words {digest(str(RULES), version_of('PyStemmer'), *settings)}"
 
     def tokens(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """As the protocol says."""
         return (self.of(normal(text)) for text in texts)
 
     def of(self, text: str) -> list[str]:

@@ -39,7 +39,7 @@ class Miner(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """What miners need of a collection beside its search; made once for all of them."""
+    """The rows of a collection by their chunks' ids, made once for all miners."""
 
     collection: Collection
 

@@ -15,7 +15,7 @@ from documents.errors import SettingsError
 from retrieval.hits import DECIMALS
 from retrieval.mining.miner import Miner, MiningQuery, Rows
 from retrieval.mining.same_name import SameName
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import KINDS, RetrieverKind, RetrieverSettings
 from retrieval.types import Collection, Hit, Retriever
 
@@ -51,13 +51,13 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What a retriever finds for the query."""
+    """The chunks that a retriever finds for the query."""
 
     name: str
     retriever: Retriever
 
     def mine(self, asked: Sequence[MiningQuery], k: int) -> list[list[Hit]]:
-        """As the protocol says. Queries are searched together where they leave out about as many chunks.
+        """Find chunks. Queries are searched together where they leave out about as many chunks.
 
         What is left out may come first, so a query is searched for that many more. Counts of as many binary digits
         stand together and are searched for the greatest of them, 2^digits - 1: less than twice what any of them needs,

@@ -126,16 +126,19 @@ def find_model(name: str, what: str = "embedding model") -> ModelFolder:
     Raises:
         ModelError: the model is nowhere, or its files are not what they should be.
     """
-    path = _folder(name) or _cached(name) or _packaged(name)
+    path = next((place for place in _places(name) if (place / "config.json").is_file()), None)
+    if path and not (path / WEIGHTS).is_file():
+        raise ModelError(f"{path} holds no {WEIGHTS}: only models saved as one safetensors file are read")
+    fetched = _snapshot(name) if path is None else None
+    if fetched and (fetched / WEIGHTS).is_file() and (fetched / "config.json").is_file():
+        path = fetched
+    path = path or _packaged(name)
     if path is None:
-        raise ModelError(f"{what} {name} was not found: {_advice(name)}")
+        pulled = _hub_name(name) == MINILM
+        raise ModelError(f"{what} {name} was not found: " + (
+            "run: ragbed models pull all-minilm-l6-v2" if pulled else
+            f"run: hf download {_hub_name(name)}, or name a folder that holds it"))
     return ModelFolder(name, path, _identity(path))
-
-
-def _advice(name: str) -> str:
-    if _hub_name(name) == MINILM:
-        return "run: ragbed models pull all-minilm-l6-v2"
-    return f"run: hf download {_hub_name(name)}, or name a folder that holds it"
 
 
 def _hub_name(name: str) -> str:
@@ -163,18 +166,6 @@ def _places(name: str) -> list[Path]:
     if models:
         places[1:1] = [Path(models).expanduser() / name, Path(models).expanduser() / short]
     return places
-
-
-def _folder(name: str) -> Path | None:
-    found = next((place for place in _places(name) if (place / "config.json").is_file()), None)
-    if found and not (found / WEIGHTS).is_file():
-        raise ModelError(f"{found} holds no {WEIGHTS}: only models saved as one safetensors file are read")
-    return found
-
-
-def _cached(name: str) -> Path | None:
-    path = _snapshot(name)
-    return path if path and (path / WEIGHTS).is_file() and (path / "config.json").is_file() else None
 
 
 def _snapshot(name: str) -> Path | None:

@@ -45,7 +45,7 @@ def _cut(tokenizer: Tokenizer, text: str, encoding: Encoding, limit: int) -> lis
 
 
 def _fitting(tokenizer: Tokenizer, text: str, limit: int) -> int:
-    """How many characters fit; tokenised again after a cut, which can change how the last word is read."""
+    """The characters that fit; tokenised again after a cut, which can change how the last word is read."""
     reach = len(text)
     encoding = tokenizer.encode(text, add_special_tokens=False)
     while len(encoding.ids) > limit and reach > 1:

@@ -12,7 +12,7 @@ from documents.types import digest
 from retrieval.embedders.settings import MINILM
 from retrieval.models.finding import PROMPTS, ModelFolder, find_model, model_settings
 from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from retrieval.rerankers.base import Aids, Reranker
+from retrieval.rerankers.reranker import Aids, Reranker
 from retrieval.storage.cache import VectorStore
 from retrieval.storage.files import made
 
@@ -124,7 +124,9 @@ class TokenVectors:
     @cached_property
     def _model(self) -> MultiVectorEncoder:
         with loading(self._folder, "reranking model") as path:
-            return _trained(path) if is_multi(self._folder) else _made(path)
+            from sentence_transformers import MultiVectorEncoder
+
+            return MultiVectorEncoder(path, **LOCAL) if is_multi(self._folder) else _made(path)
 
 
 def is_multi(folder: ModelFolder) -> bool:
@@ -133,14 +135,8 @@ def is_multi(folder: ModelFolder) -> bool:
     return saved.get("model_type") in _MULTI or "HF_ColBERT" in (config.get("architectures") or ())
 
 
-def _trained(path: str) -> MultiVectorEncoder:
-    from sentence_transformers import MultiVectorEncoder
-
-    return MultiVectorEncoder(path, **LOCAL)
-
-
 def _made(path: str) -> MultiVectorEncoder:
-    """Of a model with one vector a text: its layers without the pooling."""
+    """A model with one vector a text: its layers without the pooling."""
     from sentence_transformers import MultiVectorEncoder, SentenceTransformer
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 

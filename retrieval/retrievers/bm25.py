@@ -24,8 +24,8 @@ from retrieval.lexical.tokens import (
     stopwords_of,
     version_of,
 )
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Hit
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Bm25(RetrieverKind):
         return f"bm25 {digest(settings, str(RULES), versions)}"
 
     def tokenizer_for(self, collection: Collection) -> Tokenizer:
-        """What cuts that collection's chunks, and queries.
+        """Choose what cuts that collection's chunks, and queries.
 
         Raises:
             MissingExtra: it holds Korean, and kiwipiepy is not installed.

@@ -14,12 +14,12 @@ from documents.chunkers.sections import BREAKS, outline
 from documents.chunkers.spans import Span, after, whole
 from documents.types import Chunk, Document, Format, digest
 from retrieval.hits import distinct
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
-    from retrieval.retrievers.base import RetrieverSettings
+    from retrieval.retrievers.kind import RetrieverSettings
 
 _LEVEL = re.compile(r"(?:<h([1-6])\b)|(#{1,6}) ")
 
@@ -56,7 +56,8 @@ def parent(text: str, format: Format, nested: Sequence[Span], span: Span, within
     """
     around = sorted((max(start, within[0]), min(end, within[1])) for start, end in nested
                     if start <= span[0] and span[1] <= end)
-    fitting = [each for each in around if _length(text, each, span, prefix) <= largest]
+    fitting = [each for each in around if each[1] - each[0] + (0 if prefix in text[each[0]:span[0]] else len(prefix))
+               <= largest]
     if fitting:
         return max(fitting, key=lambda each: each[1] - each[0])
     smallest = min(around, key=lambda each: each[1] - each[0])
@@ -64,7 +65,7 @@ def parent(text: str, format: Format, nested: Sequence[Span], span: Span, within
 
 
 def free(span: Span, taken: Iterable[Span], length: int) -> Span:
-    """How far a span of a text of that length can be widened without running into those that are taken."""
+    """Return how far a span of a text of that length can be widened without running into those that are taken."""
     first, last = 0, length
     for start, end in taken:
         if start < span[0]:
@@ -79,10 +80,6 @@ def _level(text: str, start: int) -> int:
     if match is None:
         return 1
     return int(match[1]) if match[1] else len(match[2])
-
-
-def _length(text: str, each: Span, span: Span, prefix: str) -> int:
-    return each[1] - each[0] + (0 if prefix in text[each[0]:span[0]] else len(prefix))
 
 
 def _window(text: str, format: Format, span: Span, within: Span, size: int) -> Span:

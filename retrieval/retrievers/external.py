@@ -22,8 +22,8 @@ from documents.types import Chunk, digest
 from retrieval.conditions import Placed
 from retrieval.hits import distinct, number
 from retrieval.langchain import FromLangChain
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.storage.files import sha256_of
 from retrieval.types import Collection, Hit, Retriever
 
@@ -112,7 +112,7 @@ class External(RetrieverKind):
         return ExternalRetriever(inner, {chunk.id: chunk for chunk in chunks}, self.factory)
 
     def identity(self) -> str:
-        """Of the file's bytes, wherever it is, of the function's name and of the options; not of what it imports."""
+        """Hash the file's bytes, wherever it is, the function's name and the options; not what it imports."""
         file = self._place()
         try:
             content = sha256_of(file)
@@ -162,7 +162,7 @@ class External(RetrieverKind):
 
 @dataclass(frozen=True, slots=True)
 class ExternalRetriever:
-    """What a factory made, whose hits are checked: a run must not rest on a mistake."""
+    """A retriever that a factory made, whose hits are checked: a run must not rest on a mistake."""
 
     inner: Retriever
     known: Mapping[str, Chunk]

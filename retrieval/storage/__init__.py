@@ -1,1 +1,1 @@
-"""What is kept on disk: folders that are replaced whole, hashes, tables, manifests, vectors by text."""
+"""Things kept on disk: folders that are replaced whole, hashes, tables, manifests, vectors by text."""

@@ -122,11 +122,11 @@ class CachedEmbedder:
         return self._embed(texts, self._query, self.inner.embed_queries)
 
     def embed_passages(self, texts: Sequence[str], advance: Advance | None = None) -> Matrix:
-        """As the protocol says; `advance` is told how many more distinct texts are done."""
+        """Embed passages; `advance` is told how many more distinct texts are done."""
         return self._embed(texts, "passage", self.inner.embed_passages, advance)
 
     def missing(self, texts: Sequence[str]) -> list[str]:
-        """Of passages those whose vectors are not there, each once."""
+        """Return the passages whose vectors are not there, each once."""
         by_key = {digest("passage", text): text for text in texts}
         with self._lock:
             known = self._store.read(list(by_key), unit=self._unit)

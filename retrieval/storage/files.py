@@ -92,7 +92,7 @@ def sha256_of(path: Path) -> str:
 
 
 def unchanged_sha256(path: Path) -> str:
-    """As `sha256_of`; of a large file that the system says was not touched since it was read, what was found then.
+    """Return the SHA-256 of a file; of a large one that was not touched since it was last read, what was found then.
 
     The system sets a file's time of change (ctime) at every write, and no program can set it back: altered bytes are
     found whatever time of writing the file is given (on Windows, only where that is another). What is not found is
@@ -174,20 +174,20 @@ def seal(body: Mapping[str, Any], path: Path) -> None:
 
 
 def body_of(path: Path) -> dict[str, Any] | None:
-    """What a manifest says, whole or not; None where it holds no JSON object.
+    """Read what a manifest says, whole or not; None where it holds no JSON object.
 
     Raises:
         OSError: it cannot be read.
     """
     try:
-        body = loads(path.read_bytes())
+        body = loads(path.read_bytes(), mend=True)  # fast: equal names and halves fail the hash
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
 
 
 def unsealed(body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a manifest says without its own hash; None where that is missing or not its hash."""
+    """Return what a manifest says without its own hash; None where that is missing or not its hash."""
     rest = {name: value for name, value in body.items() if name != _OWN}
     return rest if body.get(_OWN) == _hash(rest) else None
 

@@ -137,7 +137,7 @@ def _remove(path: Path) -> None:
 
 
 def _prefix(folder: Path) -> str:
-    """Of the names of what is half written: says which machine and cache its process holds the lock in."""
+    """Of half-written siblings' names, the prefix that says which machine and cache its process holds the lock in."""
     return f".{folder.name}.new-{digest(platform.node(), os.path.realpath(cache_dir()))[:8]}-"
 
 

@@ -129,7 +129,7 @@ class ChunkTable(Sequence[Chunk]):
 
     @cached_property
     def spans(self) -> dict[str, tuple[int, int]]:
-        """Of each document the first row of its chunks, and the row after the last."""
+        """For each document the first row of its chunks, and the row after the last."""
         spans: dict[str, tuple[int, int]] = {}
         for row, found in enumerate(self._groups.columns("document")):
             spans[found["document"]] = (spans.get(found["document"], (row, row))[0], row + 1)
@@ -169,7 +169,7 @@ class DocumentTable:
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """What the chunks of each document id are searched with in front."""
+        """The header that the chunks of each document id are searched with."""
         return {row["id"]: row["header"] for row in self._groups.columns("id", "header")}
 
     @cached_property
@@ -179,7 +179,7 @@ class DocumentTable:
 
     @cached_property
     def metadata(self) -> dict[str, dict[str, FieldValue]]:
-        """What the user says of each document id."""
+        """The metadata of each document id."""
         found = ((row["id"], row["metadata"]) for row in self._groups.columns("id", "metadata"))
         return {key: json.loads(text) for key, text in found if text}
 

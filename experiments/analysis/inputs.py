@@ -1,0 +1,101 @@
+"""What an analysis is given of a run, and figures of parts of it."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from experiments.analysis.view import Value, View
+from experiments.cells import labels
+from experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, shown_name
+from experiments.question import Question
+from experiments.record import Result
+from experiments.statistics import interval_of, pairs_of
+
+
+@dataclass(frozen=True)
+class AnalysisInput:
+    """A finished run, as analyses see it.
+
+    Attributes:
+        cells: rows of the run's summary.
+        results: by cell id, in the order of the questions.
+        questions: by id.
+        columns: of the benchmark's scheme.
+        clusters: of each question, by its id; one that is not named is by itself.
+        found: what the summary holds of its tests: `comparisons`, `effects`, `error_analysis`, `tradeoff`
+            and `dose`, each None where there is none.
+        rights: the metrics whose score of 1 means that an answer is right.
+        published: names of the papers' tables that stand beside the run's own figures.
+    """
+
+    cells: Sequence[Mapping[str, Any]]
+    results: Mapping[str, Sequence[Result]]
+    questions: Mapping[str, Question]
+    columns: tuple[str, ...]
+    scoring: Scoring = "corrected"
+    seed: int = 0
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    found: Mapping[str, Any] = field(default_factory=dict)
+    published: Sequence[str] = ()
+    rights: Sequence[str] = ()
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics of the columns, each by itself."""
+        return [name for column in self.columns for name in column.split(" / ")]
+
+    @property
+    def each(self) -> list[str]:
+        """Those of them that have columns of their own and a value for each question."""
+        scored = {name for results in self.results.values() for result in results for name in result.scores}
+        return [column for column in self.columns if column in scored]
+
+    def clusters_of(self, results: Iterable[Result]) -> list[str]:
+        """The cluster of each result's question."""
+        return [self.clusters.get(result.question, result.question) for result in results]
+
+    @property
+    def judge(self) -> str | None:
+        return self.cells[0]["judge"] if self.cells else None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What each cell is called, by its id."""
+        return {row["id"]: label for label, row in self.labelled()}
+
+    def labelled(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """What each cell is called, and its row."""
+        return list(zip(labels(self.cells), self.cells, strict=True))
+
+    def shown(self, metric: str) -> str:
+        """The metric's name, with the judge's where it rests on one."""
+        return shown_name(metric, self.judge)
+
+
+Analysis = Callable[[AnalysisInput], list[View]]
+
+
+def figures(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result],
+            metrics: Iterable[str]) -> list[Value]:
+    """The metrics over these results of the cell; None where one has no figure."""
+    found = figures_of_cell(material, cell, results) if results else {}
+    return [found.get(name) for name in metrics]
+
+
+def figures_of_cell(material: AnalysisInput, cell: Mapping[str, Any], results: Sequence[Result]) -> dict[str, Estimate]:
+    """Every metric over these results of the cell."""
+    return aggregate(results, material.scoring, material.seed, refusing=may_refuse(cell["rules"]),
+                     clusters=material.clusters_of(results))
+
+
+def change(material: AnalysisInput, pairs: Sequence[tuple[Result, Result]], metric: str) -> Estimate | None:
+    """The metric of the second results less that of the first, over the pairs that have both, with the interval of a
+    paired difference. Pairs whose first questions share a cluster do so too."""
+    before, after = ({str(place): pair[side] for place, pair in enumerate(pairs)} for side in (0, 1))
+    clusters = dict(zip(before, material.clusters_of(before.values()), strict=True))
+    made = pairs_of(metric, before, after, clusters, material.scoring)
+    if not made.n:
+        return None
+    first, second = made.observed()
+    return estimate(second - first, interval_of(made, material.seed), made.n)

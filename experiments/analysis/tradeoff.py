@@ -1,0 +1,130 @@
+"""The refusal trade-off: how much is answered, against how much of that is wrong.
+
+Selective classification (El-Yaniv and Wiener, "On the Foundations of Noise-free Selective Classification", JMLR 11,
+2010, section 2): a selective classifier (f, g) answers where g(x) = 1. Its coverage is the expectation of g, its
+selective risk that of loss times g, over the coverage. Here the loss is 0 for a right answer and 1 for any other.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from experiments.analysis.cases import Cases, Grouped, share
+from experiments.analysis.causes import Case
+from experiments.analysis.view import Chart, Goal, Point, View
+from experiments.cells import Cell
+from experiments.metrics import may_refuse
+from experiments.words import cut, metric_words, percent
+
+Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.manifest.Made`
+_ANSWERED, _WRONG = "answered rather than refused", "wrong among those answered"
+
+
+def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
+                sweeps: Sweeps) -> list[dict[str, Any]] | None:
+    """The summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where the
+    benchmark has no notion of a right answer.
+
+    `answered` is the coverage: the share of all questions, answerable or not, to which an answer came; `refused` the
+    share refused. What is neither failed or could not be read. `risk` is the share of the answers that are not right:
+    partially correct ones and all answers to unanswerable questions among them; over those that are scored and judged.
+
+    A cell whose strategy is one of a sweep has its `threshold`, and `sweep`, the name that it shares with the cells
+    that differ from it in the threshold alone; and `rightly` and `needlessly` refused, the shares refused of the
+    unanswerable questions and of the answerable.
+    """
+    rows = [{**_tradeoff_row(cell, cases[cell.id], grouped), **_swept(cell, cases[cell.id], grouped, sweeps)}
+            for cell in cells if may_refuse(cell.rules)] if cases else []
+    return rows or None
+
+
+def _swept(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweeps: Sweeps) -> dict[str, Any]:
+    swept = sweeps.get(cell.reasoning)
+    if swept is None:
+        return {}
+    refused = {answerable: {question: case.refused for question, case in cases.items() if case.answerable is answerable}
+               for answerable in (False, True)}
+    return {"sweep": replace(cell, reasoning=swept[0]).id, "threshold": swept[1],
+            "rightly": share(refused[False], grouped), "needlessly": share(refused[True], grouped)}
+
+
+def _tradeoff_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped) -> dict[str, Any]:
+    told = {question: not case.right for question, case in cases.items()
+            if case.answered and case.score is not None and not case.unjudged}
+    return {"cell": cell.id,
+            "answered": share({question: case.answered for question, case in cases.items()}, grouped),
+            "refused": share({question: case.refused for question, case in cases.items()}, grouped),
+            "risk": share(told, grouped)}
+
+
+def refusal_views(stored: Sequence[Mapping[str, Any]] | None, rows: Sequence[Mapping[str, Any]],
+                  called: Mapping[str, str], rights: Sequence[str]) -> list[View]:
+    """Return a view of what is answered and how much of it is wrong, drawn where anything was refused, and one of the
+    thresholds where strategies are swept over one.
+
+    Args:
+        stored: as `tradeoff_of` makes it.
+        rows: the cells of the summary; `called`, the label of each by its id: other cells are left out.
+        rights: the metrics whose score of 1 means right.
+    """
+    own = [row for row in stored or () if row["cell"] in called]
+    if not own:
+        return []
+    sweeps = list(dict.fromkeys(row["sweep"] for row in own if row.get("sweep")))
+    swept = sorted((row for row in own if row.get("sweep")),
+                   key=lambda row: (sweeps.index(row["sweep"]), row["threshold"]))
+    placed = [row for row in own if row["answered"]["mean"] is not None and row["risk"]["mean"] is not None]
+    drawn = any(row["answered"]["mean"] != 1 for row in placed)
+    chart = _chart([*(row for row in placed if row not in swept), *(row for row in swept if row in placed)], rows,
+                   called, rights)
+    views = [View("refusals", "Refusals: how much is answered, and how much of that is wrong", (
+        "cell", _ANSWERED, _WRONG), tuple((called[row["cell"]], row["answered"], row["risk"]) for row in own), main=1,
+        notes=() if drawn else ("No cell refused anything, so there is no trade-off to draw.",),
+        charts=(chart,) if drawn else (), section="Refusals")]
+    if swept:
+        views.append(View("refusals:thresholds", "What each threshold answers and refuses", (
+            "cell", "threshold", _ANSWERED, _WRONG, "rightly refused", "needlessly refused"), tuple(
+            (called[row["cell"]], float(row["threshold"]), row["answered"], row["risk"], row["rightly"],
+             row["needlessly"]) for row in swept), 2, 2, section="Refusals", notes=(
+            "The best threshold is picked on the questions that it is measured on, and so looks better than it is.",)))
+    return views
+
+
+def _chart(own: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], called: Mapping[str, str],
+           rights: Sequence[str]) -> Chart:
+    points = []
+    for row in own:
+        answered, risk, label = row["answered"], row["risk"], called[row["cell"]]
+        at = (f"threshold {row['threshold']:g}",) if row.get("sweep") else ()
+        points.append(Point(
+            label, answered["mean"], risk["mean"], risk["low"], risk["high"], answered["low"], answered["high"], label,
+            row.get("sweep") or "", (cut(label), *at, f"answers {percent(answered['mean'])} of {answered['n']}",
+                                     f"wrong in {percent(risk['mean'])} of {risk['n']} answered")))
+    ideal = _answerable([row for row in rows if any(row["id"] == one["cell"] for one in own)])
+    goal = None if ideal is None else Goal(
+        ideal, 0.0, "all are answerable" if ideal == 1 else f"{percent(ideal)} are answerable",
+        "all that is answerable is answered, and nothing wrong")
+    said = ["A cell that refuses more stands further left; refusing what it would get wrong takes it down."]
+    if any(point.line for point in points):
+        said.append("A line joins strategies that differ in their threshold alone, in its order; its best point is "
+                    "picked on the questions that it is measured on, and so is optimistic, and where a threshold also "
+                    "decides what is searched again, its points are not one curve.")
+    if goal is None:
+        said.append("The ideal answers what is answerable and nothing else, with nothing of it wrong; which share that "
+                    "is differs between the cells, or is not known.")
+    if rights:
+        said.append(f"Wrong is {', or else '.join(metric_words(name) for name in rights)} below 1; all answers to "
+                    "unanswerable questions are.")
+    return Chart("scatter", "Share of questions answered against the share of wrong ones among them, one point a cell.",
+                 "questions answered rather than refused", _WRONG, tuple(points), percent=True, goal=goal,
+                 caption=" ".join(said))
+
+
+def _answerable(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """The share of answerable questions; None where it is not known, or cells have dropped the gold of some."""
+    shares = set()
+    for row in rows:
+        over, right = (row["metrics"].get(name, {}).get("n", 0) for name in ("refused_answerable", "refusal_accuracy"))
+        shares.add(over / (over + right) if over + right else None)
+    return shares.pop() if len(shares) == 1 else None

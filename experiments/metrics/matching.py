@@ -1,0 +1,110 @@
+"""Comparing answer texts: exact match, token F1, and whether one stands in another."""
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agents.types import Outcome
+from strategies.normalising import normalize_answer
+from strategies.reading import fold, strip_citations
+
+_HANGUL = re.compile(r"[\uac00-\ud7a3]")
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # Thai, Lao, Japanese, Chinese
+_SHORT_KOREAN = 3
+
+
+def is_korean(text: str) -> bool:
+    """Tell whether the text holds a Hangul syllable."""
+    return _HANGUL.search(unicodedata.normalize("NFKC", text)) is not None
+
+
+def holds(text: str, answer: str) -> bool:
+    """Tell whether the answer stands in the text, both normalised: as whole words; anywhere where its script has no
+    spaces.
+
+    Korean particles join the word before them, so there too anywhere, but up to three characters where a word begins.
+    """
+    if not answer:
+        return False
+    if is_korean(answer):
+        return f" {answer}" in f" {text}" if len(answer) <= _SHORT_KOREAN else answer in text
+    return answer in text if _UNSPACED.search(answer) else f" {answer} " in f" {text} "
+
+
+def tokens(text: str, bigrams: bool = False) -> list[str]:
+    """Return the words of the normalised text, or its character bigrams without spaces (a lone character is itself)."""
+    words = normalize_answer(text).split()
+    if not bigrams:
+        return words
+    joined = "".join(words)
+    return [joined[at:at + 2] for at in range(max(len(joined) - 1, 1))] if joined else []
+
+
+def exact_match(text: str, answers: Sequence[str]) -> float:
+    """Return 1.0 where the normalised text equals a normalised answer, else 0.0; text that normalises to nothing counts
+    as it stands."""
+    return float(_comparable(text) in map(_comparable, answers))
+
+
+def _comparable(text: str) -> str:
+    return normalize_answer(text) or unicodedata.normalize("NFKC", text).strip()
+
+
+class Overlap(NamedTuple):
+    """The shares of a text's tokens and of an answer's that the two have in common, counted with repeats."""
+
+    precision: float
+    recall: float
+
+    @property
+    def f1(self) -> float:
+        """Compute their harmonic mean 2PR/(P+R), 0 where both are 0."""
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+
+def overlap(text: str, answer: str) -> Overlap:
+    """Compare the tokens as `shared_tokens` does, but as in HotpotQA: where one side is `yes`, `no` or `noanswer`, only
+    equality counts."""
+    ours, gold = normalize_answer(text), normalize_answer(answer)
+    if ours != gold and {ours, gold} & {"yes", "no", "noanswer"}:
+        return Overlap(0.0, 0.0)
+    return shared_tokens(text, answer)
+
+
+def shared_tokens(text: str, answer: str) -> Overlap:
+    """Compute precision and recall of the tokens: words; character bigrams where the answer is Korean."""
+    bigrams = is_korean(answer)
+    predicted, expected = Counter(tokens(text, bigrams)), Counter(tokens(answer, bigrams))
+    shared = (predicted & expected).total()
+    return Overlap(shared / predicted.total(), shared / expected.total()) if shared else Overlap(0.0, 0.0)
+
+
+def token_f1(text: str, answer: str) -> float:
+    """Compute the harmonic mean of the precision and recall of the shared tokens; see `overlap`."""
+    return overlap(text, answer).f1
+
+
+def best_overlap(text: str, answers: Sequence[str]) -> Overlap:
+    """Return the overlap with the accepted answer of the highest F1, the first of several; 0 without any."""
+    found = (overlap(text, answer) for answer in answers)
+    return max(found, key=lambda one: one.f1, default=Overlap(0.0, 0.0))
+
+
+def compared(outcome: Outcome, text: str, answers: Sequence[str]) -> tuple[float, Overlap]:
+    """Return exact match and best overlap of a text without its citations; 0 for a refusal or failure."""
+    if outcome != "answered":
+        return 0.0, Overlap(0.0, 0.0)
+    bare = strip_citations(text)
+    return exact_match(bare, answers), best_overlap(bare, answers)
+
+
+def holds_words(text: str, words: str) -> bool:
+    """Tell whether the words stand in the text, folded: whole ones, except that what a language without spaces joins to
+    the last, such as a Korean particle, may follow it."""
+    wanted = fold(words)
+    end = " " if wanted[-1:].isascii() else ""
+    return f" {wanted}{end}" in f" {fold(text)} "

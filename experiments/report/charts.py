@@ -1,0 +1,238 @@
+"""Charts of views as numbers that a template draws: places in percent of the drawing's width and height."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from experiments.analysis.view import Chart, Point
+from experiments.report.axes import Axis, cost_axis, percent_axis, quality_axis, word_axis
+from experiments.report.cells import ReportCell, Table, crossed, level_of
+from experiments.report.text import to_questions
+from experiments.words import cut, money, part, visible
+
+COLOURS, SHAPES = 6, 5
+HEIGHT = 7.0  # of a point, in percent of the chart's
+GAP, WIDEST = 0.02, 0.08  # shares of the width: between neighbours, and over all that are moved
+_ASIDE = 1.6  # percent of the width between the lines of a chart
+_ROOMY = 6.0  # percent of a bar's width that a number inside takes
+Segment = tuple[float, float, float, float]
+# Colour says whose fault it is, hatching which of its kinds: neither is alone.
+_LOOKS = {
+    "right": ("blue", "solid"), "right, gold not cited": ("blue", "rising"), "memory": ("blue", "dots"),
+    "unsupported": ("blue", "lines"), "retrieval miss": ("orange", "solid"), "distracted": ("red", "rising"),
+    "reasoning error": ("red", "solid"), "wrong with gold in view": ("red", "dots"),
+    "wrong refusal": ("purple", "solid"), "missing refusal": ("purple", "rising"),
+    "wrong closed-book": ("brown", "solid"), "wrong, gold unknown": ("brown", "rising"), "failed": ("grey", "solid"),
+    "format": ("grey", "rising"), "unjudged": ("grey", "dots"), "not scored": ("grey", "lines")}
+_ANY = [(colour, hatch) for hatch in ("solid", "rising", "lines", "dots")
+        for colour in ("blue", "orange", "red", "purple", "brown", "grey")]
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A point as it is drawn.
+
+    Attributes:
+        number: of its cell; None where it leads to none.
+        across, up: ends of the intervals along each axis; None where there is none.
+    """
+
+    point: Point
+    number: int | None
+    colour: int
+    shape: int
+    x: float
+    y: float
+    across: tuple[float, float] | None
+    up: tuple[float, float] | None
+
+    @property
+    def words(self) -> list[str]:
+        return [visible(one) for one in self.point.words]
+
+    @property
+    def flip(self) -> bool:
+        """Whether its words stand to its left."""
+        return self.x > 50
+
+
+@dataclass(frozen=True, slots=True)
+class BarPart:
+    """A part of a bar: where it begins and how wide it is, and its number of questions where that fits."""
+
+    series: str
+    look: int
+    at: float
+    width: float
+    text: str
+    words: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A chart as it is drawn.
+
+    Attributes:
+        steps: lines of the front, and `joined` those between points, from (x, y) to (x, y), with a colour.
+        keys: titles with the colour, shape and words of each entry.
+        bars: the cell's number, its label, and its parts; `looks` are the colour and hatching of each series.
+        goal: where the ideal is.
+    """
+
+    chart: Chart
+    x: Axis
+    y: Axis
+    spots: tuple[Spot, ...] = ()
+    steps: tuple[Segment, ...] = ()
+    joined: tuple[tuple[Segment, int], ...] = ()
+    keys: tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...] = ()
+    bars: tuple[tuple[int | None, str, tuple[BarPart, ...]], ...] = ()
+    looks: tuple[tuple[str, str, str], ...] = ()
+    goal: tuple[float, float] | None = None
+
+
+_EMPTY = Axis(0.0, 1.0, ())
+
+
+def drawn(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
+    """Return the chart in places.
+
+    Args:
+        numbers: of the table's cells, by their ids and labels.
+    """
+    return _bars(chart, numbers) if chart.kind == "bars" else _points(chart, table, numbers)
+
+
+def _points(chart: Chart, table: Table, numbers: Mapping[str, int]) -> Drawing:
+    xs = [float(one.x) for one in chart.points]
+    bounds = [bound for one in chart.points for bound in (one.y, one.low, one.high)]
+    ideal = [chart.goal.x] if chart.goal else []
+    x = word_axis(chart.ticks) if chart.ticks else percent_axis(
+        [*ideal, *xs, *(bound for one in chart.points for bound in (one.x_low, one.x_high))]) if chart.percent else \
+        cost_axis(xs, money if chart.costs == "dollars" else lambda value: f"{value:,.0f}") if chart.costs else \
+        quality_axis(xs)
+    y = percent_axis([0.0, *bounds]) if chart.percent else quality_axis(bounds, chart.least)
+    series = list(chart.series or dict.fromkeys(one.series for one in chart.points))
+    looks, keys = _lines_looks(series) if chart.kind == "lines" else _cell_looks(table, chart, numbers)
+    heights = [y.down(one.y) for one in chart.points]
+    places = [x.at(value) for value in xs]
+    if chart.kind == "lines":
+        places = [round(place + (series.index(one.series) - (len(series) - 1) / 2) * _ASIDE, 2)
+                  for place, one in zip(places, chart.points, strict=True)]
+    elif chart.costs:
+        places = beside(places, heights)
+    spots = tuple(Spot(one, numbers.get(one.cell), *looks(one), place, height,
+                       _ends(one.x_low, one.x_high, x.at), _ends(one.low, one.high, y.down))
+                  for one, place, height in zip(chart.points, places, heights, strict=True))
+    return Drawing(chart, x, y, spots, _front([one for one in spots if one.point.mark == "front"]),
+                   tuple(((one.x, one.y, other.x, other.y), one.colour) for one, other in pairwise(spots)
+                         if one.point.line and one.point.line == other.point.line), keys,
+                   goal=(x.at(chart.goal.x), y.down(chart.goal.y)) if chart.goal else None)
+
+
+def _ends(low: float | None, high: float | None, at: Callable[[float], float]) -> tuple[float, float] | None:
+    return None if low is None or high is None else (at(low), at(high))
+
+
+Looks = tuple[Callable[[Point], tuple[int, int]], tuple[tuple[str, tuple[tuple[int, int, str], ...]], ...]]
+
+
+def _lines_looks(series: Sequence[str]) -> Looks:
+    places = {name: (at % COLOURS + 1, at % SHAPES + 1) for at, name in enumerate(series)}
+    return lambda point: places[point.series], (("", tuple((*places[name], visible(name)) for name in series)),)
+
+
+def _cell_looks(table: Table, chart: Chart, numbers: Mapping[str, int]) -> Looks:
+    """A colour for each level of one factor and a shape for each of another, where two suffice to tell cells apart;
+    else a pair of its own for every cell, as far as they go. A cell looks the same in every chart of one table."""
+    by_number = {cell.number: cell for cell in table.cells}
+    shown = [by_number[number] for one in chart.points if (number := numbers.get(one.cell)) in by_number]
+    factors = crossed(table)
+    if factors is not None:
+        first, second = ([*dict.fromkeys(level_of(cell, name) for cell in table.cells)] for name in factors)
+        if len(first) <= COLOURS and len(second) <= SHAPES:
+            of = {cell.number: (first.index(level_of(cell, factors[0])) + 1,
+                                second.index(level_of(cell, factors[1])) + 1) for cell in table.cells}
+            keys = ((factors[0], tuple((at, 1, one) for one, at in _numbered(first, shown, factors[0]))),
+                    (factors[1], tuple((0, at, one) for one, at in _numbered(second, shown, factors[1]))))
+            return lambda point: of.get(numbers.get(point.cell, 0), (1, 1)), keys
+    return lambda point: ((numbers.get(point.cell, 1) - 1) % COLOURS + 1,
+                          (numbers.get(point.cell, 1) - 1) % SHAPES + 1), ()
+
+
+def _numbered(levels: Sequence[str], shown: Collection[ReportCell], factor: str) -> list[tuple[str, int]]:
+    """The levels that the chart shows, with the number of their colour or shape."""
+    seen = {level_of(cell, factor) for cell in shown}
+    return [(level, number) for number, level in enumerate(levels, 1) if level in seen]
+
+
+def _front(spots: Sequence[Spot]) -> tuple[Segment, ...]:
+    """Up from the axis to the cheapest, then along and up from one to the next, and along from the best."""
+    at = sorted((spot.x, spot.y) for spot in spots)
+    if not at:
+        return ()
+    lines = [(at[0][0], 100.0, *at[0])]
+    for (x, y), (further, higher) in pairwise(at):
+        lines += [(x, y, further, y), (further, y, further, higher)]
+    return (*lines, (*at[-1], 100.0, at[-1][1]))
+
+
+def _bars(chart: Chart, numbers: Mapping[str, int]) -> Drawing:
+    series = list(dict.fromkeys(one.series for one in chart.points))
+    looks = tuple((visible(name), *_LOOKS.get(name, _ANY[at % len(_ANY)])) for at, name in enumerate(series))
+    bars: dict[str, list[BarPart]] = {}
+    for one in chart.points:
+        parts = bars.setdefault(str(one.x), [])
+        at, width = sum(other.width for other in parts), 100 * one.y
+        words = visible("; ".join(one.words))
+        filters = {name: numbers.get(value, value) for name, value in (one.questions or {}).items()}
+        count = part(round(one.y * one.n), one.n) if one.n and width >= _ROOMY else ""
+        parts.append(BarPart(visible(one.series), series.index(one.series), round(at, 2), round(width, 2),
+                             count, words, to_questions(**filters) if filters else ""))
+    return Drawing(chart, _EMPTY, _EMPTY, looks=looks, bars=tuple(
+        (numbers.get(label), visible(cut(label, 100)), tuple(parts)) for label, parts in bars.items()))
+
+
+def beside(places: Sequence[float], heights: Sequence[float], gap: float = GAP) -> list[float]:
+    """Return the places from the left, moved `apart` where points would hide each other.
+
+    Args:
+        heights: where they stand from the top.
+    """
+    groups: list[list[int]] = []
+    for at in sorted(range(len(places)), key=lambda at: places[at]):
+        near = [group for group in groups if any(abs(places[at] - places[other]) < 100 * gap
+                                                 and abs(heights[at] - heights[other]) < HEIGHT for other in group)]
+        groups = [group for group in groups if group not in near] + [[*(one for group in near for one in group), at]]
+    moved = {at: place for group in groups
+             for at, place in zip(group, apart([places[at] for at in group], gap), strict=True)}
+    return [moved[at] for at in range(len(places))]
+
+
+def apart(places: Sequence[float], gap: float = GAP, whole: float = 100.0) -> list[float]:
+    """Return the places, moved as little as keeps neighbours `gap` of the whole apart, and many by less.
+
+    Strategies over the same evidence cost nearly the same, and their intervals would hide each other; but what is
+    moved far looks cheaper or dearer than it is.
+    """
+    least = min(gap, WIDEST / max(len(places) - 1, 1)) * whole
+    clusters: list[list[tuple[float, int]]] = []
+    for value, index in sorted((value, index) for index, value in enumerate(places)):
+        clusters.append([(value, index)])
+        while len(clusters) > 1 and _start(clusters[-1], least) - _end(clusters[-2], least) < least:
+            last = clusters.pop()
+            clusters[-1] += last
+    placed = {index: round(_start(cluster, least) + step * least, 2)
+              for cluster in clusters for step, (_, index) in enumerate(cluster)}
+    return [placed[index] for index in range(len(places))]
+
+
+def _start(cluster: Sequence[tuple[float, int]], least: float) -> float:
+    middle = sum(value for value, _ in cluster) / len(cluster)
+    return middle - least * (len(cluster) - 1) / 2
+
+
+def _end(cluster: Sequence[tuple[float, int]], least: float) -> float:
+    return _start(cluster, least) + least * (len(cluster) - 1)

@@ -1,0 +1,221 @@
+"""What cells cost, which of them nothing beats, and how they stand against each other by the tests."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from experiments.report.cells import Figure, ReportCell, Table
+from experiments.statistics import Comparison
+from experiments.words import is_alone, money, probability
+
+
+@dataclass(frozen=True, slots=True)
+class CellCosts:
+    """Cost per question.
+
+    Attributes:
+        priced: in dollars, which takes a price of every cell that is not 0; else in tokens.
+        of: by the cell's id; what has none is not there.
+    """
+
+    priced: bool
+    of: Mapping[str, float]
+
+    @property
+    def unit(self) -> str:
+        return "dollars per question" if self.priced else "tokens per question"
+
+    @property
+    def what(self) -> str:
+        return "price" if self.priced else "tokens"
+
+    def share(self, cell: ReportCell, of: ReportCell) -> float:
+        """What one cell costs of another's cost; 1 where either's is not known."""
+        return self.of[cell.id] / self.of[of.id] if cell.id in self.of and of.id in self.of else 1.0
+
+    def words(self, value: float) -> str:
+        """`$0.0012`, or `1,205`."""
+        return money(value) if self.priced else f"{value:,.0f}"
+
+    def full(self, value: float) -> str:
+        """`$0.0012`, or `1,205 tokens`, per question."""
+        return f"{self.words(value)} per question" if self.priced else f"{value:,.0f} {self.unit}"
+
+
+def cost_of(cells: Sequence[ReportCell]) -> CellCosts:
+    """Price where all cells have one, none of them 0; else prompt and completion tokens."""
+    if cells and all(cell.price and cell.n for cell in cells):
+        return CellCosts(True, {cell.id: (cell.price or 0.0) / cell.n for cell in cells})
+    return CellCosts(False, {cell.id: cell.tokens_each for cell in cells if cell.tokens_each})
+
+
+def front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
+    """The Pareto front, cheapest first: the cells than which none is as good for less, nor better for as much.
+
+    By means alone. Cells of different judges do not compare, so there is none.
+    """
+    placed = [(cost.of[cell.id], found[1].mean, cell) for cell in table.cells
+              if cell.id in cost.of and (found := cell.of(table.quality)) and found[1].mean is not None]
+    if len(table.judges) > 1:
+        return ()
+    best = [(price, mean, cell) for price, mean, cell in placed
+            if not any(other <= price and higher >= mean and (other < price or higher > mean)
+                       for other, higher, _ in placed)]
+    return tuple(cell for _, _, cell in sorted(best, key=lambda one: (one[0], one[2].number)))
+
+
+@dataclass(frozen=True, slots=True)
+class CellPair:
+    """Two cells that differ in one factor, compared over the same questions.
+
+    Attributes:
+        tested: `before` is of the first cell, `after` of the second.
+    """
+
+    factor: str
+    first: ReportCell
+    second: ReportCell
+    tested: Comparison
+
+    @property
+    def alone(self) -> bool:
+        """Whether they differ by their own test, though not after the correction for all."""
+        return is_alone(self.tested)
+
+    def place(self) -> tuple[bool, float, float]:
+        """Return what the pair is ordered by: real ones first, then by p, then by size."""
+        return (not self.tested.real, 2.0 if self.tested.p is None else self.tested.p,
+                -abs(self.tested.difference or 0.0))
+
+    @property
+    def p(self) -> str:
+        return probability(self.tested.p)
+
+    @property
+    def p_holm(self) -> str:
+        return probability(self.tested.p_holm)
+
+    @property
+    def both_p(self) -> str:
+        """The test's p, and after the correction."""
+        return f"p {self.p}" if self.tested.p == self.tested.p_holm else f"p {self.p}, corrected {self.p_holm}"
+
+    def other(self, cell: ReportCell) -> ReportCell:
+        return self.second if self.first.id == cell.id else self.first
+
+    def beyond(self, cell: ReportCell) -> float | None:
+        """By how much the cell is above the other one; None where there is no figure."""
+        found = self.tested.difference
+        return found if found is None or self.second.id == cell.id else 0.0 - found
+
+    def bounds(self, cell: ReportCell) -> tuple[float, float] | None:
+        """The interval of `beyond`."""
+        low, high = self.tested.low, self.tested.high
+        if low is None or high is None:
+            return None
+        return (low, high) if self.second.id == cell.id else (0.0 - high, 0.0 - low)
+
+
+@dataclass(frozen=True, slots=True)
+class CellPairs:
+    """Pairs that were tested together.
+
+    Attributes:
+        many: how many p is corrected for: those that are not here too.
+    """
+
+    pairs: tuple[CellPair, ...]
+    many: int
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any] | None, table: Table) -> CellPairs | None:
+        """Return the summary's comparisons of the table's cells, real ones first and then by p; None without any."""
+        cells = {cell.id: cell for cell in table.cells}
+        found = [CellPair(one["factor"], cells[one["first"]], cells[one["second"]],
+                          Comparison.of(str(stored["metric"]), one)) for one in stored["pairs"]
+                 if one["first"] in cells and one["second"] in cells] if stored else []
+        return cls(tuple(sorted(found, key=CellPair.place)), len(found)) if found else None
+
+    @property
+    def real(self) -> int:
+        return sum(pair.tested.real for pair in self.pairs)
+
+    @property
+    def alone(self) -> int:
+        return sum(pair.alone for pair in self.pairs)
+
+    def with_cell(self, cell: ReportCell) -> list[CellPair]:
+        """Return the pairs that the cell is one of."""
+        return [pair for pair in self.pairs if cell.id in (pair.first.id, pair.second.id)]
+
+    def among(self, table: Table) -> CellPairs:
+        """Return those of the table's cells alone, called as they are there."""
+        cells = {cell.id: cell for cell in table.cells}
+        return replace(self, pairs=tuple(replace(one, first=cells[one.first.id], second=cells[one.second.id])
+                                         for one in self.pairs if one.first.id in cells and one.second.id in cells))
+
+
+_CHEAPER = 0.9  # of the cell's cost, from which on less is worth a word
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A cell against each that it was tested against, over the questions that both have.
+
+    Attributes:
+        below: those that it is really better than; `above`, those that are really better.
+        alone: those that it differs from by a test on its own, not after the correction.
+        level: those from which no difference is seen.
+    """
+
+    cell: ReportCell
+    below: tuple[CellPair, ...]
+    alone: tuple[CellPair, ...]
+    level: tuple[CellPair, ...]
+    above: tuple[CellPair, ...]
+
+    @property
+    def tested(self) -> int:
+        return len(self.below) + len(self.alone) + len(self.level) + len(self.above)
+
+    @property
+    def unsettled(self) -> list[CellPair]:
+        """Those that are not really different, the least far below first."""
+        return sorted((*self.alone, *self.level), key=lambda pair: pair.beyond(self.cell) or 0.0)
+
+    def others(self, pairs: Sequence[CellPair]) -> list[ReportCell]:
+        return [pair.other(self.cell) for pair in pairs]
+
+
+def figures(table: Table) -> dict[str, Figure]:
+    """By the cell's id, its figure of the first column; what has none is not there."""
+    return {cell.id: found[1] for cell in table.cells
+            if (found := cell.of(table.quality)) is not None and found[1].mean is not None}
+
+
+def leaders(table: Table, among: Sequence[ReportCell] | None = None) -> list[ReportCell]:
+    """The cells with the highest mean, several where it is the same; none where judges differ."""
+    known = figures(table)
+    cells = [cell for cell in (table.cells if among is None else among) if cell.id in known]
+    if len(table.judges) > 1:
+        return []
+    highest = max((known[cell.id].mean or 0.0 for cell in cells), default=0.0)
+    return [cell for cell in cells if known[cell.id].mean == highest]
+
+
+def standing(cell: ReportCell, tested: CellPairs | None, factor: str | None = None) -> Standing:
+    """Of the pairs that have a figure, by one factor alone where it is named."""
+    pairs = [pair for pair in (tested.with_cell(cell) if tested else ())
+             if pair.tested.difference is not None and factor in (None, pair.factor)]
+    real = [pair for pair in pairs if pair.tested.real]
+    return Standing(cell, tuple(pair for pair in real if (pair.beyond(cell) or 0.0) > 0),
+                    tuple(pair for pair in pairs if pair.alone),
+                    tuple(pair for pair in pairs if not pair.tested.real and not pair.alone),
+                    tuple(pair for pair in real if (pair.beyond(cell) or 0.0) <= 0))
+
+
+def cheapest(found: Standing, cost: CellCosts) -> CellPair | None:
+    """With the cheapest cell that is not really different, where that costs clearly less."""
+    pair = min(found.unsettled, key=lambda pair: cost.share(pair.other(found.cell), found.cell), default=None)
+    return pair if pair and cost.share(pair.other(found.cell), found.cell) <= _CHEAPER else None

@@ -1,0 +1,223 @@
+"""Views of a summary as tables of the page: figures with shades, links to their questions, and tests with the real
+differences first."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from experiments.analysis.view import Value, View, text_of
+from experiments.cells import short_name
+from experiments.metrics import METRICS, family_of
+from experiments.report.cells import Table
+from experiments.report.charts import Drawing, drawn
+from experiments.report.text import to_questions
+from experiments.statistics import ALPHA
+from experiments.words import figure, metric_words, visible
+
+_SHADES = 10
+_ALL = "all"  # what stands first
+_FEW, _LEAST = 12, 3  # tests of a view: so many are not folded, and so many are shown however little they show
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value of a table.
+
+    Attributes:
+        mean, interval: of a figure, in words; `n` its number of questions, where it is another than its row's.
+        shade: from 0 to 10, of a figure in a heat map; `best`, whether it is the highest there.
+        marks: where mean, low and high of a difference stand on the column's axis, from 0 to 100.
+        href: leads to the questions that it is of; `label` says so.
+        cells: numbers of cells that it names, each with its label.
+    """
+
+    text: str = ""
+    mean: str = ""
+    interval: str = ""
+    n: int | None = None
+    shade: int | None = None
+    best: bool = False
+    marks: tuple[float, float, float] | None = None
+    href: str = ""
+    label: str = ""
+    cells: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def apart(self) -> bool:
+        """Whether the interval of a difference leaves out 0."""
+        return self.marks is not None and (self.marks[1] > 50 or self.marks[2] < 50)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row: what it is of, after what its group is of, and its values."""
+
+    names: tuple[Entry, ...]
+    entries: tuple[Entry, ...]
+    real: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownView:
+    """A view as the page shows it.
+
+    Attributes:
+        groups: rows by what stands in their first column, where a row has several keys.
+        rest: rows of tests that are folded away: none of them is real.
+    """
+
+    view: View
+    anchor: str
+    title: str
+    header: tuple[str, ...]
+    groups: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]
+    rest: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]
+    drawings: tuple[Drawing, ...]
+
+    @property
+    def folded(self) -> int:
+        return sum(len(rows) for _, rows in self.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Views under one heading, and the notes of all of them."""
+
+    anchor: str
+    title: str
+    views: tuple[ShownView, ...]
+    notes: tuple[str, ...]
+
+
+def sections(stored: Iterable[Mapping[str, Any]], table: Table, whole: Table, linked: bool) -> list[Section]:
+    """Return the summary's views by section, in their order.
+
+    Args:
+        table: all cells; `whole`, the ways of answering, whose labels lead to the first cell of each.
+        linked: whether questions have a right answer, so that figures can lead to them.
+    """
+    numbers = {**_numbers(whole), **_numbers(table)}
+    single = {cell.label: cell.number for cell in table.cells} if linked else {}
+    judges = {cell.judge for cell in table.cells if cell.judge}
+    found: dict[str, list[View]] = {}
+    for one in stored:
+        view = View.of(one)
+        found.setdefault(view.section, []).append(view)
+    made = []
+    for title, views in found.items():
+        anchor = title.split()[0].lower()
+        made.append(Section(anchor, visible(title), tuple(
+            _Builder(view, numbers, single, table).shown(f"{anchor}-{place}", judges)
+            for place, view in enumerate(views, 1)),
+            tuple(visible(note) for note in dict.fromkeys(note for view in views for note in view.notes))))
+    return made
+
+
+def _numbers(table: Table) -> dict[str, int]:
+    return {name: cell.number for cell in table.cells for name in (cell.id, cell.label)}
+
+
+@dataclass(frozen=True)
+class _Builder:
+    """Makes the entries of one view.
+
+    Attributes:
+        numbers: of cells, by their ids and labels; `single`, of those that questions are right or wrong in.
+    """
+
+    view: View
+    numbers: Mapping[str, int]
+    single: Mapping[str, int]
+    table: Table
+
+    def shown(self, anchor: str, judges: Iterable[str]) -> ShownView:
+        view = self.view
+        many = len(view.rows)
+        if "difference" in view.signed and many > _FEW:
+            many = max(sum(self._real(row) for row in view.rows), _LEAST)
+        return ShownView(view, anchor, visible(view.title), tuple(_head(name, judges) for name in view.header),
+                         self._groups(view.rows[:many]), self._groups(view.rows[many:]),
+                         tuple(drawn(chart, self.table, self.numbers) for chart in view.charts))
+
+    def _real(self, row: Sequence[Value]) -> bool:
+        p = self.view.p_of(row)
+        return p is not None and p < ALPHA
+
+    def _groups(self, rows: Sequence[tuple[Value, ...]]) -> tuple[tuple[Entry, tuple[ShownRow, ...]], ...]:
+        ordered = sorted(rows, key=lambda row: row[0] != _ALL) if self.view.keys > 1 else rows
+        parts = groupby(ordered, key=lambda row: row[0]) if self.view.keys > 1 else ((row[0], [row]) for row in ordered)
+        return tuple((self._name(self.view.header[0], key), tuple(map(self._row, own))) for key, own in parts)
+
+    def _row(self, row: tuple[Value, ...]) -> ShownRow:
+        keys, header = self.view.keys, self.view.header
+        n = row[header.index("n")] if "n" in header else row[header.index("answers")] if "answers" in header else None
+        values = zip(header[keys:], row[keys:], strict=True)
+        return ShownRow(tuple(map(self._name, header[1:keys], row[1:keys])),
+                        tuple(self._entry(name, value, n) for name, value in values), self._real(row))
+
+    def _name(self, column: str, value: Value) -> Entry:
+        if isinstance(value, Mapping):
+            cells = tuple((self.numbers[one], visible(one)) for one in value["cells"] if one in self.numbers)
+            return Entry(visible(value["text"]), cells=cells)
+        text = "none" if value is None else text_of(self.view, column, value)
+        named = column == "cell" and text in self.numbers
+        return Entry(visible(text), cells=((self.numbers[text], visible(text)),) if named else ())
+
+    def _entry(self, column: str, value: Value, n: Value) -> Entry:
+        if not isinstance(value, Mapping):
+            if value is None:
+                return Entry("" if column in self.view.p else "none")
+            return Entry(visible(text_of(self.view, column, value)))
+        if "count" in value:
+            href, label = self._link(value)
+            return Entry(str(value["count"]), href=href, label=f"{value['count']} {column}: {label}" if href else "")
+        mean = value["mean"]
+        if mean is None:
+            return Entry("none", n=value.get("n") or None)
+        href, label = self._link(value)
+        words = figure(mean, value["low"], value["high"], "+z.2f" if column in self.view.signed else "z.2f")
+        shown, _, interval = words.partition(" ")
+        own = value.get("n")
+        return Entry("", shown, "no interval" if value["low"] is None else interval,
+                     own if own is not None and own != n and column not in self.view.signed else None,
+                     self._shade(mean), self.view.shaded is not None and self.view.shaded[1] == mean
+                     and self.view.shaded[0] < mean and self.view.section == "Factors",
+                     self._marks(column, value), href, label)
+
+    def _link(self, value: Mapping[str, Any]) -> tuple[str, str]:
+        """Where the questions are, and in words; empty where the page cannot tell them."""
+        wanted: Mapping[str, str] = value.get("questions") or {}
+        if not wanted or not all(label in self.single for label in wanted.values()):
+            return "", ""
+        filters = {name: self.single[label] for name, label in wanted.items()}
+        if list(filters) == ["wrong"]:  # what is wrong in a cell is shown beside what that cell answers
+            filters = {"cell": filters["wrong"], **filters} if value.get("mean") != 1 else {"cell": filters["wrong"]}
+        return to_questions(**filters), ", ".join(f"{name} in {visible(label)}" for name, label in wanted.items())
+
+    def _shade(self, mean: float) -> int | None:
+        if self.view.shaded is None:
+            return None
+        low, high = self.view.shaded
+        return min(max(round((mean - low) / (high - low) * _SHADES), 0), _SHADES) if high > low else 0
+
+    def _marks(self, column: str, value: Mapping[str, Any]) -> tuple[float, float, float] | None:
+        """On an axis as far to either side of 0 as the column reaches."""
+        if column not in self.view.signed or value["low"] is None or value["high"] is None:
+            return None
+        reach = max((abs(bound) for one in self.view.column(column) if isinstance(one, Mapping)
+                     for bound in (one["mean"], one["low"], one["high"]) if bound is not None), default=0.0) or 1.0
+        mean, low, high = (round(50 + 50 * value[name] / (reach * 1.05), 2) for name in ("mean", "low", "high"))
+        return mean, low, high
+
+
+def _head(words: str, judges: Iterable[str]) -> str:
+    """A metric in words, its judge by its short name, and what follows a colon as it is."""
+    for judge in judges:
+        words = words.replace(f"({judge})", f"({short_name(judge)})")
+    metric, colon, rest = words.partition(":")
+    name, space, judge = metric.partition(" ")
+    known = metric_words(name) if family_of(name) in METRICS else name
+    return visible(f"{known}{space}{judge}{colon}{rest}")
+

@@ -1,0 +1,180 @@
+"""`ragbed effects`, `dose`, `budgets` and `diagnose` at work: each computes from records, and shows its views."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from documents.errors import RunError, SettingsError
+from experiments.analysis.budgets import budget_views, budgets_of_run
+from experiments.analysis.cases import Cases, case_view, cases_of
+from experiments.analysis.catalogue import labels_of_variants
+from experiments.analysis.causes import BY_NAME, CAUSES, Cause, cause_of
+from experiments.analysis.compared_run import ComparedRun, read_compared
+from experiments.analysis.dose import dose_of_run
+from experiments.analysis.dose_views import dose_views
+from experiments.analysis.effects import effect_views, effects
+from experiments.analysis.error_analysis import cause_views, error_analysis_of
+from experiments.analysis.notes import ON_MINERS
+from experiments.analysis.tradeoff import refusal_views, tradeoff_of
+from experiments.analysis.view import View
+from experiments.metrics import metric_named
+from experiments.record import UNITS, Unit
+from experiments.runs.finished import Finished, open_finished
+from experiments.runs.selectors import cells_named
+from experiments.statistics import clusters
+from experiments.terminal.display import print_json, say
+from experiments.terminal.view_tables import print_views
+
+_MOST = 50  # budgets
+_SHOWN = 200  # questions that a terminal shows
+
+
+def show_effects(path: Path, metric: str | None, json: bool) -> None:
+    """Estimate main effects and interactions of a run's factors, and show them.
+
+    Raises:
+        UserError: there is no finished run, fewer than two factors vary in it, or no question of it has the metric.
+    """
+    run = read_compared(path)
+    name = metric or run.columns[0].split(" / ")[0]
+    _check_effect(run, name)
+    found = effects(run.rows, run.answers, clusters(run.questions.values()), name, run.scoring)
+    if found is None:
+        raise RunError(f"{path}: effects are of two factors and more, besides repeats and seeds, and no two vary "
+                       f"between its cells with {name}; those of one are the comparisons of `ragbed compare {path}`")
+    _show({"run": str(path), "scoring": run.scoring, "judge": run.judge, **found}, effect_views(found, run.judge),
+          f"{run.name}, {run.scoring} scoring", json)
+
+
+def _check_effect(run: ComparedRun, name: str) -> None:
+    if metric_named(name).of_set:
+        raise SettingsError(f"{name} is computed of a whole set, and no question has one; effects are of metrics that "
+                            "questions have, such as those that it is made of")
+    if name not in run.metrics:
+        own = dict.fromkeys(one for answers in run.answers.values() for row in answers.values() for one in row.scores)
+        raise SettingsError(f"{name} is no metric of {run.path}; there are: {', '.join(own)}")
+
+
+def show_dose(path: Path, metric: str | None, json: bool) -> None:
+    """Compute curves over the doses of negatives and the areas under them, and show them.
+
+    Raises:
+        UserError: there is no finished run, no two cells of it differ in the dose alone, or no curve has the metric.
+    """
+    if metric is not None:
+        metric_named(metric)
+    with open_finished(path) as run:
+        found = dose_of_run(run, metric or run.summary["columns"][0].split(" / ")[0])
+        if found is None:
+            raise RunError(f"{path}: no two of its cells differ in the number or the hardness of negatives alone; see "
+                           "`ragbed dose --help` for the perturbations that make a curve")
+        if metric is not None and metric not in found["metrics"]:
+            known = dict.fromkeys(name for row in run.rows for name, one in row["metrics"].items() if one["n"])
+            raise RunError(f"{metric} is no metric of the curves of {path}; there are: {', '.join(known)}")
+        miners = [note for note in run.summary["notes"] if note.startswith(ON_MINERS)]
+        found = {**found, "notes": [*found["notes"], *miners]}
+        _show({**_about(run), **found}, dose_views(found, labels_of_variants(run.rows), run.rows[0]["judge"]),
+              run.name, json)
+
+
+def show_budgets(path: Path, unit: str, at: str | None, metric: str | None, json: bool) -> None:
+    """Compute what each way of answering reaches with equal budgets, and show it.
+
+    Raises:
+        UserError: there is no finished run, or an option does not fit.
+    """
+    chosen, budgets = _unit(unit), _budgets(at)
+    if metric is not None:
+        metric_named(metric)
+    with open_finished(path) as run:
+        found = budgets_of_run(run, chosen, budgets, metric or run.summary["columns"][0].split(" / ")[0])
+        if not any(point["n"] for row in found["rows"] for point in row["at"]):
+            raise RunError(f"{found['metric']} is no metric of the cells of {path}; see `ragbed list metrics`")
+        _show({**_about(run), **found}, budget_views(found, run.rows[0]["judge"]), run.name, json)
+
+
+def _unit(text: str) -> Unit:
+    found = next((one for one in UNITS if one == text), None)
+    if found is None:
+        raise SettingsError(f"--unit {text!r}: there are {', '.join(UNITS)}")
+    return found
+
+
+def _budgets(text: str | None) -> list[float]:
+    """Numbers above 0, apart by commas; none where no text is given."""
+    try:
+        found = [float(part) for part in text.split(",")] if text else []
+    except ValueError:
+        found = [-1.0]
+    if len(found) > _MOST or not all(math.isfinite(one) and one > 0 for one in found):
+        raise SettingsError(f"--at {text!r}: give at most {_MOST} numbers above 0, as in --at 500,1000,2000")
+    return found
+
+
+def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> None:
+    """Show why the questions of a run came out as they did, from its records alone. The run stays as it is.
+
+    Args:
+        cell: cells of this name alone; `cause`, the questions that have it.
+
+    Raises:
+        UserError: there is no such run, cell or cause, or answers are not scored there.
+    """
+    wanted = None if cause is None else _cause_named(cause)
+    with open_finished(path) as run:
+        names, grouped = cells_named(run.rows, cell), run.grouped.of
+        cases = cases_of(run.cells, run.folder.results(), run.questions, run.scheme.rights, run.scoring)
+        found = error_analysis_of(run.cells, cases, run.questions, run.scheme.rights, grouped, run.seed)
+        if found is None:
+            raise RunError(f"{path}: its benchmark scores what is found, not answers; there is no cause to tell")
+        traded = [row for row in tradeoff_of(run.cells, cases, grouped, run.made.sweeps) or ()
+                  if row["cell"] in names]
+        cells, joint = ([{**row, "name": names[row["cell"]]} for row in found[part] if row["cell"] in names]
+                        for part in ("cells", "joint"))
+        views = [case_view(wanted, cases, names, run.questions)] if wanted else [
+            *cause_views(found, names, run.scheme.rights), *refusal_views(traded, run.rows, names, run.scheme.rights)]
+    if wanted and not json:
+        _show_cases(views[0])
+        return
+    questions = {"questions": _having(wanted, cases, names)} if wanted else {}
+    _show({"run": str(path), **found, "cells": cells, "joint": joint, "tradeoff": traded, **questions}, views,
+          f"{run.name}, right by {found['metric']}", json)
+
+
+def _show_cases(view: View) -> None:
+    say(view.title) if not view.rows else print_views([View(
+        view.name, view.title, view.header, view.rows[:_SHOWN], view.keys, view.main)])
+    if len(view.rows) > _SHOWN:
+        say(f"and {len(view.rows) - _SHOWN} more, with --json")
+    say("`ragbed show RUN QUESTION` shows each with its evidence and steps." if view.rows else "No question has it.")
+
+
+def _having(cause: Cause, cases: Cases, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Every question of the cells that has the cause, with its case."""
+    return [{"cell": cell, "name": label, "question": question, **asdict(case)}
+            for cell, label in names.items() for question, case in cases[cell].items() if cause_of(case) is cause]
+
+
+def _cause_named(name: str) -> Cause:
+    folded = name.strip().replace("-", "_").replace(" ", "_").lower()
+    found = BY_NAME.get(folded) or next((one for one in CAUSES if one.title == name.strip().lower()), None)
+    if found is None:
+        raise RunError(f"no cause {name!r}; there are: {', '.join(BY_NAME)}")
+    return found
+
+
+def _about(run: Finished) -> dict[str, Any]:
+    return {"run": str(run.path), "scoring": run.rows[0]["scoring"], "judge": run.rows[0]["judge"]}
+
+
+def _show(found: Mapping[str, Any], views: Sequence[View], heading: str, json: bool) -> None:
+    """Print what was found and its views as JSON, or the views under a heading."""
+    if json:
+        print_json({**found, "views": [view.as_json() for view in views]})
+        return
+    say(heading)
+    say("")
+    print_views(views, found.get("judge"))

@@ -1,0 +1,233 @@
+"""Why each question came out as it did: one cause for each question in each cell, told from the run alone."""
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from agents.types import OUTCOMES
+from experiments.analysis.cases import causes_of
+from experiments.analysis.causes import CAUSES, Case, cause_of
+from experiments.analysis.error_analysis import figures_of
+from experiments.benchmarks.hotpotqa import HotpotQa
+from experiments.benchmarks.mdbench import Mdbench
+from experiments.benchmarks.mrceval import Mrceval
+from experiments.cells import Cell
+from experiments.question import ANSWERS, RANKED, Gold, Question, Scheme
+from experiments.record import Result, StoredPassage, Verdict
+
+CASE = {"outcome": "answered", "score": 0.0, "gold": 2, "found": 2, "cites": True, "cited_gold": True}
+
+
+def cause(**changes):
+    return cause_of(Case(**{**CASE, **changes})).name
+
+
+def test_what_is_right():
+    assert cause(score=1.0) == "right"
+    assert cause(score=1.0, found=1) == "right"
+    assert cause(score=1.0, gold=None, found=0, cited_gold=False) == "right"
+    assert cause(score=1.0, answerable=False, outcome="refused", refused=True, found=0, cited_gold=False) == "right"
+    assert cause(score=1.0, closed_book=True, found=0, cites=False) == "right"
+    assert cause(score=1.0, cites=False, cited_gold=False) == "right"
+
+
+def test_what_is_right_for_a_wrong_reason():
+    assert cause(score=1.0, cited_gold=False) == "citation_only"
+    assert cause(score=1.0, found=0, cited_gold=False, known=True) == "memory"
+    assert cause(score=1.0, found=0, cited_gold=False, known=False) == "unsupported"
+    assert cause(score=1.0, found=0, cited_gold=False, known=None) == "unsupported"
+
+
+@pytest.mark.parametrize("outcome", ["too_long", "budget", "timeout", "error"])
+def test_what_has_no_answer_failed(outcome):
+    assert cause(outcome=outcome) == "failed"
+    assert cause(outcome=outcome, score=None, answerable=False, found=0) == "failed"
+
+
+def test_what_cannot_be_scored_is_not_called_wrong():
+    assert cause(outcome="malformed") == "format"
+    assert cause(unread=True) == "format"
+    assert cause(unjudged=True) == "unjudged"
+    assert cause(score=None, unjudged=True) == "unjudged"
+    assert cause(score=None) == "not_scored"
+    assert cause(score=None, answerable=False, may_refuse=False) == "not_scored"
+
+
+def test_refusals():
+    refusal = {"outcome": "refused", "refused": True, "score": -1.0, "cited_gold": False}
+    assert cause(**refusal) == "wrong_refusal"
+    assert cause(**refusal, over_gold=True) == "wrong_refusal"
+    assert cause(**{**refusal, "found": 1}) == "retrieval_miss"
+    assert cause(**{**refusal, "gold": None}) == "gold_unknown"
+    assert cause(answerable=False) == "missing_refusal"
+    assert cause(answerable=False, gold=None) == "missing_refusal"
+    assert cause(answerable=False, may_refuse=False, found=0) == "retrieval_miss"  # options, and the gold was dropped
+
+
+def test_whether_retrieval_failed_or_reasoning():
+    assert cause(found=1) == "retrieval_miss"
+    assert cause(found=1, over_gold=False) == "retrieval_miss"
+    assert cause(over_gold=True) == "distracted"
+    assert cause(over_gold=None, undisturbed=True) == "distracted"
+    assert cause(over_gold=True, undisturbed=False) == "distracted"
+    assert cause(over_gold=False, undisturbed=True) == "reasoning_error"
+    assert cause(over_gold=False) == "reasoning_error"
+    assert cause(over_gold=False, undisturbed=False) == "reasoning_error"
+    assert cause(gold_alone=True) == "reasoning_error"
+    assert cause(gold_alone=True, found=1) == "retrieval_miss"
+    assert cause() == "wrong_in_view"
+    assert cause(undisturbed=False) == "wrong_in_view"
+    assert cause(gold=None) == "gold_unknown"
+    assert cause(closed_book=True, found=0) == "not_known"
+    assert cause(score=0.5, over_gold=True) == "distracted"
+
+
+FLAGS = ("answerable", "refused", "may_refuse", "closed_book", "coarse", "cites", "cited_gold", "unread", "unjudged",
+         "gold_alone")
+UNSURE = some.sampled_from((None, False, True))
+CASES = some.builds(
+    Case, outcome=some.sampled_from(OUTCOMES), score=some.sampled_from((None, -1.0, 0.0, 0.5, 1.0)),
+    gold=some.sampled_from((None, 1, 2)), found=some.integers(0, 2), known=UNSURE, over_gold=UNSURE, undisturbed=UNSURE,
+    **{name: some.booleans() for name in FLAGS})
+
+
+@given(CASES)
+def test_every_case_has_exactly_one_cause_and_right_answers_never_one_of_a_failure(case):
+    name = cause_of(case).name
+    assert [one.name for one in CAUSES if one.name == name] == [name]
+    assert (name in ("right", "citation_only", "memory", "unsupported")) == case.right
+    if name in ("distracted", "reasoning_error", "wrong_in_view", "wrong_refusal"):
+        assert case.in_view
+    if name == "failed":
+        assert case.outcome in ("too_long", "budget", "timeout", "error")
+
+
+def cell(condition="given", **changes):
+    return Cell(**{"model": "m", "retrieval": None, "retriever": None, "reasoning": "direct", "rules": "grounded",
+                   "condition": condition, "perturbation": None, "show": "question", "format": None, "benchmark": "b",
+                   "repeat": 0, "seed": None, **changes})
+
+
+def result(of, question="q", **changes):
+    return Result(**{"cell": of.id, "question": question, "answerable": True, "outcome": "answered", "text": "x",
+                     "refused": False, "refused_as_published": False, "cited": (), "invalid_citations": (),
+                     "tagged": True, "notes": (), "evidence": (), "gold_total": 1, "gold_in_view": True,
+                     "verdict": None, "scores": {}, "usage": {}, "trace": (), **changes})
+
+
+def passage(number, *holds, gold="chunk"):
+    return StoredPassage(number=number, chunk=f"c{number}", document="d", source="d", format="plain", start=0, end=1,
+                         pages=None, text="t", gold=gold if holds else None, holds=holds)
+
+
+QUESTION = Question(id="q", text="?", answers=("x",), answerable=True, gold=(Gold("d"),))
+
+
+def told(results, cells, scheme=ANSWERS, scoring="corrected", question=QUESTION):
+    return {id: found["q"] for id, found in causes_of(cells, results, {"q": question}, scheme.rights, scoring).items()}
+
+
+def test_the_gold_items_of_all_passages_count_together():
+    one = cell()
+    for held, total, name in (((0,), 2, "retrieval_miss"), ((0, 1), 2, "wrong_in_view"), ((), 2, "retrieval_miss")):
+        evidence = tuple(passage(place + 1, item) for place, item in enumerate(held))
+        found = told([result(one, evidence=evidence, gold_total=total, scores={"unified": 0.0})], [one])
+        assert found == {one.id: name}
+
+
+def test_a_sibling_without_an_answer_tells_nothing():
+    one, gold = cell(), cell("gold")
+    wrong = result(one, evidence=(passage(1, 0),), scores={"unified": 0.0})
+    for outcome, name in (("answered", "reasoning_error"), ("refused", "reasoning_error"), ("timeout", "wrong_in_view"),
+                          ("too_long", "wrong_in_view"), ("malformed", "wrong_in_view")):
+        other = result(gold, outcome=outcome, evidence=(passage(1, 0),), scores={"unified": 0.0})
+        assert told([wrong, other], [one, gold])[one.id] == name
+    lacking = result(gold, scores={"unified": 0.0})
+    assert told([wrong, lacking], [one, gold]) == {one.id: "wrong_in_view", gold.id: "retrieval_miss"}
+    unjudged = result(gold, evidence=(passage(1, 0),), scores={"unified": 0.0, "unjudged": 1.0})
+    assert told([wrong, unjudged], [one, gold]) == {one.id: "wrong_in_view", gold.id: "unjudged"}
+
+
+def test_what_right_means_depends_on_the_benchmark():
+    assert [scheme.right for scheme in (ANSWERS, Mrceval.scheme, Mdbench.scheme, HotpotQa.scheme, RANKED)] == \
+        ["unified", "accuracy", "graded_em", "unified", None]
+    assert Scheme(groups=("chain", "overlap"), rubric=None, columns=("em",)).right == "em"
+    both = Scheme(groups=("answers", "choice", "overlap", "form"), rubric="grades", columns=())
+    assert both.rights == ("accuracy", "unified")
+    one = cell(rules="reading")
+    seen = {"evidence": (passage(1, 0),)}
+    for scores, name in (({"accuracy": 1.0, "unified": 0.0}, "right"), ({"accuracy": None, "unified": 1.0}, "right"),
+                         ({"accuracy": 0.0, "unparsed": 1.0, "unified": 1.0}, "format"),
+                         ({"accuracy": None, "unified": 0.5}, "wrong_in_view")):
+        assert told([result(one, **seen, scores=scores)], [one], both) == {one.id: name}
+    assert causes_of([one], [result(one)], {"q": QUESTION}, RANKED.rights) == {}
+
+
+def test_as_published_reads_as_the_paper_does():
+    one = cell(rules="choice")
+    question = Question(id="q", text="?", answers=("A",), answerable=True, options=(("A", "x"), ("B", "y")))
+    for text, name in (("B. y", "gold_unknown"), ("The answer is A", "format")):
+        shown = result(one, text=text, gold_total=0, scores={"accuracy": 0.0})
+        assert told([shown], [one], Mrceval.scheme, "as-published", question) == {one.id: name}
+    graded = cell()
+    refused = result(graded, text="It is unanswerable.", refused_as_published=True, evidence=(passage(1, 0),),
+                     scores={"unified": -1.0})
+    assert told([refused], [graded], scoring="as-published") == {graded.id: "wrong_refusal"}
+    assert told([refused], [graded]) == {graded.id: "wrong_in_view"}
+
+
+def test_an_unread_verdict_of_points_is_unjudged_in_both_scorings():
+    one, seen = cell(), {"evidence": (passage(1, 0),), "verdict": Verdict(judge="j", note="nothing readable")}
+    for scores in ({"graded_em": 0.0, "unjudged": 1.0, "em": 0.0}, {"graded_em": None, "unjudged": 1.0, "em": 0.0}):
+        assert told([result(one, **seen, scores=scores)], [one], Mdbench.scheme) == {one.id: "unjudged"}
+
+
+def test_with_the_table_in_their_place_what_was_in_view_is_not_known():
+    one = cell(perturbation="table")
+    assert told([result(one, scores={"unified": 0.0})], [one]) == {one.id: "gold_unknown"}
+    assert told([result(one, scores={"unified": 1.0})], [one]) == {one.id: "right"}
+
+
+def test_where_numbers_are_not_shown_no_citation_is_due():
+    for change, name in ((None, "citation_only"), ("separators_off", "right")):
+        one = cell(perturbation=change)
+        assert told([result(one, evidence=(passage(1, 0),), scores={"unified": 1.0})], [one]) == {one.id: name}
+
+
+def test_of_the_retrieval_misses_it_is_told_how_many_were_refused():
+    one, missing = cell(), {"gold_total": 2, "evidence": (passage(1, 0),)}
+    made = [result(one, "q0", **missing, scores={"unified": 0.0}),
+            result(one, "q1", **missing, scores={"unified": -1.0}, outcome="refused", refused=True),
+            result(one, "q2", evidence=(passage(1, 0),), scores={"unified": -1.0}, outcome="refused", refused=True)]
+    questions = {f"q{place}": QUESTION for place in range(3)}
+    row, = figures_of([one], made, questions, ANSWERS.rights, "corrected", {}, 0)["error_analysis"]["cells"]
+    assert (row["abstained"]["mean"], row["abstained"]["n"]) == (0.5, 2)
+    assert (row["gold_whole"]["mean"], row["gold_found"]["mean"]) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert {name for name, share in row["causes"].items() if share["mean"]} == {"retrieval_miss", "wrong_refusal"}
+
+
+def test_a_model_that_guesses_looks_distracted_and_the_run_says_that_it_may_be_chance():
+    cells, evidence = [cell(), cell("gold")], (passage(1, 0),)
+    questions = {f"q{place}": QUESTION for place in range(100)}
+
+    def notes(scores):
+        made = [result(one, f"q{place}", evidence=evidence, cited=(1,), scores={"unified": float(scores(place, at))})
+                for at, one in enumerate(cells) for place in range(100)]
+        said = figures_of(cells, made, questions, ANSWERS.rights, "corrected", {}, 0)["error_analysis"]
+        return said["cells"][0]["causes"]["distracted"]["mean"], [note for note in said["notes"] if "chance" in note]
+
+    share, said = notes(lambda place, at: place // 2 % 2 if at else place % 2)
+    assert (share, len(said)) == (0.25, 1)
+    share, said = notes(lambda place, at: at or place % 2)
+    assert (share, said) == (0.5, [])
+
+
+def test_a_model_that_guesses_would_seem_mended_and_what_it_makes_of_other_questions_stands_beside():
+    cells, questions = [cell(), cell("gold")], {f"q{place}": QUESTION for place in range(60)}
+    made = [result(one, name, evidence=(passage(1, 0),) if at or place % 2 else (), cited=(1,),
+                   scores={"unified": float((place // 5 if at else place) % 5 < 3)})
+            for at, one in enumerate(cells) for place, name in enumerate(questions)]
+    said = figures_of(cells, made, questions, ANSWERS.rights, "corrected", {}, 0)["error_analysis"]
+    row, = said["joint"]
+    assert (row["mended"]["mean"], row["mended"]["n"]) == (pytest.approx(2 / 3), 12)  # of 30 without gold, 12 are wrong
+    assert (row["others"]["mean"], row["others"]["n"]) == (pytest.approx(2 / 3), 48)
+    assert any("at most" in note and "other questions" in note for note in said["notes"])
