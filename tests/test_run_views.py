@@ -7,8 +7,7 @@ from experiments.analysis.view import View
 from experiments.metrics import share_of
 from experiments.terminal import display
 from experiments.terminal.display import print_table
-from experiments.terminal.tables import run_table
-from experiments.terminal.view_tables import print_views, table_of, tables_of
+from experiments.terminal.tables import print_views, run_table, table_of, tables_of
 from strategies.catalogue import CRESTS
 
 FIVE = list(CRESTS)

@@ -87,8 +87,8 @@ def _follows(rows: Sequence[CellRow], name: str, of: str) -> bool:
 
 
 def _rest(row: CellRow, factors: Sequence[str]) -> str:
-    return PART.join(f"{name} {level_words(row, name)}" if name in REPLICATED else level_words(row, name)
-                     for name in factors)
+    return PART.join(f"no {name}" if (level := level_words(row, name)) == "none" else
+                     f"{name} {level}" if name in REPLICATED else level for name in factors)
 
 
 def _on_fewer(rows: Sequence[CellRow], labelled: Mapping[str, str], metric: str) -> list[str]:

@@ -26,7 +26,7 @@ from experiments.runs.finished import Finished, open_finished
 from experiments.runs.selectors import cells_named
 from experiments.statistics import clusters
 from experiments.terminal.display import print_json, say
-from experiments.terminal.view_tables import print_views
+from experiments.terminal.tables import print_views
 
 _MOST = 50  # budgets
 _SHOWN = 200  # questions that a terminal shows

@@ -16,7 +16,7 @@ from experiments.analysis.gates import Gate, Passed
 from experiments.analysis.steps import Parting, findings_json, flip_view, parting_views, partings_json, partings_of
 from experiments.runs.finished import no_collections
 from experiments.terminal.display import note, print_json
-from experiments.terminal.view_tables import print_views
+from experiments.terminal.tables import print_views
 
 _CHECKED: MappingProxyType[str, str] = MappingProxyType({  # how a gate is of what both runs have
     "questions": "--shared checks the questions that both have", "cells": "name those to check with --cell"})

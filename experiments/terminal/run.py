@@ -27,9 +27,8 @@ from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
-from experiments.terminal.tables import on_published, run_table
+from experiments.terminal.tables import on_published, print_views, run_table
 from experiments.terminal.tally import NOTHING, Tally
-from experiments.terminal.view_tables import print_views
 
 _SHOWN = 300  # characters of a message
 _NO_REPLY = ("error", "timeout", "budget", "too_long")
