@@ -74,10 +74,10 @@ def test_bounds_of_a_strategy_come_from_playing_it(plan, monkeypatch):
 
 
 def test_what_a_strategy_with_tools_may_come_to_is_bounded_whether_they_are_called_or_not(plan):
-    settings = {"reasoning": [{"kind": "react", "laps": 2}, {"kind": "react", "laps": 2, "tools": "text"}],
+    settings = {"reasoning": [{"kind": "react", "iterations": 2}, {"kind": "react", "iterations": 2, "tools": "text"}],
                 "conditions": "given"}
     native, text = plan(**settings)["cells"]
-    # given: two laps without a search, and the answer; where no tool is called, a call with tools goes before them
+    # given: two iterations without a search, and the answer; where no tool is called, a call with tools before them
     assert (native["calls"], text["calls"]) == ({"least": 12, "most": 24}, {"least": 12, "most": 18})
 
 

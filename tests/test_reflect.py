@@ -20,7 +20,7 @@ DRAFTS = [REFUSAL, "<Answer>Cincinnati [2]</Answer>", "<Answer>Cincinnati, Ohio 
 def played(critiques=CRITIQUES, drafts=DRAFTS, changes=None, retrieval="once", **settings):
     """The scene, and the answer."""
     scene = Told(FOUND, {"critique": [*critiques], "answer": [*drafts]}, texts=TEXTS)
-    return scene, scene.play(retrieval, reasoning({"kind": "reflect", "laps": 3, **settings}), **(changes or {}))
+    return scene, scene.play(retrieval, reasoning({"kind": "reflect", "iterations": 3, **settings}), **(changes or {}))
 
 
 def test_what_each_check_finds_and_its_searches_bring_reaches_the_next_draft_and_the_next_check():
@@ -38,14 +38,14 @@ def test_what_each_check_finds_and_its_searches_bring_reaches_the_next_draft_and
             "Missing: Cincinnati state\n</faults>") in fourth
     assert "<draft>\nCincinnati, Ohio [2] [3]\n</draft>" in fifth
     assert (answer.outcome, answer.text, answer.cited) == ("answered", "Cincinnati, Ohio [2] [3]", (2, 3))
-    assert answer.figures == {"laps": 3.0, "revised": 1.0}
+    assert answer.figures == {"iterations": 3.0, "revised": 1.0}
     assert decided(answer) == [("searches again", "check 1 asks for 1 search"),
                                ("searches again", "check 2 asks for 1 search"),
                                ("accepts the draft", "check 3 found no fault")]
 
 
-def test_laps_bound_the_checks():
-    scene, answer = played(laps=1)
+def test_iterations_bound_the_checks():
+    scene, answer = played(iterations=1)
     assert scene.purposes == ["answer", "critique", "answer"]
     assert answer.text == "Cincinnati [2]"
 
@@ -53,7 +53,7 @@ def test_laps_bound_the_checks():
 def test_a_draft_without_fault_is_the_answer():
     scene, answer = played(["NO FAULTS"], ["Cincinnati [1]"])
     assert scene.purposes == ["answer", "critique"]
-    assert (answer.text, answer.figures) == ("Cincinnati [1]", {"laps": 1.0, "revised": 0.0})
+    assert (answer.text, answer.figures) == ("Cincinnati [1]", {"iterations": 1.0, "revised": 0.0})
 
 
 def test_without_searches_no_query_is_asked_for_or_searched():

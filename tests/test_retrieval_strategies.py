@@ -65,7 +65,7 @@ def test_what_does_not_help_is_dropped_and_the_second_search_reaches_the_prompt(
 def test_a_third_lap_knows_what_was_tried_and_adds_to_what_was_kept():
     scene = Scene({QUESTION: "a", "second": "b", "third": "c d"},
                   {"grade": ["Grade: 0", "Grade: 3", "Grade: 0", "Grade: 2"], "rewrite": ["second", "second\nthird"]})
-    answer = scene.play({"kind": "corrective", "laps": 3})
+    answer = scene.play({"kind": "corrective", "iterations": 3})
     assert scene.searched == [QUESTION, "second", "third"]
     assert scene.shown == "b d"
     assert f"<tried>\n{QUESTION}\nsecond\n</tried>" in scene.prompts("rewrite")[1]
@@ -75,7 +75,8 @@ def test_a_third_lap_knows_what_was_tried_and_adds_to_what_was_kept():
 def test_enough_left_needs_no_second_search_and_the_bar_is_a_setting():
     replies = {"grade": ["Grade: 1", "Grade: 2", "Grade: 3"]}
     for settings, shown, searches in (({"least": 1}, "b c", 1), ({"threshold": 1}, "a b c", 1),
-                                      ({"threshold": 3, "least": 1}, "c", 1), ({"laps": 1, "least": 9}, "b c", 1)):
+                                      ({"threshold": 3, "least": 1}, "c", 1),
+                                      ({"iterations": 1, "least": 9}, "b c", 1)):
         scene = Scene({QUESTION: "a b c"}, {"grade": list(replies["grade"])})
         scene.play({"kind": "corrective", **settings})
         assert (scene.shown, len(scene.searched)) == (shown, searches)
@@ -101,7 +102,7 @@ def test_the_draft_of_an_answer_is_searched_with_and_the_next_one_sees_what_that
     first, second = f"{QUESTION} Spielberg made it.", f"{QUESTION} Spielberg, born in Ohio."
     scene = Scene({QUESTION: "jaws sharks", first: "spielberg jaws", second: "ohio spielberg"},
                   {"draft": ["Spielberg made it [1].", "Spielberg, born in Ohio [3]."]})
-    answer = scene.play({"kind": "iterative", "laps": 3})
+    answer = scene.play({"kind": "iterative", "iterations": 3})
     assert scene.searched == [QUESTION, first, second]
     drafts = scene.prompts("draft")
     assert "Text of jaws." in drafts[0]
@@ -157,17 +158,18 @@ def test_where_no_query_comes_the_question_is_searched_alone_and_the_trace_says_
     assert decisions(answer) == [why]
 
 
-def test_a_rewrite_that_says_nothing_new_ends_the_laps():
+def test_a_rewrite_that_says_nothing_new_ends_the_iterations():
     for said in ("", QUESTION.upper(), "Here is a query:"):
         scene = Scene({QUESTION: "a"}, {"grade": "Grade: 3", "rewrite": said})
-        answer = scene.play({"kind": "corrective", "laps": 5})
+        answer = scene.play({"kind": "corrective", "iterations": 5})
         assert scene.searched == [QUESTION]
         assert decisions(answer) == [("stops", "no new query came")]
 
 
-def test_laps_end_where_every_search_returns_the_same_chunks():
-    for settings, purposes in (({"kind": "corrective", "laps": 9, "least": 3}, ["grade", "grade", "rewrite", "answer"]),
-                               ({"kind": "iterative", "laps": 9}, ["draft", "answer"])):
+def test_iterations_end_where_every_search_returns_the_same_chunks():
+    corrective = {"kind": "corrective", "iterations": 9, "least": 3}
+    for settings, purposes in ((corrective, ["grade", "grade", "rewrite", "answer"]),
+                               ({"kind": "iterative", "iterations": 9}, ["draft", "answer"])):
         scene = Scene({"": "a b"}, {"grade": "Grade: 3", "rewrite": "again", "draft": "Ohio"})
         answer = scene.play(settings)
         assert [call.purpose for call in scene.calls] == purposes

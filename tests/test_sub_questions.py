@@ -208,11 +208,11 @@ def test_an_answer_that_looks_like_a_reference_is_not_filled_again():
 def test_the_parts_of_a_searched_question_are_asked_over_what_was_found_without_a_search_of_their_own(
         serve, chains, ragbed):
     def thinking(body):
-        last, lap = body["messages"][-1]["content"], len(body["messages"])
-        return "<Answer>Rome</Answer>" if "Now answer" in last else f"Eve was born in Rome, as {lap} documents say."
+        last, count = body["messages"][-1]["content"], len(body["messages"])
+        return "<Answer>Rome</Answer>" if "Now answer" in last else f"Eve was born in Rome, as {count} documents say."
 
     server = serve(thinking)
-    settings = {"reasoning": {"kind": "ircot", "laps": 2}, "conditions": "retrieved", "rows": [row(1)]}
+    settings = {"reasoning": {"kind": "ircot", "iterations": 2}, "conditions": "retrieved", "rows": [row(1)]}
     assert ragbed("run", chains(server.url, concurrency=1, **settings))[0] == 0
     turns = [body["messages"][-1]["content"] for body, _ in server.requests]
     assert [turn.partition("\n\n")[0] for turn in turns if "Go on from what is shown above" in turn][1:] == [

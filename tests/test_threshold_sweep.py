@@ -34,7 +34,7 @@ def test_a_sweep_of_judged_sufficiency_judges_once_too(serve, town, ragbed):
         return "Sufficiency: 6" if "Judge whether" in body["messages"][-1]["content"] else reply(body)
 
     server = serve(both)
-    settings = {"kind": "sufficient", "of": "direct", "laps": 0, "threshold": [0.2, 0.5, 0.8]}
+    settings = {"kind": "sufficient", "of": "direct", "iterations": 0, "threshold": [0.2, 0.5, 0.8]}
     assert ragbed("run", town.config(server.url, reasoning=settings))[0] == 0
     summary = json.loads((town.run / "summary.json").read_text())
     assert len(server.requests) == 12

@@ -22,7 +22,7 @@ def function(name, arguments):
 
 
 def reply(body):
-    """Two laps of calls, one of them unreadable, and then the answer."""
+    """Two iterations of calls, one of them unreadable, and then the answer."""
     results = sum(message["role"] == "tool" for message in body["messages"])
     if body.get("tool_choice") == "none":
         return "<Answer>yes [2]</Answer>"
