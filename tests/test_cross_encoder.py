@@ -58,10 +58,6 @@ def test_a_long_query_leaves_half_of_the_window(folder, model):
                                    abs=1e-5)
 
 
-def test_an_empty_passage_has_a_score_too(folder):
-    assert len(scored(folder, [QUERY], [[""]])[0]) == 1
-
-
 def test_half_the_precision_gives_nearly_the_same_and_is_another_reranker(folder):
     whole, = scored(folder, [QUERY], [TEXTS])
     half, = scored(folder, [QUERY], [TEXTS], precision="bfloat16")

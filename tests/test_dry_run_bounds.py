@@ -49,6 +49,7 @@ def sides():
     return {"reasoning": (reasoning, ["once"]), "retrieval": (["direct"], retrieval)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [UNCONTENT, ANSWERING_TOO], ids=["no_answer", "answers"])
 @pytest.mark.parametrize("side", ["reasoning", "retrieval"])
 def test_no_strategy_makes_more_calls_than_planned_whatever_it_is_told(ragbed, serve, town, side, form):

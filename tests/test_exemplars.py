@@ -45,13 +45,6 @@ def test_a_line_that_does_not_fit_says_where_and_what(write, line, says):
     assert says in str(refused.value)
 
 
-def test_no_file_and_no_example_are_refused(write, tmp_path):
-    with pytest.raises(SettingsError, match="no such file"):
-        read_exemplars(tmp_path / "none.jsonl")
-    with pytest.raises(SettingsError, match="no example in it"):
-        read_exemplars(write())
-
-
 def first(server):
     """The first user message of each request."""
     return [body["messages"][1]["content"] for body, _ in server.requests]

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import pytest
 from gathering import QUESTION, Scene, decisions
-from growth import grows_linearly
 
 from strategies.reasoning.ircot import thought
 from strategies.settings.choosing import reasoning as chosen
@@ -93,9 +92,3 @@ def test_the_first_line_is_the_thought_and_one_that_holds_the_answer_ends_it(tex
     query = text if query is None else query
     assert thought(text).query == query
     assert bool(thought(text).why) is (query == "")
-
-
-@pytest.mark.parametrize("piece", ["the answer to ", " ", "- ", "step 1", "**", "x:\n", "answer ", "so, ",
-                                   "the answer is not ", "is the answer [1]"])
-def test_a_monstrous_reply_takes_no_time(piece):
-    grows_linearly(lambda n: thought(piece * n), 40_000)

@@ -81,13 +81,6 @@ def test_hostile_text_is_read_around():
     assert "서울" in tokens("\0\ud800서울은\udfff" + "x" * 1_000_000)
 
 
-def test_what_was_analysed_is_remembered_and_batches_change_nothing():
-    texts = [f"서울의 인구는 {number}만 명이다" for number in range(150)] * 2
-    fresh = KoreanTokenizer(WordTokenizer("english", True, frozenset()), frozenset())
-    together = list(fresh.tokens(texts))
-    assert together[:150] == together[150:] == [next(fresh.tokens([text])) for text in texts[:150]]
-
-
 def test_the_language_is_found_by_the_chunks():
     assert Bm25().tokenizer_for(Few("서울은 대한민국의 수도이다")) is KIWI
     assert Bm25().tokenizer_for(Few("Seoul is the capital")) is tokenizer_of("words", "english", True, True)

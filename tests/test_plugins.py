@@ -78,14 +78,6 @@ def test_a_plug_in_is_part_of_other_strategies_and_keeps_its_name_apart(mine):
     assert chosen("reasoning", "mine.py:recipe").label == "mine"
 
 
-def test_a_strategy_within_itself_is_one_line():
-    said = {"kind": "self_consistency"}
-    said["of"] = said
-    for execute in (True, False):
-        with pytest.raises(SettingsError, match="strategies within strategies beyond reason"):
-            chosen("reasoning", said, execute)
-
-
 def test_settings_that_were_checked_are_taken_as_they_are_and_nothing_is_executed(mine):
     said = chosen("reasoning", {"kind": "mine.py:recipe", "times": 2}).said
     mine.write_text("raise SystemExit")

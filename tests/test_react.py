@@ -224,15 +224,6 @@ def test_over_placed_evidence_it_goes_on_until_it_finishes_and_searches_once(too
     assert decisions(answer)[-1] == ("stops", "finish" if tools == "text" else "finish is called")
 
 
-def test_results_of_calls_end_without_blank_lines_and_one_called_twice_is_told_so():
-    scene = Scene(LIBRARY, {"react": [reply_of(searching("sharks", "director of Jaws", "sharks"), ""),
-                                      reply_of(FINISH, "")]})
-    scene.play("once", chosen({"kind": "react", "tools": "native"}))
-    results = [message.content for message in scene.calls[-1].messages if message.role == "tool"]
-    assert results == [one.rstrip() for one in results]
-    assert results[2] == "This was asked before; what was found for it is shown above."
-
-
 @pytest.mark.parametrize("tools", ["native", "text"])
 @pytest.mark.parametrize("changes", [
     {"rules": "open"}, {"rules": "reading"}, {"rules": "choice", "options": (("A", "Ohio"), ("B", "Utah"))},

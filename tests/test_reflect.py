@@ -4,7 +4,6 @@ from __future__ import annotations
 import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
-from growth import grows_linearly
 
 from strategies.parts.reading import Critique, read_critique
 from strategies.reading import REFUSAL
@@ -83,11 +82,6 @@ def test_the_draft_may_be_another_strategys_and_keeps_its_notes():
     assert answer.tagged is True
 
 
-def test_all_prompts_begin_with_the_documents_of_the_draft():
-    scene, _ = played(["Fault: a", "NO FAULTS"], ["x", "<Answer>y</Answer>"])
-    assert len({call.messages[1].parts[0] for call in scene.calls}) == 1
-
-
 def test_closed_book_searches_for_nothing_and_shows_nothing():
     scene, _ = played(["Fault: a\nSearch: b", "none"], ["x", "<Answer>y</Answer>"], {"rules": "closed-book"}, "none")
     assert scene.searched == []
@@ -110,15 +104,3 @@ def test_closed_book_searches_for_nothing_and_shows_nothing():
     (f"Fault: x\nSearch: {QUESTION}", Critique(("x",), ()))])
 def test_a_critique_is_read_in_the_forms_that_models_write(text, critique):
     assert read_critique(text, QUESTION) == critique
-
-
-def test_endless_critiques_are_cut():
-    read = read_critique("\n".join(f"Fault: {n} {'x' * 6_000}\nSearch: {n} {'y ' * 900}" for n in range(50)), QUESTION)
-    assert (len(read.faults), len(read.queries)) == (6, 3)
-    assert max(map(len, read.faults)) == 500
-    assert max(map(len, read.queries)) <= 400
-
-
-@pytest.mark.parametrize("piece", ["Fault:", "* ", "> 1. ", "\n", "[1]", "x"])
-def test_a_monstrous_critique_takes_no_time(piece):
-    grows_linearly(lambda n: read_critique(piece * (n // len(piece)), QUESTION), 12_000)

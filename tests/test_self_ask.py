@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import pytest
 from gathering import QUESTION, Scene, decisions
-from growth import grows_linearly
 
 from strategies.reasoning.self_ask import follow_up
 from strategies.settings.choosing import reasoning as chosen
@@ -67,15 +66,6 @@ def test_over_placed_evidence_it_asks_and_answers_on_and_searches_once():
                                  ("stops", "no follow-up question is left")]
 
 
-def test_over_placed_evidence_iterations_and_a_question_asked_again_end_it():
-    two = {"kind": "self_ask", "iterations": 2}
-    scene, _ = asked(*TURNS[:2], library={"": "jaws"}, placed=True, reasoning=two)
-    assert [call.purpose for call in scene.calls] == ["self_ask", "self_ask", "answer"]
-    scene, answer = asked(TURNS[0], TURNS[0], library={"": "jaws"}, placed=True)
-    assert [call.purpose for call in scene.calls] == ["self_ask", "self_ask", "answer"]
-    assert decisions(answer)[-1] == ("stops", "it asks for what was asked before")
-
-
 def test_a_search_that_finds_what_was_shown_names_it_and_the_follow_up_is_answered_from_it():
     library = {QUESTION: "jaws spielberg", "a?": "spielberg jaws", "b?": "", "c?": "ohio"}
     scene, answer = asked(*[f"Follow-up: {name}?" for name in "abc"], "Follow-up: none", library=library)
@@ -135,13 +125,3 @@ def test_the_first_follow_up_of_a_reply_is_read_in_the_forms_that_models_write(t
 
 def test_what_a_model_makes_up_after_its_follow_up_does_not_stay_in_the_conversation():
     assert follow_up("Follow-up: Who?\nSo far: made up.\nFollow-up: When?").said == "Follow-up: Who?\n"
-
-
-@pytest.mark.parametrize("piece", ["follow-up: ", "follow up", "> ", "\n", "*", "Follow-up: none ", "?\n", "((("])
-def test_a_monstrous_reply_takes_no_time(piece):
-    grows_linearly(lambda n: follow_up(piece * n), 40_000)
-
-
-def test_worked_examples_do_not_ask_for_the_answer_before_it_is_time():
-    scene, _ = asked("Follow-up: none", exemplars=(Exemplar("Who?", "Ada"),))
-    assert "They show what a final answer looks like, once it is asked for; " in scene.calls[0].messages[1].content

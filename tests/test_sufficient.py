@@ -2,10 +2,8 @@
 import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
-from growth import grows_linearly
 
 from strategies.reading import REFUSAL
-from strategies.settings.choosing import chosen
 from strategies.support.check import Sufficiency, read_share, read_sufficiency
 
 LIBRARY = {QUESTION: "jaws shark", "birthplace of Steven Spielberg": "spielberg jaws"}
@@ -104,11 +102,6 @@ def test_by_default_half_of_the_needed_facts_do_not_suffice():
         assert scene(f"Missing: nothing\nSufficiency: {grade}").play("once", ONCE).outcome == outcome
 
 
-def test_the_threshold_is_reached_by_a_grade_that_equals_it():
-    for threshold, outcome in ((0.3, "answered"), (0.31, "refused"), (0, "answered"), (1, "refused")):
-        assert scene(SHORT).play("once", {**ONCE, "iterations": 0, "threshold": threshold}).outcome == outcome
-
-
 def test_the_strategy_inside_really_searches_for_all_but_what_was_gathered():
     told = Told(LIBRARY | {"Who directed Jaws?": "shark"}, {
         "sufficiency": [ENOUGH], "self_ask": ["Follow up: Who directed Jaws?", "So the final answer is: Cincinnati"]})
@@ -142,13 +135,3 @@ def test_a_share_is_read_from_what_models_write(text, share):
     ("Sufficiency - 5", Sufficiency(0.5)), ("# Missing: a `b`\nScore: partly", Sufficiency(0.5, "a `b"))])
 def test_a_judgement_is_read_from_its_lines(text, judged):
     assert read_sufficiency(text) == judged
-
-
-@pytest.mark.parametrize("piece", ["Sufficiency: ", "Missing:", "*_`", "\n\n", "7/", " "])
-def test_judgements_without_end_take_no_time(piece):
-    grows_linearly(lambda n: read_sufficiency(piece * n), 20_000)
-
-
-def test_it_is_called_by_its_settings():
-    assert chosen("reasoning", {"kind": "sufficient", "of": "chain_of_thought", "iterations": 1}).label == "sufficient"
-    assert chosen("reasoning", {**ONCE, "threshold": 0.7}).label == "sufficient(direct, threshold=0.7)"
