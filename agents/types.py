@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from documents.errors import CallError, CallTimeout, CallTooLong, ReplayMiss
@@ -127,6 +127,11 @@ class Answer:
         """Return the evidence that was shown, in its order."""
         by_number = {passage.number: passage for passage in self.evidence}
         return tuple(by_number[number] for number in self.shown)
+
+    @property
+    def used(self) -> Usage:
+        """Return what it used; `calls` are all that it asked the model for, those that failed too."""
+        return replace(self.usage, calls=sum(isinstance(step, GenerateStep) for step in self.trace))
 
     @property
     def ranked(self) -> Evidence:

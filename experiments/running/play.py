@@ -114,7 +114,7 @@ def make_result(cell: Cell, question: Question, answerable: bool, answer: Answer
                        for passage in answer.ranked),
         gold_total=view.total, gold_grades=view.grades,
         gold_in_view=view.gold_among(answer.shown), verdict=None, scores={},
-        usage=used(answer), trace=stored_trace(answer.trace, database), failure=answer.failure,
+        usage=answer.used, trace=stored_trace(answer.trace, database), failure=answer.failure,
         figures=dict(answer.figures))
 
 
@@ -123,11 +123,6 @@ def make_record(result: Result, cost: Cost) -> Record:
     timing = Timing(seconds=round(cost.seconds, 4), attempts=cost.attempts, replayed=cost.replayed, paid=cost.paid,
                     finished=datetime.now(UTC).isoformat(timespec="seconds"), retried=cost.retried)
     return Record(result=result, timing=timing)
-
-
-def used(answer: Answer) -> Usage:
-    """What the answer used; `calls` are all that it asked the model for, those that failed too."""
-    return replace(answer.usage, calls=sum(isinstance(step, GenerateStep) for step in answer.trace))
 
 
 def stored_trace(trace: Sequence[Step], database: Database) -> tuple[StoredStep, ...]:
@@ -200,7 +195,7 @@ async def _ask(player: CellPlayer, question: Question, answer: Answer, database:
         stored.append(StoredSub(question=asked, outcome=came.outcome, text=came.text,
                                 trace=stored_trace(came.trace, database)))
         known.append(question.sub_answers[place] if player.settings.filled == "gold" else _phrase(asked, came))
-        usage += used(came)
+        usage += came.used
         cost += came.cost
     return Subs(tuple(stored), usage, cost)
 

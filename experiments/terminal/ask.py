@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from agents.checkpoint import write_state
 from agents.types import Answer
 from experiments.analysis.notes import on_models
-from experiments.running.play import used
 from experiments.terminal.display import note, print_json, say, stoppable, write
 from experiments.terminal.show import chunk_row, place
 from experiments.terminal.trace import PassagePlaces, show_steps, step_row
@@ -206,7 +205,7 @@ def answer_row(answer: Answer, index: Index, model: str) -> dict[str, Any]:
             "citations": [evidence[number] for number in answer.cited],
             "invalid_citations": list(answer.invalid_citations), "evidence": list(evidence.values()),
             "failure": answer.failure.message if answer.failure else None,
-            "model": model, "usage": asdict(used(answer)), "seconds": round(answer.cost.seconds, 3),
+            "model": model, "usage": asdict(answer.used), "seconds": round(answer.cost.seconds, 3),
             "notes": on_models([model])}
 
 
