@@ -15,8 +15,7 @@ from experiments.running.budget import Spending
 from experiments.running.runner import Begun
 from experiments.settings.cells import Cell
 from experiments.settings.limits import Budget
-from experiments.terminal.live import RunView, screen_of
-from experiments.terminal.tally import ProgressLine, Tally
+from experiments.terminal.live import ProgressLine, RunView, Tally, screen_of
 from strategies.types import Usage
 
 CODE = re.compile(r"\x1b\[[\d;]*m")
