@@ -50,9 +50,8 @@ class FinanceBench(RecordFiles):
 
     def load(self) -> Benchmark:
         """Load the chosen questions."""
-        pdfs: Path | None = fetched(self.path) / "pdfs" if self.corpus is None else local(self.corpus)
-        if self.corpus is None and not pdfs.is_dir():
-            pdfs = None
+        beside = fetched(self.path) / "pdfs"
+        pdfs = local(self.corpus) if self.corpus is not None else beside if beside.is_dir() else None
         questions, documents = gathered(_question(row, pdfs) for row in self.rows())
         return self.select(Benchmark("financebench", questions, documents,
                                      corpus=None if pdfs is None else str(pdfs)))
