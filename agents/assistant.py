@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.checkpoint import check_mark, restore
 from agents.client import ModelClient
-from agents.events import Event
-from agents.graph import State, answer_to_json, build_graph, recursion_limit
+from agents.graph import Event, State, answer_to_json, build_graph, recursion_limit
 from agents.journal import Journal, Model
 from agents.models import open_aids, open_model
 from agents.playback import Playback, Runtime
@@ -28,7 +27,7 @@ from documents.types import digest
 from retrieval.filters.terms import Where
 from retrieval.index import Index
 from retrieval.pool import RetrieverChoice, WholeSearch
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
 from strategies.catalogue import SEARCH_ONLY
 from strategies.settings.choosing import Strategy, chosen
@@ -126,7 +125,7 @@ class Assistant:
         return await self.resume(self.begin(question, options, thread))
 
     async def stream(self, question: str, options: Options = (), thread: str | None = None) -> AsyncGenerator[Event]:
-        """Yield events as they happen, tokens included, and last `answer`; see `agents.events`."""
+        """Yield events as they happen, tokens included, and last `answer`; see `agents.graph`."""
         async with contextlib.aclosing(self.play(self.begin(question, options, thread), watched=True)) as events:
             async for event in events:
                 yield {"event": "answer", **answer_to_json(event)} if isinstance(event, Answer) else event

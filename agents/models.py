@@ -22,7 +22,7 @@ from agents.relevance import RelevanceJudges
 from agents.replies import Pricer
 from agents.settings import CallLimits, Context, Endpoint, Limits, ModelSettings, Price, Remote
 from documents.errors import MissingExtra, ModelError
-from retrieval.rerankers.base import Aids, judges_of
+from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.servers import SERVED, Address, served_at
 
 

@@ -13,7 +13,7 @@ from agents.limits import in_window
 from agents.settings import Limits
 from agents.types import Cost, error_of
 from documents.errors import CallError
-from retrieval.rerankers.base import Aids, JudgeReranker, template
+from retrieval.rerankers.reranker import Aids, JudgeReranker, template
 from strategies.parts.reading import LOWEST, Grade, read_grade
 from strategies.prompting import fill_framed
 from strategies.reading import outside_think

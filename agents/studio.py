@@ -4,7 +4,7 @@
     RAGBED_INDEX=idx RAGBED_MODEL=openai:gpt-4o-mini langgraph dev
 
 A question is given as `{"question": "..."}`. The server keeps its state after each step: it can be looked at, stopped
-before or after any, and gone on with from there. Events of `agents.events`, tokens included, come with the stream
+before or after any, and gone on with from there. Events of `agents.graph`, tokens included, come with the stream
 mode `custom`.
 
 Environment: `RAGBED_INDEX` (an index folder, needed), and by their names in `AssistantSettings` `RAGBED_MODEL`,

@@ -33,7 +33,7 @@ import Stemmer
 
 from documents.types import Chunk, Document
 from experiments.benchmarks import Beir
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import Bm25
 from retrieval.storage.parquet import ChunkTable, ChunkWriter
 

@@ -148,7 +148,7 @@ def _case_question(row: Row, paragraphs: Sequence[str]) -> dict[str, Any]:
     if not 0 <= answer < len(options):
         row.fail("answer", f"a number from 0 to {len(options) - 1}", answer)
     graph = row.part("clue_graph", row.fields.get("clue_graph"))
-    evidence, reasoning = _lines(graph.text("gold")), _lines(graph.text("multi_hop_reasoning"))
+    evidence, reasoning = _lines(graph.text("evidence")), _lines(graph.text("multi_hop_reasoning"))
     inferred = [line for line in reasoning if line not in evidence]
     return {"question": row.text("question"), "options": dict(options), "answer": options[answer][0],
             "reasoning": [*evidence, *inferred],

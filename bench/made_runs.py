@@ -16,17 +16,18 @@ from agents.types import Answer, CallOutcome
 from documents.types import Chunk, Document, digest
 from experiments.benchmarks.fields import passage
 from experiments.benchmarks.hotpotqa import HotpotQa
+from experiments.cells import Cell
 from experiments.judges.ask import ask_judge, graded_of
 from experiments.metrics import scored_result
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Timing
 from experiments.running.gold import match
+from experiments.running.plan import Plan, Tasks
+from experiments.running.prepare import manifest_for
 from experiments.running.results import make_result
 from experiments.running.summary import summarise
-from experiments.running.tasks import Tasks
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell, cells_of
 from strategies.catalogue import CRESTS
 from strategies.reading import REFUSAL
 from strategies.types import Failure, Generate, Reply, Usage
@@ -42,10 +43,10 @@ def make_run(name: str, out: Path, data: Path, questions: int, seed: int) -> Pat
         "name": name, "out": str(out), "models": ["http://127.0.0.1:9/v1#made-up"], "reasoning": list(CRESTS),
         "conditions": CONDITIONS, "benchmark": {"kind": "hotpotqa", "path": str(data)}})
     folder = RunFolder(settings.folder)
-    folder.begin(settings.resolved(), {}, benchmark.questions)
-    cells = cells_of(settings, benchmark)
-    asyncio.run(_fill(settings, benchmark, cells, folder, seed))
-    folder.finish(summarise(settings, benchmark.scheme, cells, folder, 0))
+    plan = Plan.of(settings, benchmark)
+    folder.begin(settings.resolved(), manifest_for(plan, {}), benchmark.questions)
+    asyncio.run(_fill(plan, folder, seed))
+    folder.finish(summarise(plan, folder, 0))
     folder.close()
     return settings.folder
 
@@ -80,16 +81,14 @@ def _again(question: Question, found: Benchmark, lap: int) -> tuple[Question, di
     return replace(question, id=f"{question.id}-{lap}", given=tuple(given), gold=tuple(gold)), documents
 
 
-async def _fill(settings: RunSettings, benchmark: Benchmark, cells: Sequence[Cell], folder: RunFolder,
-                seed: int) -> None:
+async def _fill(plan: Plan, folder: RunFolder, seed: int) -> None:
     """A record of every question in every cell, each question's committed at once."""
-    tasks = [Tasks(cell, settings, benchmark.scheme) for cell in cells]
-    for question in benchmark.questions:
+    for question in plan.benchmark.questions:
         adding = []
-        for place, (cell, made) in enumerate(zip(cells, tasks, strict=True)):
+        for place, cell in enumerate(plan.cells):
             rng = random.Random(f"{seed}:{cell.id}:{question.id}")
-            answer = _play(cell, made, question, rng)
-            adding.append(folder.add(await _record(settings, benchmark, cell, question, answer, folder), place))
+            answer = _play(cell, plan.tasks(cell), question, rng)
+            adding.append(folder.add(await _record(plan, cell, question, answer, folder), place))
         await asyncio.gather(*adding)
 
 
@@ -139,8 +138,9 @@ def _thoughts(chunks: Sequence[Chunk], rng: random.Random) -> str:
     return " ".join(rng.sample(sentences, min(4, len(sentences)))) or "Nothing is shown, so it comes from memory."
 
 
-async def _record(settings: RunSettings, benchmark: Benchmark, cell: Cell, question: Question, answer: Answer,
-                  folder: RunFolder) -> Record:
+async def _record(plan: Plan, cell: Cell, question: Question, answer: Answer, folder: RunFolder) -> Record:
+    settings, benchmark = plan.settings, plan.benchmark
+
     def source_of(document: str) -> str:
         return benchmark.documents[document].title
 

@@ -23,13 +23,14 @@ from typing import Any, TypeVar
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 from experiments.benchmarks import Crest
+from experiments.cells import Cell
 from experiments.metrics import aggregate
 from experiments.question import Benchmark, Gold, Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, Timing, Verdict
+from experiments.running.plan import Plan
 from experiments.running.rescore import rescore
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell, cells_of
 from strategies.reading import REFUSAL
 from strategies.types import Usage
 
@@ -50,7 +51,7 @@ def main() -> None:
         settings = RunSettings(name="scoring", out=Path(made), models=["http://127.0.0.1:9/v1#none"],
                                benchmark=Crest(path="crest"))
         benchmark = Benchmark("crest", tuple(_question(number) for number in range(options.records)))
-        cells = cells_of(settings, benchmark)
+        cells = Plan.of(settings, benchmark).cells
         _fill(settings, benchmark, cells[0].id)
         folder = RunFolder.existing(settings.folder)
         try:

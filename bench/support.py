@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from documents.numbers import values
 from documents.types import Chunk
-from strategies.retrieval import none
+from strategies.retrieval.none import none
 from strategies.support.check import statements_of
 from strategies.support.lexical import score
 from strategies.types import Draft, Evidence, Passage, Task

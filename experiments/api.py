@@ -63,7 +63,7 @@ class Run:
         import pandas
 
         run = self._finished
-        causes = causes_of(run.cells, self._folder.results(), run.questions, run.scheme, run.settings.scoring)
+        causes = causes_of(run.cells, self._folder.results(), run.questions, run.scheme.rights, run.scoring)
         return pandas.DataFrame(rows(ExportedRun(run, causes)))
 
     def close(self) -> None:

@@ -3,9 +3,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from experiments.metrics import cut_of, family_of
-from experiments.statistics import ALPHA, Comparison
+from experiments.statistics import ALPHA
+
+if TYPE_CHECKING:
+    from experiments.statistics import Comparison
 
 
 def price(dollars: float | None, unknown: str = "an unknown price") -> str:

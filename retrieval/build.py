@@ -10,9 +10,9 @@ from documents.sources import find_sources
 from documents.types import Document
 from retrieval.building.before import Before, Staging
 from retrieval.building.estimate import BuildEstimate, estimate
+from retrieval.building.job import BuildJob, BuildReport, run, unchanged
 from retrieval.building.pieces import LazyEmbedder
 from retrieval.building.plan import Work, check_place, of_documents, of_files, plan_added, plan_files, plan_removed
-from retrieval.building.run import BuildJob, BuildReport, run, unchanged
 from retrieval.embedders.opening import open_embedder
 from retrieval.filters.metadata import Metadata, check_sources
 from retrieval.settings import IndexSettings

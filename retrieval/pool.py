@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from documents.types import Chunk, Document, digest
 from retrieval.filters.narrowed import narrowed
 from retrieval.hits import DECIMALS
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverKind
 from retrieval.retrievers.dense import windows_of
 from retrieval.storage.cache import CachedEmbedder

@@ -1,7 +1,4 @@
-"""The call for a final answer, and reading what came: in tags, as fields of a JSON object, or as the whole reply.
-
-Also lines such as `Sub-answer 1: Paris`, where one reply answers the sub-questions too.
-"""
+"""Make the call for a final answer, in tags, as JSON or as the whole reply, and read it and its sub-answers."""
 from __future__ import annotations
 
 import re
@@ -15,7 +12,7 @@ from strategies.types import Draft, Evidence, Form, Generate, Message, Recipe, R
 
 
 def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool = True, **fields: str) -> Recipe:
-    """One call over the evidence whose instruction is `prompts/<name>.md`, and the draft that its reply is.
+    """Make one call over the evidence with the instruction `prompts/<name>.md`, and return the draft that its reply is.
 
     Args:
         notes: of the draft.
@@ -26,14 +23,14 @@ def answer(task: Task, name: str, evidence: Evidence, *notes: str, thinks: bool 
 
 
 def opening(task: Task, instruction: str, evidence: Evidence, thinks: bool = True) -> Generate:
-    """The call for a final answer that begins a conversation: documents, rules, question and the instruction."""
+    """Return the call for a final answer that begins a conversation: documents, rules, question and instruction."""
     said = instruction + form_of(task, thinks)
     first = first_message(task, evidence, said, form=form_named(task, thinks))
     return asking(task, (system_message(), first), evidence, thinks)
 
 
 def inquiry(task: Task, instruction: str, evidence: Evidence, purpose: str, rules: bool = False) -> Generate:
-    """A call that begins a conversation like `opening`, and asks for no answer yet.
+    """Return a call that begins a conversation like `opening`, and asks for no answer yet.
 
     Args:
         rules: whether rules and exemplars are shown.
@@ -43,7 +40,7 @@ def inquiry(task: Task, instruction: str, evidence: Evidence, purpose: str, rule
 
 
 def asking(task: Task, messages: tuple[Message, ...], evidence: Evidence, thinks: bool = True) -> Generate:
-    """The call for a final answer with these messages, the last of which ends with `form_of`.
+    """Return the call for a final answer with these messages, the last of which ends with `form_of`.
 
     Args:
         evidence: what the messages show.
@@ -59,14 +56,14 @@ def draft(call: Generate, task: Task, *notes: str, thinks: bool = True) -> Recip
 
 
 def form_named(task: Task, thinks: bool = True) -> Form:
-    """The form that a final answer is asked for in: an answer without reasoning needs no tags."""
+    """Return the form that a final answer is asked for in: an answer without reasoning needs no tags."""
     if task.answer_format == "json":
         return "fields"
     return "tags" if thinks else "plain"
 
 
 def form_of(task: Task, thinks: bool = True) -> str:
-    """What follows the instruction of a final answer: its form, and how to answer the sub-questions too."""
+    """Return what follows the instruction of a final answer: its form, and how to answer the sub-questions too."""
     form = form_named(task, thinks)
     if form == "fields":
         named = "; ".join(template(f"field_{name}") for name in answer_schema(task, thinks)["properties"])
@@ -75,10 +72,10 @@ def form_of(task: Task, thinks: bool = True) -> str:
 
 
 def answer_schema(task: Task, thinks: bool = True) -> Mapping[str, Any]:
-    """The JSON Schema of a final answer: `reasoning`, `refused`, `answer`, `citations`, as far as the rules ask for
-    them. Every field is required and no other allowed, as OpenAI's structured outputs demand.
+    """Return the JSON Schema of a final answer: `reasoning`, `refused`, `answer`, `citations`, as the rules say.
 
-    Servers write fields in their order: whether to refuse is decided before there is an answer to stand by.
+    Every field is required and no other allowed, as OpenAI's structured outputs demand. Servers write fields in their
+    order: whether to refuse is decided before there is an answer to stand by.
     """
     fields: dict[str, Any] = {"reasoning": {"type": "string"}} if thinks else {}
     if task.rules == "grounded":
@@ -97,7 +94,7 @@ _FINAL = re.compile(r"[*_]{0,3}(?:(?:the )?final )?answer[*_]{0,3} ?[:：][*_]{0
 
 
 def read_sub_answers(text: str, count: int) -> tuple[str | None, ...]:
-    """The answers to the sub-questions 1 to `count` of a reply, None for each that has no line of the form.
+    """Read the answers to the sub-questions 1 to `count` from a reply, None for each that has no line of the form.
 
     A line is `Sub-answer N: ...`, with or without emphasis or a list mark. Of two lines with one number the last
     counts. A number out of range is nobody's, and what stands in `<think>` is no line.
@@ -108,10 +105,8 @@ def read_sub_answers(text: str, count: int) -> tuple[str | None, ...]:
 
 
 def without_sub_answers(draft: Draft) -> Draft:
-    """The draft of a reply that was asked for sub-answers: its final answer alone, and what that cites and refuses."""
-    text = draft.text
-    if _LINE.search(text):
-        text = _LINE.sub("", text).strip()
+    """Return the draft with its final answer alone, without sub-answers, and what that cites and refuses."""
+    text = _LINE.sub("", draft.text).strip() if _LINE.search(draft.text) else draft.text
     named = _FINAL.match(text)
     text = text[named.end():].strip() if named else text
     if text == draft.text:

@@ -1,4 +1,4 @@
-"""Reading which option of a multiple-choice question a final answer names, in the forms that models use.
+"""Read which option of a multiple-choice question a final answer names, in the forms that models use.
 
 A form that declares the answer (`Answer: B`) goes before a label that stands alone or begins the text, that before
 labels named in passing (`option B`), and all of them before an option's own text. Two options named by forms of one
@@ -8,7 +8,7 @@ does not name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -62,9 +62,9 @@ _LONGEST_END = 20_000  # characters that are read from each end of a longer text
 
 
 def read_choice(text: str, options: Options) -> str | None:
-    """The label of the option that a final answer names; None where it names none, or more than one.
+    """Return the label of the option that a final answer names; None where it names none, or more than one.
 
-    Read are the label alone, also in brackets, emphasis or tags, in lower case and in full width; `Answer: B` and
+    It reads the label alone, also in brackets, emphasis or tags, in lower case and in full width; `Answer: B` and
     what says so in English, Korean and Chinese; `B. text`; `option B`; and an option's own text. `A` and `I` as words
     of a sentence are no labels. Takes linear time; of a final answer of more than 40,000 characters the first and the
     last 20,000 are read.
@@ -75,46 +75,31 @@ def read_choice(text: str, options: Options) -> str | None:
     if not options:
         return None
     forms = _forms(tuple(label for label, _ in options))
-    said = _tidy(strip_citations(_ends(read_answer(text)[0])))
+    final = plain(strip_citations(_ends(read_answer(text)[0])))
+    bare = _MARKUP.sub("", _BOXED.sub(" answer: ", _ends(final)))  # folding makes up to eighteen characters of one
+    said = _LINE_MARK.sub("", _LINES.sub("\n", _SPACES.sub(" ", bare)).strip())
     whole = forms.label(said.strip(" .,:;!()[]{}<>'\"。、"))
     if whole is not None:
         return whole
-    for found in (forms.declared(said, options), forms.alone(said), _with_own_text(said, options),
+    lines = {fold(line) for line in said.split("\n")}
+    with_own_text = {label for label, text in options if text.strip() and fold(f"{label} {text}") in lines}
+    for found in (forms.declared(said, options), forms.alone(said), with_own_text,
                   forms.one_by_one(said, options), forms.begun(said, options), forms.in_passing(said, options)):
         if found:
-            return _only(found)
+            return next(iter(found)) if len(found) == 1 else None
     return by_text(said, options)
 
 
 def is_only_choice(text: str, options: Options) -> bool:
-    """Whether the text does no more than name options: no word is left without them, their labels and `Answer:`."""
+    """Tell whether the text only names options: no word is left without them, their labels and `Answer:`."""
     said = f" {fold(strip_citations(text))} "
     for name in sorted((fold(part) for option in options for part in option), key=len, reverse=True):
         said = said.replace(f" {name} ", "  ") if name else said
     return _ANSWERING.issuperset(said.split())
 
 
-def _tidy(text: str) -> str:
-    """Full width folded, markup gone, `\\boxed` as words, single spaces and line ends."""
-    bare = _MARKUP.sub("", _BOXED.sub(" answer: ", _ends(plain(text))))  # one character may become eighteen
-    return _LINE_MARK.sub("", _LINES.sub("\n", _SPACES.sub(" ", bare)).strip())
-
-
 def _ends(text: str) -> str:
-    """The text, or what is read of a long one."""
     return text if len(text) <= 2 * _LONGEST_END else f"{text[:_LONGEST_END]}\n{text[-_LONGEST_END:]}"
-
-
-def _only(found: Iterable[str | None]) -> str | None:
-    """The one thing that was found; None where there are several, or it is None."""
-    distinct = set(found)
-    return distinct.pop() if len(distinct) == 1 else None
-
-
-def _with_own_text(said: str, options: Options) -> set[str | None]:
-    """Labels whose option stands on a line of its own, label and text."""
-    lines = {fold(line) for line in said.split("\n")}
-    return {label for label, text in options if text.strip() and fold(f"{label} {text}") in lines}
 
 
 def _line(said: str, start: int, options: Options) -> str:
@@ -122,18 +107,6 @@ def _line(said: str, start: int, options: Options) -> str:
     end = start + max(len(plain(text)) for _, text in options) + _LONGEST_MARKS
     line, ended, _ = said[start:end].partition("\n")
     return line if ended or end >= len(said) else ""
-
-
-def _is_text(line: str, options: Options) -> bool:
-    """Whether the rest of a line is an option's text, and no word that goes on after an article."""
-    line = line.strip(" .")
-    return not line[:1].islower() and line in {plain(text).strip(" .") for _, text in options}
-
-
-def _is_text_of_another(label: str | None, rest: str, options: Options) -> bool:
-    said = fold(rest)
-    return bool(said) and said in {fold(text) for other, text in options if other != label} and said not in {
-        fold(text) for other, text in options if other == label}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +126,6 @@ class _Forms:
     bracketed: re.Pattern[str]
 
     def label(self, text: str) -> str | None:
-        """The label that the text is, in its own case or in another."""
         return self.labels.get(text) or self.labels.get(text.casefold())
 
     def declared(self, said: str, options: Options) -> set[str | None]:
@@ -161,7 +133,10 @@ class _Forms:
         last = None
         for found in self.declares.finditer(said):
             before = said[found.start():found.start("label")]
-            stands = _stands(said, found) or _is_text(_line(said, found.end(), options), options)
+            stands = _stands(said, found)
+            if not stands:
+                rest = _line(said, found.end(), options).strip(" .")
+                stands = not rest[:1].islower() and rest in {plain(text).strip(" .") for _, text in options}
             if stands and not _NEGATION.search(before) and not _DISMISSED.match(said, found.end()):
                 last = found
         return set() if last is None else {self._lone(said, last, options)}
@@ -198,8 +173,9 @@ class _Forms:
         """The label that was found; None where another is named with it, as in `A or B`, or by its text."""
         label, several = self.label(found["label"]), self.following.match(said, found.end("label"))
         alone = several is None or self.label(several["label"]) == label
-        rest = _line(said, found.end(), options)
-        return label if alone and not _is_text_of_another(label, rest, options) else None
+        rest = fold(_line(said, found.end(), options))
+        texts = {other == label for other, text in options if rest and fold(text) == rest}
+        return label if alone and texts != {False} else None
 
 
 def _stands(said: str, found: re.Match[str], after_name: bool = False) -> bool:

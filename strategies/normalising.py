@@ -1,4 +1,4 @@
-"""Texts of answers normalised for comparison, and the option whose own text an answer gives."""
+"""Normalise texts of answers for comparison, and find the option whose own text an answer gives."""
 from __future__ import annotations
 
 import re
@@ -28,7 +28,7 @@ _WITHOUT_PUNCTUATION = _Kept()
 
 @lru_cache(maxsize=256)
 def normalize_answer(text: str) -> str:
-    """Lower case, no punctuation, no articles, single spaces; NFKC, so width and composition do not matter.
+    """Return the text in lower case and NFKC, without punctuation and articles, with single spaces.
 
     HotpotQA's normalisation (Yang et al., 2018), with Unicode punctuation treated as ASCII's is: removed, not
     replaced by a space. One thing is ours: a text of nothing but articles keeps them, since it may be the option `A`.
@@ -38,7 +38,7 @@ def normalize_answer(text: str) -> str:
 
 
 def with_values(text: str, dates: bool = True) -> str:
-    """The normalised text with every number, and every date if wanted, as one word that equal values share."""
+    """Return the normalised text with every number, and every date if wanted, as one word that equal values share."""
     text = unicodedata.normalize("NFKC", text)
     pieces, at = [], 0
     for value in values(text):
@@ -59,12 +59,12 @@ _CALLS_WRONG = re.compile(rf"{_WRONG}[^.,;:!。、\n{_MASK}]*{_MASK}|{_MASK}[^.,
 
 
 def plain(text: str) -> str:
-    """Full-width and other compatible forms folded, curly quotes straight."""
+    """Return the text with full-width and other compatible forms folded, and curly quotes straight."""
     return unicodedata.normalize("NFKC", text).translate({0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'})
 
 
 def by_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
-    """The label of the one option that the text equals, begins with as a clause, or, being short, holds.
+    """Return the label of the one option that the text equals, begins with as a clause, or, being short, holds.
 
     Short is at most three times the option's length, or ten words. A text that denies something, or calls the option
     wrong, names no option by holding it.
@@ -74,19 +74,16 @@ def by_text(said: str, options: Sequence[tuple[str, str]]) -> str | None:
     for ours, theirs in ((spaced, lights), (fold(said), [(label, fold(text)) for label, text in options])):
         equal = [label for label, text in theirs if text and text == ours]
         if equal:
-            return _one(equal)
+            return equal[0] if len(equal) == 1 else None
     clause = _light(_CLAUSE_ENDS.split(said, maxsplit=1)[0])
     begun = [label for label, text in lights if text and text == clause]
-    return _one(begun or _held(spaced, lights))
+    named = begun or _held(spaced, lights)
+    return named[0] if len(named) == 1 else None
 
 
 def _light(text: str) -> str:
     """Case and space folded; unlike `fold` it keeps the marks that tell 3.5 from 35 and -3 from 3."""
     return " ".join(plain(text).casefold().split()).strip(" .!。'\"")
-
-
-def _one(labels: Sequence[str]) -> str | None:
-    return labels[0] if len(labels) == 1 else None
 
 
 def _held(said: str, options: Sequence[tuple[str, str]]) -> list[str]:
@@ -95,18 +92,11 @@ def _held(said: str, options: Sequence[tuple[str, str]]) -> list[str]:
     if len(said) > max(_LONGEST_CHARACTERS, _LONGEST_RATIO * max(len(text) for _, text in options)):
         return found
     for text in sorted({text for _, text in options}, key=lambda text: (-len(text), text)):
-        short = len(said) <= _LONGEST_RATIO * len(text) or len(said.split()) <= _LONGEST_WORDS
-        pattern = _standing(text)
-        if short and pattern is not None and pattern.search(said):
-            said = pattern.sub(_MASK, said)
-            found += [label for label, other in options if other == text]
+        article = len(text) == 1 and text.isascii() and text.isalpha()
+        if not text or article or (len(said) > _LONGEST_RATIO * len(text) and len(said.split()) > _LONGEST_WORDS):
+            continue
+        before = rf"(?<![{EDGE}])(?<!\d[.,])(?<!-)" if re.match(rf"[{EDGE}]", text) else ""
+        after = rf"(?![{EDGE}%]|[.,]\d)" if re.search(rf"[{EDGE}]\Z", text) else ""
+        said, count = re.subn(before + re.escape(text) + after, _MASK, said)
+        found += [label for label, other in options if count and other == text]
     return [] if _DENIES.search(said) or _CALLS_WRONG.search(said) else found
-
-
-def _standing(text: str) -> re.Pattern[str] | None:
-    """Finds the text as whole words; None for an option of one letter, which may be an article."""
-    if not text or (len(text) == 1 and text.isascii() and text.isalpha()):
-        return None
-    before = rf"(?<![{EDGE}])(?<!\d[.,])(?<!-)" if re.match(rf"[{EDGE}]", text) else ""
-    after = rf"(?![{EDGE}%]|[.,]\d)" if re.search(rf"[{EDGE}]\Z", text) else ""
-    return re.compile(before + re.escape(text) + after)

@@ -1,13 +1,11 @@
-"""Prompts: text files with named fields, put together so that all strategies share one prefix.
+"""Put prompts together from text files with named fields, and set what strangers wrote apart from instructions.
 
-The first user message begins with the documents; exemplars, rules, question, options and the strategy's
-instruction follow. Serving engines then compute the documents once for all strategies.
+The first user message begins with the documents; exemplars, rules, question, options and the strategy's instruction
+follow. Serving engines then compute the documents once for all strategies.
 
-What strangers wrote, set apart from instructions: the marks around it, and what in it would pass for more than text.
-
-Marks alone are delimiting; a sign on every line follows datamarking (Hines et al., "Defending Against Indirect Prompt
-Injection Attacks With Spotlighting", 2024, arXiv:2403.14720), which puts one between all words: a line is what small
-models still read well.
+Documents stand between marks (delimiting), or have a sign on every line too, which follows datamarking (Hines et al.,
+"Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024, arXiv:2403.14720). That puts one between
+all words; a sign on every line is what small models still read well.
 """
 from __future__ import annotations
 
@@ -30,14 +28,14 @@ _CONTROL = re.compile(r"[<＜](?=[|｜])|[<＜](?=/?(?:(?:start|end)_of_turn|s|b
 
 
 def opening_of(*names: str) -> re.Pattern[str]:
-    """Finds the `<` of marks of these names, in any case and spacing."""
+    """Return a pattern that finds the `<` of marks of these names, in any case and spacing."""
     spaced = "|".join(name.replace("_", r"[\s_-]*") for name in names)
     return re.compile(rf"[<＜](?=[\s/／]*(?:{spaced})(?!\w))", re.IGNORECASE)
 
 
 @cache
 def marks_of(text: str) -> re.Pattern[str] | None:
-    """Finds the `<` of the marks between which a prompt has its material; None where it has none."""
+    """Return a pattern that finds the `<` of the marks in which a prompt has its material; None where it has none."""
     names = re.findall(r"^</(\w+)>$", text, re.MULTILINE)
     return opening_of(*names) if names else None
 
@@ -46,12 +44,12 @@ _DOCUMENT_MARKS = opening_of("documents", "answer", "thinking", "think")
 
 
 def without_turns(text: str) -> str:
-    """The text without what begins or ends a turn of the conversation: `<|im_end|>` becomes `(|im_end|>`."""
+    """Return the text without what begins or ends a turn of the conversation: `<|im_end|>` becomes `(|im_end|>`."""
     return _CONTROL.sub("(", text)
 
 
 def framed(content: str, framing: Framing) -> str:
-    """What a document says, as it is shown between the marks.
+    """Return what a document says, as it is shown between the marks.
 
     Nothing in it ends the documents, begins another one with a number of its own, passes for a turn of the
     conversation, or for tags of the answer: the first character of each becomes `(`.
@@ -68,12 +66,12 @@ _REFERENCE = re.compile(r"#\d")
 
 @cache
 def template(name: str) -> str:
-    """The text of `prompts/<name>.md`."""
+    """Read the text of `prompts/<name>.md`."""
     return resources.files("strategies.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def fill(name: str, **fields: str) -> str:
-    """The template with its fields filled in.
+    """Fill in the fields of a template.
 
     Raises:
         KeyError: a field is missing from `fields`, or is given and not in the template.
@@ -82,7 +80,7 @@ def fill(name: str, **fields: str) -> str:
 
 
 def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
-    """As `fill`, for a text that stands elsewhere; `name` is what the KeyError calls it."""
+    """Fill in the fields of a text that stands elsewhere, as `fill` does; the KeyError calls it `name`."""
     wanted = set(_FIELD.findall(text))
     if wanted != set(fields):
         raise KeyError(f"prompt {name} has the fields {sorted(wanted)}, was given {sorted(fields)}")
@@ -90,7 +88,7 @@ def fill_text(text: str, name: str, fields: Mapping[str, str]) -> str:
 
 
 def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
-    """As `fill_text`, for fields that strangers wrote, each between marks such as `<passage>` on lines of their own.
+    """Fill in fields that strangers wrote, each between marks such as `<passage>` on lines of their own.
 
     No mark of the text begins or ends in a field, such as `</passage>` in a passage, which would put what follows it
     among the instructions: its `<` becomes `(`, in any case and spacing. Nothing in it begins a turn either.
@@ -101,20 +99,20 @@ def fill_framed(text: str, name: str, fields: Mapping[str, str]) -> str:
 
 
 def fill_quoting(name: str, **fields: str) -> str:
-    """As `fill`, for a template that has what a model wrote, or a stranger, between marks: see `fill_framed`."""
+    """Fill a template that has what a model wrote, or a stranger, between marks: see `fill_framed`."""
     return fill_framed(template(name), name, fields)
 
 
 @cache
 def prompts_hash() -> str:
-    """One hash over every prompt file, for the record of a run."""
+    """Return one hash over every prompt file, for the record of a run."""
     folder = resources.files("strategies.prompts")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".md"))
     return digest(*(part for name in names for part in (name, template(name.removesuffix(".md")))))
 
 
 def show_documents(task: Task, evidence: Evidence) -> str:
-    """The documents as every prompt of this question shows them: number and content, nothing else."""
+    """Show the documents as every prompt of this question does: number and content, nothing else."""
     if task.rules == "closed-book":
         return ""
     if not evidence:
@@ -128,35 +126,28 @@ def show_documents(task: Task, evidence: Evidence) -> str:
 
 
 def show_exemplars(task: Task, form: Form, later: bool = False) -> str:
-    """The worked examples: with their reasoning and the tags where the strategy asks for them, else the answers.
+    """Show the worked examples: with their reasoning and the tags where the strategy asks for them, else the answers.
 
     Args:
         later: whether the answer is asked for by another call than the one that shows them first.
     """
     if not task.exemplars:
         return ""
-    shown = [fill("exemplar", number=str(number), documents=_exemplar_documents(task, one), question=one.question,
-                  solution=_solution(task, one, form))
-             for number, one in enumerate(task.exemplars, start=1)]
-    return "\n\n".join([template("exemplars_later" if later else "exemplars"), *shown]) + "\n\n"
-
-
-def _exemplar_documents(task: Task, exemplar: Exemplar) -> str:
-    numbered = (f"[{number}]\n{text}" if task.separators else text for number, text in enumerate(exemplar.documents, 1))
-    shown = exemplar.documents and task.rules != "closed-book"
-    return "\n\n".join(["Documents:", *numbered]) + "\n\n" if shown else ""
+    shown = []
+    for number, one in enumerate(task.exemplars, start=1):
+        texts = [f"[{place}]\n{text}" if task.separators else text for place, text in enumerate(one.documents, 1)]
+        documents = "\n\n".join(["Documents:", *texts, ""]) if texts and task.rules != "closed-book" else ""
+        shown.append(fill("exemplar", number=str(number), documents=documents, question=one.question,
+                          solution=_solution(task, one, form)))
+    return "\n\n".join([template("exemplars_later" if later else "exemplars"), *shown, ""])
 
 
 def _solution(task: Task, exemplar: Exemplar, form: Form) -> str:
     if form == "plain":
         return exemplar.answer
-    if form == "fields":
-        return _as_fields(task, exemplar)
-    thinking = f"<Thinking>{exemplar.reasoning}</Thinking>\n" if exemplar.reasoning else ""
-    return f"{thinking}<Answer>{exemplar.answer}</Answer>"
-
-
-def _as_fields(task: Task, exemplar: Exemplar) -> str:
+    if form == "tags":
+        thinking = f"<Thinking>{exemplar.reasoning}</Thinking>\n" if exemplar.reasoning else ""
+        return f"{thinking}<Answer>{exemplar.answer}</Answer>"
     said: dict[str, Any] = {"reasoning": exemplar.reasoning} if exemplar.reasoning else {}
     if task.rules == "grounded":
         said["refused"] = is_refusal(exemplar.answer)
@@ -167,6 +158,7 @@ def _as_fields(task: Task, exemplar: Exemplar) -> str:
 
 
 def rules_of(task: Task) -> str:
+    """Return the rules that every prompt for a final answer states."""
     name = f"rules_{task.rules.replace('-', '_')}"
     if task.rules == "closed-book" and task.chooses:
         name += "_choice"
@@ -183,19 +175,16 @@ def rules_of(task: Task) -> str:
 def _question(task: Task) -> str:
     about = fill("about", about=task.about) + "\n" if task.about and task.rules == "closed-book" else ""
     options = "".join(f"\n{label}. {text}" for label, text in task.options)
-    return f"{about}Question: {task.question}{options}{_hints(task)}"
-
-
-def _hints(task: Task) -> str:
+    asked = f"{about}Question: {task.question}{options}"
     if not task.sub_questions:
-        return ""
+        return asked
     listed = "".join(f"\n{number}. {text}" for number, text in enumerate(task.sub_questions, start=1))
     references = "\n" + template("references") if any(map(_REFERENCE.search, task.sub_questions)) else ""
-    return f"\nSub-questions:{listed}{references}"
+    return f"{asked}\nSub-questions:{listed}{references}"
 
 
 def closing(task: Task) -> str:
-    """What ends the prompt of a final answer: how to answer the sub-questions too, where that is asked for."""
+    """Return the end of a final answer's prompt: how to answer the sub-questions too, where that is asked for."""
     if not task.with_sub_answers or not task.sub_questions:
         return ""
     return "\n\n" + fill("sub_answers", count=str(len(task.sub_questions)))
@@ -203,7 +192,7 @@ def closing(task: Task) -> str:
 
 def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool = True,
                   instruction_last: bool = False, form: Form = "tags", later: bool = False) -> Message:
-    """The first user message: documents, exemplars, rules, question, options, instruction.
+    """Return the first user message: documents, exemplars, rules, question, options, instruction.
 
     With the layout `as_published` the order is CReSt's: rules and instruction, exemplars, question, documents.
 
@@ -225,10 +214,10 @@ def first_message(task: Task, evidence: Evidence, instruction: str, rules: bool 
 
 
 def system_message() -> Message:
-    """The one system message of all strategies."""
+    """Return the one system message of all strategies."""
     return Message("system", (template("system"),))
 
 
 def numbers(task: Task, evidence: Evidence) -> tuple[int, ...]:
-    """The evidence numbers that a prompt of this task over this evidence shows; under `closed-book` none."""
+    """Return the evidence numbers that a prompt of this task over this evidence shows; under `closed-book` none."""
     return () if task.rules == "closed-book" else tuple(passage.number for passage in evidence)

@@ -1,4 +1,4 @@
-"""What a recipe may ask for, checked before it is carried out: a recipe may be anybody's."""
+"""Check what a recipe asks for before it is carried out: a recipe may be anybody's."""
 from __future__ import annotations
 
 import json
@@ -15,7 +15,7 @@ thousand samples may each decide several times before the next call."""
 
 
 def actions_of(asked: Any) -> list[Action]:
-    """What a recipe asks for as a list.
+    """Return what a recipe asks for as a list.
 
     Raises:
         RecipeFailed: it is neither one search or call nor several of one kind, or lacks what they need.
@@ -26,14 +26,16 @@ def actions_of(asked: Any) -> list[Action]:
                            "and calls in one list")
     for one in actions:
         if isinstance(one, Search):
-            _check_search(one)
+            _demand("a search", (
+                ("for no text", isinstance(one.query, str)),
+                (f"for {one.k!r:.40} chunks", one.k is None or (type(one.k) is int and one.k >= 1))))
         else:
             _check_call(one)
     return actions
 
 
 def check_asked(asked: Any) -> None:
-    """Make sure that what a recipe yields is what recipes may; RecipeFailed as `actions_of`."""
+    """Check that a recipe may yield this; raise RecipeFailed as `actions_of` does."""
     if isinstance(asked, Decision):
         _demand("a decision", (("whose words are no texts", _are((asked.what, asked.why), str)),))
     elif not isinstance(asked, list) or asked:
@@ -41,7 +43,7 @@ def check_asked(asked: Any) -> None:
 
 
 def draft_of(value: Any) -> Draft:
-    """What a recipe ends with; RecipeFailed where that is no draft, or one that no record can hold."""
+    """Return what a recipe ends with; raise RecipeFailed where it is no draft, or one that no record can hold."""
     if not isinstance(value, Draft):
         raise RecipeFailed(f"the strategy returned {type(value).__name__}, not a Draft")
     _demand("a draft whose", (
@@ -54,12 +56,6 @@ def draft_of(value: Any) -> Draft:
          and (value.tagged is None or type(value.tagged) is bool)),
         ("gathered is no tuple of numbers", value.gathered is None or _are(value.gathered, int))))
     return value
-
-
-def _check_search(search: Search) -> None:
-    _demand("a search", (
-        ("for no text", isinstance(search.query, str)),
-        (f"for {search.k!r:.40} chunks", search.k is None or (type(search.k) is int and search.k >= 1))))
 
 
 def _check_call(call: Generate) -> None:
@@ -100,7 +96,6 @@ def _is_finite(value: Any) -> bool:
 
 
 def _are_objects(values: Any) -> bool:
-    """Whether it is a tuple of JSON objects."""
     if not isinstance(values, tuple) or not all(isinstance(value, dict) for value in values):
         return False
     try:

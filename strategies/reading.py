@@ -1,4 +1,4 @@
-"""Reading a model's final text: its tags, its citations, and whether it refuses.
+"""Read a model's final text: its tags, its citations, and whether it refuses.
 
 The protocol strings are CReSt's (Figures 4 to 8 of the paper).
 """
@@ -24,7 +24,7 @@ _WIDEST_RANGE = 100
 
 
 def read_answer(text: str) -> tuple[str, bool]:
-    """The final answer, and whether it stood in answer tags.
+    """Return the final answer, and whether it stood in answer tags.
 
     It stands after the last `<Answer>` and before the next `</Answer>`; a reply that was cut before
     the closing tag ends the answer. Without answer tags it is the whole reply less its thinking. What a reasoning
@@ -38,14 +38,14 @@ def read_answer(text: str) -> tuple[str, bool]:
 
 
 def outside_answer(text: str) -> str:
-    """What a final reply says outside its answer tags, tags removed: all of it where there are none."""
+    """Return what a final reply says outside its answer tags, tags removed: all of it where there are none."""
     *before, last = _ANSWER.split(text)
     pieces = [*before, *_ANSWER_END.split(last)[1:]] if before else [text]
     return _STRAY.sub("", "\n".join(pieces)).strip()
 
 
 def outside_think(text: str) -> str:
-    """The text outside `<think>`. Some servers write the opening tag themselves, so that only the closing one comes."""
+    """Return the text outside `<think>`; a closing tag may come alone, where the server wrote the first."""
     first, *rest = _THINK.split(text)
     kept, inside = [first], False
     for slash, piece in zip(rest[::2], rest[1::2], strict=True):
@@ -58,7 +58,7 @@ def outside_think(text: str) -> str:
 
 
 def read_citations(text: str) -> tuple[int, ...]:
-    """Cited numbers in order of first mention, from `[1]`, `[1, 2]` and `[1-3]`.
+    """Read the cited numbers in order of first mention, from `[1]`, `[1, 2]` and `[1-3]`.
 
     A range that runs backwards or over more than 100 numbers counts as its two ends.
     """
@@ -72,7 +72,7 @@ def read_citations(text: str) -> tuple[int, ...]:
 
 
 def strip_citations(text: str) -> str:
-    """The text without its citation brackets and the space before each.
+    """Return the text without its citation brackets and the space before each.
 
     Brackets that are the whole text are the answer itself, such as the list `[3, 7]`, and stay.
     """
@@ -80,18 +80,18 @@ def strip_citations(text: str) -> str:
 
 
 def strip_last_citations(text: str) -> str:
-    """The text without the `[1] [2]` that it ends with, and nothing else, as CReSt's published code has it."""
+    """Return the text without the `[1] [2]` that it ends with, and nothing else, as CReSt's published code does."""
     *_, last = (0, 0), *(found.span() for found in _SINGLE_CITATIONS.finditer(text))
     return text[:last[0]] if last[1] == len(text) else text
 
 
 def is_only_citations(text: str) -> bool:
-    """Whether the text is citation brackets and nothing else."""
+    """Tell whether the text is citation brackets and nothing else."""
     return bool(text.strip()) and not _SPACED_CITATION.sub("", text).strip()
 
 
 def fold(text: str) -> str:
-    """Case, width, punctuation and space folded: words of letters and digits, single spaces."""
+    """Fold case, width, punctuation and space: words of letters and digits, single spaces."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(re.sub(r"[\W_]+", " ", folded).split())
 
@@ -100,5 +100,5 @@ _FOLDED_REFUSAL = fold(REFUSAL)
 
 
 def is_refusal(text: str) -> bool:
-    """Whether the final answer, its citations removed and folded, begins with the refusal sentence."""
+    """Tell whether the final answer, its citations removed and folded, begins with the refusal sentence."""
     return (fold(strip_citations(text)) + " ").startswith(_FOLDED_REFUSAL + " ")

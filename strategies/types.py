@@ -1,13 +1,13 @@
-"""The recipe protocol: what a strategy is given, what it may ask for, and what it hands back."""
+"""Define the recipe protocol: what a strategy is given, what it may ask for, and what it hands back."""
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from documents.types import Chunk
-from strategies.driving import driven
 from strategies.reading import REFUSAL, is_refusal, read_answer, read_citations
 
 Rules = Literal["grounded", "open", "reading", "choice", "closed-book"]
@@ -16,6 +16,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 AnswerFormat = Literal["tags", "json"]
 Framing = Literal["marked", "quoted", "none"]
 Form = Literal["plain", "tags", "fields"]
+End = TypeVar("End")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,7 @@ class Message:
     """One chat message.
 
     Attributes:
-        parts: pieces whose concatenation is the message. Pieces that several prompts share (the
-            documents) stand alone, so that they are stored once.
+        parts: pieces whose concatenation is the message. Those that prompts share (documents) are stored once.
         tool_calls: of an assistant's message, as the model sent them.
         call_id: of a tool's message: the call that it answers.
     """
@@ -66,13 +66,11 @@ class Generate:
         purpose: a word for the trace: `answer`, `decompose`, `solve`.
         shown: the evidence numbers that the messages show.
         schema: a JSON Schema that the reply must fit, or None.
-        tool_choice: `none` shows the tools and lets none be called, so that what a conversation with tools began with
-            stays as it was.
+        tool_choice: `none` lets none be called, and still shows the tools that a conversation began with.
         temperature, max_tokens, effort: None means what the settings say. The effort is that of reasoning models.
         sample: which of several draws with equal parameters this is.
         see_failure: True where the recipe wants to be sent the failure of the call instead of ending.
-        gathering: whether the retrieval strategy makes it, as `Task.gather` says: the answer does not rest on what it
-            shows.
+        gathering: whether the retrieval strategy makes it: the answer does not rest on what it shows.
     """
 
     messages: tuple[Message, ...]
@@ -92,11 +90,9 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a recipe made up its mind about, for the trace and for those who watch: yielded alone, answered with None.
+    """What a recipe decided, for the trace and for those who watch: yielded alone, answered with None.
 
-    Attributes:
-        what: a word or two: `searches again`, `drops`, `votes`.
-        why: a short line for a reader.
+    `what` is a word or two, such as `searches again`, and `why` a short line for a reader.
     """
 
     what: str
@@ -105,10 +101,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more calls. `cached_tokens` is the part of `prompt_tokens` that the server had at hand.
-
-    `price` is in US dollars, None where no price is known.
-    """
+    """Tokens of calls, `cached_tokens` those of the prompts that the server had at hand; the price in US dollars."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -118,7 +111,7 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Of prompts and replies together."""
+        """Sum the tokens of prompts and replies."""
         return self.prompt_tokens + self.completion_tokens
 
     def __add__(self, other: Usage) -> Usage:
@@ -162,12 +155,10 @@ class Draft:
         cited: evidence numbers in order of first mention, as read from `text` or the structured reply.
         refused: whether the reply refuses to answer.
         well_formed: False where the reply holds no answer at all.
-        tagged: whether the answer stood in its tags or fields, rather than being the whole reply; None where the
-            strategy asked for neither.
+        tagged: whether the answer stood in its tags or fields; None where the strategy asked for neither.
         notes: short tags for the record, such as `no_sub_questions` or `cut`.
         gathered: the numbers of the evidence, best first, where the recipe asks for no answer to it; else None.
-        figures: what the strategy measured on its way, by name, such as the share of votes for the answer
-            (`agreement`); kept in the record and averaged like scores.
+        figures: what the strategy measured, by name, such as `agreement`; kept in the record, averaged like scores.
     """
 
     text: str
@@ -183,29 +174,23 @@ class Draft:
     def from_reply(cls, reply: Reply, *notes: str, form: Form = "tags") -> Draft:
         """Read answer, citations and refusal from the structured reply where there is one, else from the tags.
 
-        Args:
-            form: what was asked for: answer tags, the fields of a schema, or neither. Fields that did not come, and
-                a reply cut before its answer tag, are not well-formed; a whole reply without tags may be an answer.
+        The form is what was asked for: answer tags, the fields of a schema, or neither. Fields that did not come, and a
+        reply cut before its answer tag, are not well-formed; a whole reply without tags may be an answer.
         """
         cut = reply.finish_reason == "length"
         notes = (*notes, "cut") if cut else notes
-        if isinstance(reply.parsed, Mapping):
-            return cls._from_fields(reply.parsed, notes)
+        if isinstance(reply.parsed, Mapping):  # what the answer cites in brackets counts too
+            said, numbers = reply.parsed.get("answer"), reply.parsed.get("citations", ())
+            text = said.strip() if isinstance(said, str) else ""
+            listed = [n for n in numbers if type(n) is int] if isinstance(numbers, list) else []
+            refused = reply.parsed.get("refused") is True or is_refusal(text)
+            whole = bool(text) or refused
+            cited = tuple(dict.fromkeys([*listed, *read_citations(text)]))
+            return cls(text or (REFUSAL if refused else ""), cited, refused, whole, whole, notes)
         text, tagged = read_answer(reply.text)
         answers = tagged or form == "plain" or (form == "tags" and not cut)
         return cls(text, read_citations(text), is_refusal(text), bool(text) and answers,
                    None if form == "plain" else tagged, notes)
-
-    @classmethod
-    def _from_fields(cls, fields: Mapping[str, Any], notes: tuple[str, ...]) -> Draft:
-        """A reply with the fields `answer`, `citations` and `refused`; what the answer cites in brackets counts too."""
-        text, numbers = fields.get("answer"), fields.get("citations", ())
-        text = text.strip() if isinstance(text, str) else ""
-        listed = [n for n in numbers if type(n) is int] if isinstance(numbers, list) else []
-        cited = tuple(dict.fromkeys([*listed, *read_citations(text)]))
-        refused = fields.get("refused") is True or is_refusal(text)
-        whole = bool(text) or refused
-        return cls(text or (REFUSAL if refused else ""), cited, refused, whole, whole, notes)
 
 
 Action = Search | Generate
@@ -257,7 +242,6 @@ class Task:
         answer_format: how the final answer is asked for where a strategy leaves that open: by tags or a JSON Schema.
         framing: how documents are set apart: between marks, with the rule that they instruct nothing, or not at all.
         placed: whether the evidence is placed beforehand: every search finds the same.
-        seed: of question and cell, for `rng`.
     """
 
     id: str
@@ -279,22 +263,37 @@ class Task:
 
     @property
     def chooses(self) -> bool:
-        """Whether the rules demand one of the options."""
+        """Tell whether the rules demand one of the options."""
         return bool(self.options) and self.rules in ("choice", "closed-book")
 
     @property
     def cites(self) -> bool:
-        """Whether the rules ask for citations."""
+        """Tell whether the rules ask for citations."""
         return self.separators and self.rules in ("grounded", "open")
 
     def gather(self, query: str) -> Gathering:
-        """The evidence that the retrieval strategy finds for the query; its calls are marked as `gathering`."""
-        return driven(self.retrieval(self, query), _gathering)
+        """Return the evidence that the retrieval strategy finds for the query; its calls are marked as `gathering`."""
+        return driven(self.retrieval(self, query),
+                      lambda asked: replace(asked, gathering=True) if isinstance(asked, Generate) else asked)
 
     def rng(self) -> random.Random:
-        """A fresh generator, seeded by question and cell."""
+        """Return a fresh generator, seeded by question and cell."""
         return random.Random(f"{self.seed}:{self.id}")
 
 
-def _gathering(asked: Any) -> Any:
-    return replace(asked, gathering=True) if isinstance(asked, Generate) else asked
+def driven(recipe: Generator[Any, Any, End], rewrite: Callable[[Any], Any] = lambda asked: asked,
+           came: Callable[[Any, Any], None] = lambda asked, result: None) -> Generator[Any, Any, End]:
+    """Play a recipe inside another one to its end, and return what it returns.
+
+    Whatever it asks for, each of a list alone, goes out as `rewrite` returns it; `came` is told that and its result.
+    """
+    with contextlib.closing(recipe):
+        result: Any = None
+        while True:
+            try:
+                asked = recipe.send(result)
+            except StopIteration as end:
+                return cast(End, end.value)
+            sent = [*map(rewrite, asked)] if isinstance(asked, list) else rewrite(asked)
+            result = yield sent
+            came(sent, result)

@@ -151,6 +151,14 @@ def data() -> Path:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _made_once() -> Iterator[None]:
+    from made_once import made_once
+
+    with made_once():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _interrupts() -> Iterator[None]:
     """Interrupts reach the tests and their children also where a shell started pytest in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

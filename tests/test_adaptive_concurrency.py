@@ -11,7 +11,6 @@ import pytest
 from agents.models import open_model
 from agents.settings import CallLimits, ModelSettings
 from documents.errors import CallError
-from experiments.record import Timing
 from strategies.types import Generate, Message
 
 ASK = Generate((Message("user", ("Where?",)),), "answer")
@@ -71,11 +70,6 @@ def test_either_setting_alone_says_how_many_questions_are_under_way(serve, town,
     assert (status, server.busiest) == (0, 12)
     *_, last = (line for line in err.splitlines() if line.startswith('{"stage": "questions"'))
     assert json.loads(last)["calls"]["places_at_most"] == 12
-
-
-def test_a_record_made_before_calls_were_told_apart_is_still_read():
-    old = {"seconds": 1.0, "attempts": 2, "replayed": 0, "paid": None, "finished": "2026-11-19T10:00:00+00:00"}
-    assert Timing.model_validate(old).retried == 0
 
 
 async def test_what_one_call_is_told_to_wait_holds_the_others_back_too(serve):

@@ -2,7 +2,6 @@
 from dataclasses import dataclass, field
 
 import pytest
-from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,44 +106,6 @@ def test_a_sample_without_spread_has_the_room_that_its_range_leaves():
         0.0, pytest.approx(0.9222199, abs=1e-6))
 
 
-def test_a_split_of_one_question_adds_the_room_that_it_leaves():
-    answerable = [Row(True, {"unified": at / 12}) for at in range(13)]
-    alone = aggregate(answerable)["unified"]
-    both = aggregate([*answerable, Row(False, {"unified": 1.0})])["unified"]
-    assert both["mean"] == 0.75
-    below = (((alone["mean"] - alone["low"]) / 2) ** 2 + (0.975 / 2) ** 2) ** 0.5  # the one is 0 or 1
-    assert both["low"] == pytest.approx(0.75 - below, abs=0.02)
-    assert both["high"] == pytest.approx(0.75 + (alone["high"] - alone["mean"]) / 2, abs=0.02)
-
-
-def test_an_unanswerable_question_leaves_no_room_below_0():
-    def unified(answerable, unanswerable):
-        return aggregate([Row(True, {"unified": float(score)}) for score in answerable]
-                         + [Row(False, {"unified": float(score)}) for score in unanswerable])["unified"]
-    nothing = unified([0] * 40, [0])
-    left = 1 - 0.025 ** (1 / 40)
-    assert nothing["low"] == pytest.approx(-left / 2)
-    assert nothing["high"] == pytest.approx(((left / 2) ** 2 + (0.975 / 2) ** 2) ** 0.5)
-    worst = unified([-1] * 3 + [0], [0] * 2)
-    assert -0.5 <= worst["low"] < worst["mean"] == -0.375
-
-
-@pytest.mark.parametrize("n", [2, 3, 7, 20])
-def test_the_interval_does_not_jump_where_equal_scores_begin_to_differ(n):
-    def around(*scores):
-        figure = aggregate([Row(True, {"f1": one}) for one in scores])["f1"]
-        return figure["low"], figure["high"]
-    for same in (0.0, 0.5):
-        equal, nearly = around(*[same] * n), around(*[same] * (n - 1), same + 1e-9)
-        assert nearly == pytest.approx(equal, abs=0.001)
-
-
-def test_two_splits_without_a_common_question_each_leave_their_room():
-    one = aggregate([Row(True, {"f1": 0.2}), Row(False, {"f1": 0.9})])["f1"]
-    assert (one["mean"], one["low"], one["high"]) == (0.55, pytest.approx(0.55 - 0.4875 * 0.85**0.5),
-                                                       pytest.approx(0.55 + 0.4875 * 0.65**0.5))
-
-
 def test_questions_of_one_cluster_are_drawn_together():
     rows = [Row(True, {"f1": at // 5 / 5, "em": float(at % 10 < 5)}) for at in range(30)]
     apart, together = aggregate(rows), aggregate(rows, clusters=[str(at // 5) for at in range(30)])
@@ -169,12 +130,6 @@ def test_equal_rows_give_equal_figures_in_any_order_and_the_seed_matters():
     assert aggregate(rows, seed=1) != aggregate(rows, seed=2)
 
 
-def test_citation_f1_stands_after_recall_in_view():
-    rows = [Row(True, {"citation_precision": 1.0, "citation_recall": 1.0, "citation_recall_in_view": None, "em": 1.0})]
-    assert list(aggregate(rows)) == ["citation_precision", "citation_recall", "citation_recall_in_view", "citation_f1",
-                                     "em"]
-
-
 def test_every_outcome_is_counted():
     rows = [Row(True), Row(True, outcome="timeout"), Row(False, outcome="timeout")]
     assert outcomes(rows) == {"answered": 1, "refused": 0, "malformed": 0, "too_long": 0, "budget": 0, "timeout": 2,
@@ -191,16 +146,3 @@ def test_intervals_hold_numbers_within_the_scores(pairs):
     if values:
         assert -1 <= figure["low"] < figure["high"] <= 1
         assert figure["low"] - 1e-9 <= figure["mean"] <= figure["high"] + 1e-9 or len(values) > 2
-
-
-def test_the_time_grows_with_the_number_of_questions():
-    item = Scored("answered", True, "Tybalt [1]", answers=("Tybalt",), grade="Correct", cited=(1,),
-                  hits={1: frozenset({0})}, gold_total=2)
-    scores = score(item)
-
-    def of(n):
-        rows = [Row(at % 2 == 0, scores) for at in range(n)]
-        aggregate(rows, clusters=[str(at // 3) for at in range(n)])
-        aggregate(rows)
-
-    grows_linearly(of, 1_000)

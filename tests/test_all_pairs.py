@@ -1,8 +1,8 @@
 """Which cells of a run are compared with which, and what stands for repeats and seeds."""
 import random
-from dataclasses import dataclass
 
 import pytest
+from factored import BASE, Row
 
 import experiments.analysis.pairs as all_pairs
 from experiments.analysis.effects import effects
@@ -11,17 +11,7 @@ from experiments.analysis.variants import repeated
 from experiments.metrics import aggregate
 from experiments.statistics import Clusters
 
-BASE = {"benchmark": "b", "model": "m", "reasoning": "direct", "retrieval": None, "retriever": None,
-        "rules": "grounded", "condition": "given", "perturbation": None, "show": "question", "format": None,
-        "repeat": 0, "seed": None}
 CLOSED = {"condition": "closed-book", "rules": "closed-book"}
-
-
-@dataclass
-class Row:
-    scores: dict
-    answerable: bool = True
-    outcome: str = "answered"
 
 
 def compared(*cells, scores=None, metric="f1", clusters=None):
@@ -67,14 +57,6 @@ def test_repeats_and_seeds_are_averaged_and_stand_under_the_first_cell():
     assert (pair["test"], pair["gained"], pair["lost"]) == ("permutation", 1, 0)
     assert 0 <= pair["before_low"] < pair["before"] < pair["before_high"] <= 1
     assert any("mean over repeats and seeds" in note for note in found["notes"])
-
-
-def test_intervals_of_shares_over_repeats_are_as_narrow_as_the_means_of_questions_are_alike():
-    rng = random.Random(3)
-    cells = [(f"{way}{repeat}", {"reasoning": way, "repeat": repeat}) for way in "ab" for repeat in range(20)]
-    scores = {name: [float(rng.random() < 0.5) for _ in range(60)] for name, _ in cells}
-    pair, = compared(*cells, scores=scores, metric="em")["pairs"]
-    assert pair["before_high"] - pair["before_low"] == pytest.approx(2 * 1.96 * (0.25 / 1200) ** 0.5, abs=0.015)
 
 
 def test_what_is_repeated_has_its_figures_over_all_repeats():

@@ -82,11 +82,6 @@ def test_values_never_overlap_whatever_the_text(text):
     assert all(one.end <= other.start for one, other in pairwise(found))
 
 
-def test_long_runs_of_digits_take_no_time():
-    assert len(values("1," * 20_000)) == 20_000
-    assert values("9" * 5_000) == ()
-
-
 def test_a_run_of_more_than_forty_digits_is_no_value_whatever_stands_around_it():
     assert [value.number for value in values("1" + "0" * 39 + " 7")] == [Decimal(10) ** 39, 7]
     for endless in ("9" * 1_100_000, "0." + "9" * 1_100_000, "1" + ",000" * 300_000):
@@ -123,11 +118,6 @@ def test_the_best_of_the_accepted_answers_counts():
     assert best_overlap("North Island", ("South Island", "the North Island")).f1 == 1.0
     assert exact_match("North Island", ("South Island", "the North Island")) == 1.0
     assert best_overlap("North Island", ()).f1 == 0.0
-
-
-@given(st.text(max_size=40), st.text(max_size=40))
-def test_f1_is_symmetric_in_bounds(text, answer):
-    assert 0.0 <= token_f1(text, answer) <= 1.0
 
 
 @pytest.mark.parametrize(("text", "answer", "expected"), [

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -119,17 +118,6 @@ async def test_a_question_is_taken_up_by_one_alone_also_while_the_store_is_read(
         assert (await first).outcome == "answered"
         assistant.searcher.close()
     assert len(server.requests) == 4
-
-
-async def test_files_that_settings_name_are_read_once(serve, index, tmp_path):
-    examples, opened = tmp_path / "examples.jsonl", []
-    examples.write_text('{"question": "Where is Bonn?", "answer": "Germany"}')
-    sys.addaudithook(lambda event, given: opened.append(1) if event == "open" and given[0] == str(examples) else None)
-    few = {"kind": "few_shot", "exemplars": str(examples)}
-    async with Assistant.open(AssistantSettings(index=index.folder, reasoning=few, retriever="bm25",
-                                                model=f"{serve(LINES).url}#m")) as assistant:
-        assert assistant.made["reasoning"] == few
-    assert len(opened) == 1
 
 
 async def test_the_graph_plays_a_state_that_nobody_began_as_the_studio_does(serve, index):

@@ -13,7 +13,7 @@ from threading import Timer
 import pymupdf
 import pytest
 
-from documents import Document, DocumentError, find_sources, read_document, read_documents
+from documents import Document, DocumentError, find_sources, read_documents
 from documents.workers import Worker
 
 
@@ -138,15 +138,3 @@ def test_order_is_that_of_the_sources_however_long_each_takes(tmp_path: Path) ->
     sources = find_sources([tmp_path])
     read = list(read_documents(sources, workers=3))
     assert [item.source for item in read] == [source.relative for source in sources]
-
-
-def test_one_document_is_read_or_raises(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("# Title\n\ntext")
-    (tmp_path / "b.pdf").write_bytes(b"x")
-    assert read_document(tmp_path / "a.md").title == "Title"
-    with pytest.raises(DocumentError, match=r"^b\.pdf: not a PDF: it has no PDF header$"):
-        read_document(tmp_path / "b.pdf")
-
-
-def test_no_sources_is_no_documents() -> None:
-    assert list(read_documents([])) == []

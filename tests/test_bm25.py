@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from documents.types import Chunk, Document
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import Bm25, RetrieverSettings
 
 
@@ -92,14 +92,6 @@ def test_chunks_without_a_word_are_searched_in_vain(texts):
     assert found(texts, "reef") == []
 
 
-def test_many_queries_are_answered_in_their_order_and_none_is_no_query():
-    retriever = Bm25().open(Few(*TEXTS), Aids())
-    found = retriever.search(["pier", "", "coral", "pier"], 1)
-    assert [[hit.chunk.content for hit in hits] for hits in found] == [[TEXTS[2]], [], ["coral"], [TEXTS[2]]]
-    assert retriever.search([], 5) == []
-    assert retriever.search(["pier"], 0) == [[]]
-
-
 def test_words_are_stemmed_unless_it_is_said_otherwise():
     texts = ["The generals were running", "a general election"]
     assert rows(texts, "run") == [0]
@@ -135,13 +127,3 @@ def test_settings_are_closed_and_read_from_a_name():
     for wrong in ({"k1": -1}, {"b": 2}, {"method": "tfidf"}, {"language": "klingon"}, {"k1": float("inf")}, {"x": 1}):
         with pytest.raises(ValidationError):
             read({"kind": "bm25", **wrong})
-
-
-def test_identities_differ_where_settings_do():
-    kinds = [Bm25(), Bm25(k1=1.5), Bm25(language="german"), Bm25(tokenizer="words"), Bm25(stopwords=("reef",))]
-    assert len({kind.identity() for kind in kinds}) == len(kinds)
-    assert Bm25().identity() == Bm25(method="lucene").identity()
-
-
-def test_nothing_is_embedded():
-    assert not Bm25().embeds

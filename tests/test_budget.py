@@ -39,13 +39,6 @@ def test_tokens_stop_a_run_and_a_larger_budget_makes_it_the_run_that_was_never_s
     assert ((town.run / "summary.json").read_bytes(), town.hashes()) == (summary, hashes)
 
 
-def test_a_budget_that_the_last_question_spends_lets_the_run_finish(serve, town, ragbed):
-    server = serve(town.reply)
-    path = town.config(server.url, concurrency=1, budget={"tokens": 6 * A_CALL})
-    assert ragbed("run", path)[0] == 0
-    assert ragbed("run", path)[0] == 0  # finished: shown again
-
-
 def test_a_budget_is_passed_by_the_questions_under_way_at_most(serve, town, ragbed):
     town.write([town.row(number) for number in range(40)])
     server = serve(lambda body: {"text": town.reply(body), "delay": 0.02})
@@ -99,24 +92,6 @@ def test_when_the_seconds_are_over_the_questions_under_way_are_given_up(serve, t
     while ragbed("run", path)[0]:  # each sitting has its own seconds
         pass
     assert len(town.hashes()) == 6
-
-
-def test_the_finished_calls_of_a_question_given_up_are_not_made_again(serve, town, ragbed):
-    go, sittings = threading.Event(), 0
-
-    def reply(body):
-        return {"text": town.reply(body)} | ({"hold": go} if len(body["messages"]) > 2 else {})
-
-    server = serve(reply)
-    path = town.config(server.url, reasoning="least_to_most", concurrency=1, calls={"calls": {"seconds": 600}},
-                       budget={"seconds": 1.5})
-    while all(len(body["messages"]) < 3 for body, _ in server.requests):
-        stopped(ragbed, path, "--limit", "1", says=["0 of 1 records"])
-        sittings += 1
-    go.set()
-    assert ragbed("run", path, "--limit", "1", "--budget", "seconds=none")[0] == 0
-    made = [json.dumps(body) for body, _ in server.requests]
-    assert 1 <= len(made) - len(set(made)) <= sittings  # the one under way
 
 
 def test_the_building_of_an_index_counts_among_the_seconds(serve, town, ragbed):

@@ -101,6 +101,7 @@ def test_the_judge_of_a_run_is_not_asked_again(serve, town, taken):
     assert sum(one["judge_usage"]["calls"] for one in results) >= 5
 
 
+@pytest.mark.slow
 def test_searches_of_a_pool_are_given_again_without_its_embedder(serve, town, taken):
     server = serve(lambda _: "<Answer>Oslo [1]</Answer>")
     other = taken(town.config(
@@ -138,14 +139,6 @@ def test_a_run_over_an_index_is_made_again_without_the_index(serve, town, taken,
     sources = {passage["source"] for one in results for passage in one["evidence"]}
     assert sources >= {f"town{number}.md" for number in range(4)}
     assert {one["gold_in_view"] for one in results} == {True}
-
-
-def test_a_benchmark_with_a_corpus_is_made_again_without_the_corpus(serve, town, taken, index):
-    corpus = town.folder / "corpus"
-    corpus.mkdir()
-    (corpus / "town1.md").write_text("Town 1 has 111 people.")
-    server = serve(town.reply)
-    taken(town.config(server.url, benchmark={**own(town), "corpus": str(corpus)}, conditions="retrieved"), server)
 
 
 # What does not match is missed, and ends with exit status 1.
@@ -195,28 +188,6 @@ def test_a_search_that_was_not_recorded_is_missed_whatever_is_there_now(town, ra
         assert (status, "4 failed with replay_miss" in err) == (int(missed), missed), err
         assert ("found for 'How many people live in town" in err) == missed
     assert len(server.requests) == asked
-
-
-def test_a_run_from_before_searches_were_kept_is_replayed_with_its_index_once(serve, town, ragbed, index):
-    copy = Path(shutil.copytree(index, town.folder / "index"))
-    path = town.config(serve(town.reply).url, benchmark=own(town), conditions=["retrieved", "gold"],
-                       retriever={"index": str(copy), "k": 2})
-    assert ragbed("run", path)[0] == 0
-    before = rows(town.run)
-    with sqlite3.connect(town.run / "records.sqlite") as connection:
-        connection.execute("DELETE FROM searches")
-        connection.execute("DELETE FROM pins WHERE name = 'searches'")
-    connection.close()
-    export = ["cassette", "export", town.run, "--out", town.folder / "c.gz"]
-    ragbed.refuses(*export, says=["did not keep what searches find", "--journal replay"])
-    copy.rename(town.folder / "moved")
-    ragbed.refuses("run", path, "--journal", "replay", says=["index", "does not exist"])
-    (town.folder / "moved").rename(copy)
-    assert ragbed("run", path, "--journal", "replay")[0] == 0
-    shutil.rmtree(copy)
-    assert ragbed("run", path, "--journal", "replay")[0] == 0
-    assert rows(town.run) == before
-    assert ragbed(*export)[0] == 0
 
 
 def test_a_judge_that_is_missed_counts_too(serve, town, ragbed, exported):

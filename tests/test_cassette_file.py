@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from agents.cassette import Cassette
-from agents.database import Database
-from agents.journal import SCHEMA
 from documents.errors import RunError
 
 
@@ -125,35 +123,3 @@ def test_a_reply_that_was_altered_under_a_fitting_hash_ends_the_replay_with_stat
     put(file, whole)
     status, _, err = ragbed("run", "--replay", file, "--out", tmp_path / "again")
     assert (status, "the results are not those of" in err, "or the file was altered" in err) == (1, True, True), err
-
-
-def test_a_file_that_unpacks_to_more_than_any_run_keeps_is_one_line(ragbed, file, monkeypatch):
-    fields = lines(file)
-    monkeypatch.setattr("agents.cassette.MOST", 1 << 20)
-    put(file, [fields[0], " " * (4 << 20), *fields[1:]])
-    ragbed.refuses("cassette", "show", file, says=["unpacks to more than 1,048,576 bytes"])
-
-
-def test_a_cassette_does_not_say_where_a_replay_is_written(ragbed, file, tmp_path, monkeypatch):
-    fields = lines(file)
-    fields[0]["run"]["settings"]["out"] = str(tmp_path / "theirs")
-    put(file, fields)
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    assert ragbed("run", "--replay", file)[0] == 0
-    assert not (tmp_path / "theirs").exists()
-    assert (tmp_path / "here" / "runs" / "town" / "summary.json").is_file()
-
-
-def test_what_changes_while_it_is_taken_in_leaves_nothing(file, tmp_path):
-    whole = Cassette.open(file)
-    fields = lines(file)
-    fields[-2]["reply"]["text"] = "Other."
-    put(file, fields)
-    database = Database(tmp_path / "d", SCHEMA)
-    with pytest.raises(RunError, match="changed while it was read"), database.at_once():
-        whole.read_into(database)
-    for table in ("calls", "texts"):
-        assert database.read(f"SELECT count(*) FROM {table}") == [(0,)]
-    assert database.put_text("kept") == database.put_text("kept")
-    database.close()

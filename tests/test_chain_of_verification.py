@@ -40,13 +40,6 @@ def test_questions_are_answered_apart_and_their_answers_reach_the_last_prompt():
     assert decided(answer) == [("changes the draft", "2 checks")]
 
 
-def test_all_prompts_begin_with_the_documents_of_the_draft():
-    scene, _ = played()
-    parts = {(call.messages[0].content, call.messages[1].parts[0]) for call in scene.calls}
-    assert len(parts) == 1
-    assert "Jaws is a film" in parts.pop()[1]
-
-
 def test_what_a_check_finds_reaches_its_own_prompt_and_the_last_one_but_no_other_check():
     scene, answer = played(searches=True)
     assert scene.rounds == [[QUESTION], ["Who directed Jaws?", "Where was Spielberg born?"]]
@@ -114,9 +107,3 @@ def test_options_are_hidden_from_the_checks_and_shown_with_the_answer():
                            changes={"rules": "choice", "options": (("A", "Cincinnati"), ("B", "Utah"))})
     assert [("B. Utah" in call.messages[-1].content) for call in scene.calls] == [True, True, False, False, True]
     assert answer.text == "A"
-
-
-def test_endless_answers_of_checks_are_cut():
-    scene, _ = played(replies={"verify": ["word " * 5_000, "<think>" + "x" * 9_999]})
-    assert len(scene.calls[-1].messages[-1].content) < 4_000
-    assert "Where was Spielberg born?\nunknown" in scene.calls[-1].messages[-1].content

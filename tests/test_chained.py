@@ -1,14 +1,8 @@
 """No sub-question holds the answer to an earlier one: `#N` stands there, and gold comes back by `filled: gold`."""
-import re
-from pathlib import Path
 
 import pytest
 
-from experiments.benchmarks import BENCHMARKS
 from experiments.benchmarks.fields import chained, with_references
-
-DATA = Path(__file__).parent / "data"
-CHAINS = [kind for kind in BENCHMARKS if "chain" in BENCHMARKS[kind].scheme.groups]
 
 
 @pytest.mark.parametrize(("asked", "answers", "expected", "tag"), [
@@ -35,28 +29,3 @@ def test_gold_answers_give_the_published_text_back():
     asked = ["Which band?", "Who drums for Maroon 5?", "First name of Matt Flynn of Maroon 5?"]
     answers = ["Maroon 5", "Matt Flynn", "Matt"]
     assert [with_references(text, answers) for text in chained(asked, answers)[0]] == asked
-
-
-def assert_none_told(questions):
-    assert any(question.sub_questions for question in questions)
-    for question in questions:
-        for place, text in enumerate(question.sub_questions):
-            for answer in question.sub_answers[:place]:
-                if len(answer) > 1 and answer.lower() not in ("yes", "no"):
-                    assert not re.search(rf"(?<![\w#]){re.escape(answer)}(?!\w)", text, re.IGNORECASE), question.id
-
-
-@pytest.mark.parametrize("kind", CHAINS)
-def test_no_fixture_has_an_earlier_answer_in_a_sub_question(kind):
-    assert_none_told(BENCHMARKS[kind](path=str(DATA / kind)).load().questions)
-
-
-@pytest.mark.parametrize(("kind", "tags"), [("morehopqa", {"masked": 149, "plain": 1}),
-                                            ("musique", {"placeholders": 200})])
-def test_no_published_record_has_an_earlier_answer_in_a_sub_question(data, kind, tags):
-    if not (data / kind).is_dir():
-        pytest.skip(f"{kind} is not here")
-    questions = BENCHMARKS[kind](path=str(data / kind)).load().questions
-    assert_none_told(questions)
-    found = [tag for question in questions for tag in question.tags["chain"]]
-    assert {tag: found.count(tag) for tag in found} == tags

@@ -4,9 +4,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from experiments.settings.cells import cells_of
+from experiments.running.plan import Plan
 from experiments.settings.file import check_settings
-from experiments.settings.finders import finders_of
 from experiments.settings.retrievers import label
 
 BEIR = str(Path(__file__).parent / "data" / "beir")
@@ -21,34 +20,34 @@ def settings_of(**more):
 
 def test_each_chunker_embedder_and_retriever_is_a_cell():
     settings = settings_of(chunkers=CHUNKERS, embedders=[MINILM, "all-MiniLM-L12-v2"], retriever=[{"k": 3}, {"k": 7}])
-    cells = cells_of(settings, settings.benchmark.load())
+    plan = Plan.of(settings)
+    cells = plan.cells
     assert len(cells) == 2 * 2 * 2
     assert {(cell.chunker, cell.embedder, cell.retriever) for cell in cells} == {
         (chunker, embedder, retriever) for chunker in ("fixed (size 40)", "sections (target 60, largest 90)")
         for embedder in ("all-MiniLM-L6-v2", "all-MiniLM-L12-v2") for retriever in ("dense@3", "dense@7")}
-    assert {cell.finder for cell in cells} <= finders_of(settings).keys()
+    assert {cell.finder for cell in cells} <= plan.finders.keys()
 
 
 def test_what_places_no_search_has_no_chunker():
     settings = settings_of(chunkers=CHUNKERS, conditions=["retrieved", "closed-book"])
-    cells = cells_of(settings, settings.benchmark.load())
+    cells = Plan.of(settings).cells
     assert [(cell.condition, cell.chunker) for cell in cells] == [
         ("retrieved", "fixed (size 40)"), ("retrieved", "sections (target 60, largest 90)"), ("closed-book", None)]
 
 
 def test_a_retriever_that_embeds_nothing_is_one_cell_whatever_embeds():
     settings = settings_of(embedders=[MINILM, "all-MiniLM-L12-v2"], retriever=["bm25", "dense"])
-    cells = cells_of(settings, settings.benchmark.load())
+    cells = Plan.of(settings).cells
     assert [(cell.retriever, cell.embedder) for cell in cells] == [
         ("bm25@5", None), ("dense@5", "all-MiniLM-L6-v2"), ("dense@5", "all-MiniLM-L12-v2")]
 
 
-def test_without_these_factors_a_cell_is_what_it_was():
+def test_without_these_factors_a_cell_has_none_of_them():
     settings = settings_of()
-    (cell,) = cells_of(settings, settings.benchmark.load())
+    (cell,) = Plan.of(settings).cells
     assert cell.finder == "dense@5"
-    assert "chunker" not in cell.levels
-    assert "embedder" not in cell.levels
+    assert (cell.chunker, cell.embedder) == (None, None)
 
 
 def test_parts_of_documents_are_found_and_gold_by_their_document(ragbed, serve, town):

@@ -10,8 +10,6 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from agents import catalogue
-from experiments.commands.options import DEFAULT_MODEL
 from retrieval.build import build_index
 from strategies.catalogue import REASONING, RETRIEVAL
 from strategies.prompting import template
@@ -248,10 +246,6 @@ def test_what_the_user_can_mend_is_one_line(ragbed, index, tmp_path, monkeypatch
     ragbed.refuses("report", tmp_path / "none", says=["holds no run"])
     ragbed.refuses("models", "pull", "guess", "--offline", says=["guess"])
     assert ragbed("ask", "x")[0] == ragbed("list", "guess")[0] == ragbed("guess")[0] == 2
-
-
-def test_the_default_model_is_the_catalogues():
-    assert DEFAULT_MODEL == catalogue.DEFAULT
 
 
 HELP = """

@@ -143,20 +143,6 @@ def test_a_topic_without_a_tab_says_where(collection):
         Trec(path=str(collection("trec", topics_dot_tsv="301\n"))).load()
 
 
-def test_published_multihop_rag_loads(data):
-    benchmark = MultiHopRag(path=str(data / "multihop_rag")).load()
-    assert (len(benchmark.questions), len(benchmark.shared)) == (500, 438)
-    assert sum(not question.answerable for question in benchmark.questions) == 71
-    assert all(gold.start is not None for question in benchmark.questions for gold in question.gold)
-
-
-def test_published_scifact_loads(data):
-    benchmark = Beir(path=str(data / "scifact")).load()
-    assert (len(benchmark.questions), len(benchmark.shared)) == (300, 5183)
-    assert sum(len(question.gold) for question in benchmark.questions) == 339
-    assert {gold.document for question in benchmark.questions for gold in question.gold} <= set(benchmark.documents)
-
-
 @pytest.mark.parametrize(("path", "split", "tables"), [
     ("data/SciFact/", "test", ("beir_scifact",)), ("hub:mteb/scifact", "test", ("beir_scifact",)),
     ("scifact", "train", ()), ("data/nfcorpus", "test", ())])

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from documents.types import Chunk, Document, digest
+from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
 from retrieval.filters.terms import normal
 from retrieval.pool import Pool
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
-from retrieval.retrievers.base import MOST
+from retrieval.retrievers.kind import MOST
 from retrieval.storage.cache import CachedEmbedder
 
 READ = TypeAdapter(RetrieverSettings)
@@ -63,13 +63,6 @@ def test_every_kind_may_stand_in_every_other(collection):
     assert all(hit.found_by.startswith("fused(") for hit in first)
 
 
-def test_twenty_levels_are_read_and_searched(collection):
-    settings = "dense"
-    for level in range(20):
-        settings = {"kind": ("mmr", "expanded")[level % 2], "of": settings, **({} if level % 2 else {"balance": 1})}
-    assert found(collection, settings)[0].chunk.document == "reefs"
-
-
 def deep(levels):
     settings = "dense"
     for _ in range(levels):
@@ -98,26 +91,6 @@ def test_settings_that_hold_too_many_retrievers_are_refused_at_once(made):
         READ.validate_python(made())
     assert [one["msg"] for one in error.value.errors(include_input=False)] == [
         "Value error, it is made of more than 32 retrievers: leave some out"]
-
-
-def test_as_many_as_are_allowed_are_read():
-    assert READ.validate_python(deep(MOST - 1)).kind == "mmr"
-
-
-def test_identities_of_the_same_parts_in_another_order_differ():
-    made = [{"kind": "mmr", "of": {"kind": "expanded"}}, {"kind": "expanded", "of": {"kind": "mmr"}},
-            {"kind": "expanded", "of": "mmr", "largest": 10},
-            {"kind": "mmr", "of": {"kind": "expanded", "largest": 10}},
-            {"kind": "fused", "of": ["dense", "bm25"]}, {"kind": "fused", "of": ["bm25", "dense"]}]
-    identities = [READ.validate_python(one).identity() for one in made]
-    assert len(set(identities)) == len(made)
-    assert all(len(identity) <= len("expanded ") + len(digest("")) for identity in identities)
-
-
-def test_only_a_retriever_with_vectors_somewhere_embeds():
-    assert [READ.validate_python(one).embeds for one in (
-        "bm25", {"kind": "expanded", "of": "bm25"}, {"kind": "fused", "of": ["bm25", {"kind": "bm25", "b": 0.5}]},
-        {"kind": "expanded"}, "fused", {"kind": "mmr", "of": "bm25"})] == [False, False, False, True, True, True]
 
 
 @pytest.mark.parametrize("settings", ["dense", "bm25", "fused", "mmr", "expanded", ALL])

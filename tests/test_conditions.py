@@ -11,8 +11,8 @@ from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.checks import check_conditions
-from experiments.running.perturbing import Perturber, telling
-from experiments.settings.cells import cells_of
+from experiments.running.perturbing import Perturber
+from experiments.running.plan import Plan
 from experiments.settings.file import check_settings
 from retrieval.conditions import Perturbation, Placed
 from retrieval.types import Hit
@@ -80,13 +80,6 @@ def test_a_negative_is_no_part_of_what_is_shown_and_not_of_the_questions_own_doc
     assert shown(benchmark, "negatives@4", chunks=first.whole)[0][1:] == ["another novel"]
 
 
-@pytest.mark.parametrize(("answers", "options", "expected"), [
-    (("The Oslo Opera", "yes"), (), ("oslo opera",)), (("7", "No", "True"), (), ()),
-    (("B",), (("A", "Ida"), ("B", "Otto Moor")), ("otto moor",))])
-def test_an_answer_that_stands_anywhere_keeps_no_chunk_out(answers, options, expected):
-    assert telling(Question("one", "?", answers, True, options=options)) == expected
-
-
 def test_the_order_is_the_questions_own_and_the_seeds():
     many = Benchmark("many", tuple(asked(name, *"abcdefgh") for name in ("one", "two")))
     orders = [shown(many, "shuffle", question, seed)[0] for question, seed in ((0, 0), (0, 0), (1, 0), (0, 1))]
@@ -102,12 +95,12 @@ def settings(**fields):
 
 
 def named(benchmark, **fields):
-    return [(cell.condition, cell.perturbation) for cell in cells_of(settings(**fields), benchmark)]
+    return [(cell.condition, cell.perturbation) for cell in Plan.of(settings(**fields), benchmark).cells]
 
 
 def checked(benchmark, **fields):
     chosen = settings(**fields)
-    check_conditions(chosen, cells_of(chosen, benchmark), benchmark)
+    check_conditions(chosen, Plan.of(chosen, benchmark).cells, benchmark)
 
 
 def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():
@@ -124,15 +117,6 @@ def test_what_changes_nothing_under_a_condition_is_no_cell_of_its_own():
     assert named(TWO, conditions="retrieved", retrieval="none", rules="open",
                  perturbations=["shuffle", "negatives@2", "separators_off"]) == [
         ("retrieved", None), ("retrieved", "separators_off")]
-
-
-def test_a_table_is_one_cell_whatever_documents_it_stands_for():
-    table = Benchmark("tables", (asked("one", "a", "b", gold="a", table=A, whole=passages("ab")),))
-    assert named(table, conditions=["closed-book", "full", "retrieved", "given"],
-                 perturbations=["table", "table+shuffle"]) == [("closed-book", None), ("full", "table")]
-    assert shown(table, "table") == (["a"], [])
-    assert shown(TWO, "table") == ([], ["no_table"])
-    assert shown(table, "table+negatives@1") == (["a"], ["negatives:0 of 1"])
 
 
 @pytest.mark.parametrize(("benchmark", "fields", "says"), [

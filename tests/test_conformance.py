@@ -194,18 +194,21 @@ def test_there_is_a_bad_strategy_for_every_promise():
     assert list(BAD) == list(PROMISES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", BAD)
 def test_a_strategy_that_breaks_one_promise_is_told_so_and_where(told, promise):
     assert list(told[promise]) == [promise]
     assert BAD[promise][1] in told[promise][promise]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", range(len(ODD)))
 def test_what_a_strategy_does_out_of_place_is_one_line(told, place):
     _, promise, said = ODD[place]
     assert said in told[f"odd{place}"][promise]
 
 
+@pytest.mark.slow
 def test_a_retrieval_strategy_is_checked_by_what_it_hands_back(told):
     assert "has to end with the evidence, a tuple of what searches found" in told["numbers_alone"]["protocol"]
     assert told["fine"] == {}

@@ -143,15 +143,3 @@ def test_what_is_found_of_the_same_novels_is_answered(ragbed, town, read):
     assert ragbed("run", path, "--journal", "replay")[0] == 0
     assert town.hashes() == before
     assert len(read.requests) == 3
-
-
-def test_a_closed_book_names_the_novel_or_says_of_how_many_it_cannot(ragbed, town, read):
-    benchmark = write_novels(town.folder)
-    (novel_one,) = (town.folder / "qa" / "novel_data_en").glob("1-*")
-    novel_one.rename(novel_one.with_name("1.txt"))
-    status, _, err = ragbed("run", town.config(read.url, benchmark=benchmark, conditions="closed-book",
-                                               calls={"context": LIMIT}))
-    assert status == 0
-    assert "closed-book: of 2 of 3 questions neither title nor author of the document is known" in err
-    assert "cannot fit" not in err
-    assert sum("The Lamp" in str(body) and "Ida Moor" in str(body) for body, _ in read.requests) == 1

@@ -8,7 +8,6 @@ import pytest
 
 from agents.database import Database
 from documents.errors import RunError
-from documents.types import digest
 
 SCHEMA = ("CREATE TABLE IF NOT EXISTS numbers (value INTEGER)",)
 
@@ -58,14 +57,6 @@ def test_a_text_comes_back_as_it_was_from_another_opening_too(tmp_path, text):
     again.close()
 
 
-def test_half_a_surrogate_pair_is_kept_as_a_question_mark(tmp_path):
-    database = Database(tmp_path / "d", ())
-    one, other = database.put_text("a\ud83d"), database.put_text("a\ud83e")
-    assert one == other == digest("a?")
-    assert database.text(one) == "a?"
-    database.close()
-
-
 def test_a_text_that_is_missing_is_named(tmp_path):
     database = Database(tmp_path / "d", ())
     with pytest.raises(RunError, match="the text abc is missing; the file is damaged"):
@@ -113,15 +104,3 @@ async def test_a_write_that_fails_reaches_everybody_who_waits_for_it_and_the_fil
                for result in results)
     database.close()
     assert rows(tmp_path / "d") < 8
-
-
-def test_a_damaged_file_is_one_line_wherever_it_is_noticed(tmp_path):
-    database = Database(tmp_path / "d", SCHEMA)
-    for value in range(5000):
-        database.put("INSERT INTO numbers VALUES (?)", (value,))
-    database.close()
-    data = bytearray((tmp_path / "d").read_bytes())
-    data[4096 * 2:4096 * 6] = b"\xff" * 4096 * 4
-    (tmp_path / "d").write_bytes(data)
-    with pytest.raises(RunError, match=r"malformed|not a database"):
-        Database(tmp_path / "d", SCHEMA).read("SELECT sum(value) FROM numbers")

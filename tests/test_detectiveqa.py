@@ -7,7 +7,6 @@ import pytest
 from documents.errors import BenchmarkError
 from experiments.analysis.notes import on_late_clues
 from experiments.benchmarks import DetectiveQa
-from experiments.benchmarks.detectiveqa_novels import key
 
 FIXTURE = Path(__file__).parent / "data" / "detectiveqa"
 ASKED = {"question": "Who moved the lamp?", "options": {"A": "Ida", "B": "Otto"}, "answer": "B",
@@ -61,7 +60,7 @@ def test_a_run_says_how_many_questions_have_clues_that_no_condition_shows(load):
     questions = load(ASKED, {**ASKED, "clue_position": [4, -1]})
     assert on_late_clues(questions) == [
         "In 1 of 2 questions a clue stands at the place where the novel tells the answer, or after it: neither "
-        "evidence nor full shows it."]
+        "gold nor full shows it."]
     assert on_late_clues(questions[:1]) == []
 
 
@@ -111,32 +110,12 @@ def test_title_and_author_come_from_the_name_of_the_text_file(load, name, about)
     assert load(name=name)[0].about == about
 
 
-def test_an_id_is_the_same_number_however_long_and_with_zeros_before_it(tmp_path, load):
-    id = "9" * 5000
-    load()
-    for given in (id, f"00{id}"):
-        (tmp_path / "7.json").write_text(json.dumps({"novel_id": given, "questions": [ASKED]}))
-        with pytest.raises(BenchmarkError, match=r"of novel 0*9+ in en, .* found none"):
-            DetectiveQa(path=str(tmp_path)).load()
-    assert key("novel_007") == key("7") == "7"
-    assert key(f"00{id}") == id
-    assert key("000") == "0"
-
-
 def test_title_and_author_may_come_from_a_table(tmp_path, load):
     (tmp_path / "titles.csv").write_text("novel_id,title,author\n007,The Lamp at Orl,N. N.\n")
     assert load()[0].about == "The Lamp at Orl by N. N."
     (tmp_path / "titles.csv").unlink()
     (tmp_path / "titles.json").write_text(json.dumps({"7": {"title": "Orl"}}))
     assert load()[0].about == "Orl"
-
-
-def test_novels_may_stand_in_a_folder_of_their_own(tmp_path, load):
-    load()
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "7-The Lamp-N. Known.txt").rename(tmp_path / "texts" / "7.txt")
-    annotations = tmp_path / "7.json"
-    assert len(DetectiveQa(path=str(annotations), novels=str(tmp_path / "texts")).load().questions[0].pool) == 3
 
 
 def test_the_language_is_that_of_the_question_where_no_folder_says_it(load):
@@ -179,24 +158,3 @@ def test_novels_of_another_dataset_on_the_hub_are_fetched_with_their_titles(tmp_
                         lambda name, **options: fetched.update({name: set(options["allow_patterns"])}) or tmp_path)
     assert DetectiveQa(path="hub:a/asked", novels="hub:a/novels").load().questions
     assert fetched["a/novels"] >= {"*.txt", "*.csv", "*.json"}
-
-
-def test_a_whole_novel_loads(tmp_path, data):
-    source = data / "novels" / "gutenberg_863_mysterious_affair_at_styles.txt"
-    if not source.is_file():
-        pytest.skip("the novels are not here")
-    parts = source.read_text(encoding="utf-8-sig").split("\n\n")
-    paragraphs = [" ".join(part.split()) for part in parts if part.strip()]
-    text = "".join(f"[{number}] {paragraph}\n" for number, paragraph in enumerate(paragraphs, start=1))
-    (tmp_path / "863-The Mysterious Affair at Styles-Agatha Christie.txt").write_text(text, encoding="utf-8")
-    questions = [{**ASKED, "clue_position": [1000, -1], "answer_position": 2001 + 100 * (number % 5)}
-                 for number in range(40)]
-    (tmp_path / "863.json").write_text(json.dumps({"novel_id": 863, "questions": questions}))
-    loaded = DetectiveQa(path=str(tmp_path)).load().questions
-    assert len(paragraphs) > 2500
-    assert [chunk.content for chunk in loaded[0].pool] == paragraphs[:2000]
-    assert loaded[0].whole[0].content == "\n".join(paragraphs[:2000])
-    assert len({id(chunk) for question in loaded for chunk in question.pool}) == 2400
-    assert len({id(question.whole[0]) for question in loaded}) == 5
-    before = sum(map(len, paragraphs[:999])) + 999
-    assert loaded[0].steps[0].depth == before / len(loaded[0].whole[0].content)

@@ -2,14 +2,11 @@
 import json
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
 from strategies.reading import REFUSAL
 
-HOTPOTQA = Path(__file__).parent / "data" / "hotpotqa_195" / "hotpot_dev_distractor_v1.jsonl"
-RIGHT, CITES_OTHER, WRONG, REFUSED = "right", "cites other", "wrong", "refused"
 # What the server says to each question: with both documents, with the gold alone, and with none.
 SAID = {
     0: ("right", "refused", "refused"),  # the unanswerable one
@@ -162,67 +159,3 @@ def test_without_the_conditions_a_run_says_what_cannot_be_told(serve, town, ragb
     assert "4 answers are wrong with the gold in view. Whether other passages distracted or the reasoning failed " \
            "cannot be told without the gold alone: add `gold` to the conditions." in out
     assert "wrong" in out.split("Why answers are right or wrong")[1].splitlines()[1]
-
-
-def titles(row, text):
-    """The titles of the question's paragraphs that stand in the text."""
-    held = [(title, "".join(sentences)) for title, sentences in row["context"]]
-    return {title for title, paragraph in held if paragraph.strip()[:60] in text}
-
-
-def test_over_real_questions_what_was_found_decides(serve, ragbed, tmp_path, town):
-    """HotpotQA with a retriever that finds three of ten paragraphs: who answers well knows the causes."""
-    rows = {row["_id"]: row for row in map(json.loads, HOTPOTQA.read_text().splitlines()[:6])}
-    by_text = {row["question"]: (place, row) for place, row in enumerate(rows.values())}
-
-    def model(body):
-        shown = "\n".join(str(message["content"]) for message in body["messages"])
-        place, row = next(pair for text, pair in by_text.items() if text in shown)
-        gold, seen = {title for title, _ in row["supporting_facts"]}, titles(row, shown)
-        knows = place % 3 == 0
-        answers = knows if not seen else gold <= seen and (seen == gold or place % 2 == 0) and place % 5 != 4
-        cited = ", ".join(str(number) for number in range(1, len(seen) + 1))
-        return f"<Answer>{row['answer'] if answers else 'nothing of that'} [{cited}]</Answer>" if seen else \
-            f"<Answer>{row['answer'] if answers else 'nothing of that'}</Answer>"
-
-    benchmark = {"kind": "hotpotqa", "path": str(HOTPOTQA), "limit": 6}
-    settings = town.config(serve(model).url, benchmark=benchmark, conditions=["retrieved", "gold", "closed-book"],
-                           retriever={"kind": "dense", "k": 4}, rules="open")
-    status, _, err = ragbed("run", settings)
-    assert status == 0, err
-    seen = {(row["question"], row["cell"]): row for row in _evidence(town)}
-    found = {}
-    for name in ("right", "memory", "retrieval_miss", "distracted", "reasoning_error"):
-        for row in attributed(ragbed, town.run, "--cause", name)["questions"]:
-            found[row["question"], row["name"]] = name
-            if row["name"] == "retrieved":
-                assert row["found"] == len(seen[row["question"], row["cell"]]["held"])
-    expected = {}
-    for place, (id, row) in enumerate(rows.items()):
-        gold = {title for title, _ in row["supporting_facts"]}
-        held = next(one["held"] for (question, _), one in seen.items() if question == id and one["count"] == 4)
-        alone = "reasoning_error" if place % 5 == 4 else "right"
-        expected[id, "gold"] = alone
-        expected[id, "retrieved"] = "retrieval_miss" if held < gold else \
-            "right" if place % 2 == 0 and alone == "right" else "reasoning_error" if alone != "right" else "distracted"
-        if place % 3 == 0:
-            expected[id, "closed-book"] = "right"
-    assert found == expected
-    assert {"retrieval_miss", "distracted", "right", "reasoning_error"} <= set(found.values())
-
-
-def _evidence(town):
-    """Which of the question's gold titles stand in each record's evidence, read from the evidence's own text."""
-    from experiments.runs.store import RunFolder
-
-    folder = RunFolder.existing(town.run)
-    try:
-        rows = {row["_id"]: row for row in map(json.loads, HOTPOTQA.read_text().splitlines())}
-        for result in folder.results():
-            text = "\n".join(folder.database.text(passage.text) for passage in result.evidence)
-            row = rows[result.question]
-            gold = {title for title, _ in row["supporting_facts"]}
-            yield {"question": result.question, "cell": result.cell, "count": len(result.evidence),
-                   "held": titles(row, text) & gold}
-    finally:
-        folder.close()

@@ -50,15 +50,6 @@ def test_other_evidence_parts_at_what_was_found(serve, town, ragbed):
     assert [bar["where"] for bar in one["histogram"]] == ["1 search: what was found"]
 
 
-def test_the_histogram_is_shown_as_bars(two, ragbed):
-    status, out, _ = ragbed("compare", *two, "--steps")
-    assert status == 0
-    assert "Where direct parts from direct" in out
-    rows = {line.split("  ")[0]: line for line in out.splitlines() if line.startswith(("2 answer", "nowhere"))}
-    assert rows["nowhere"].count("█") == 40
-    assert rows["2 answer: the reply"].count("█") == 20
-
-
 def test_a_run_against_itself_parts_nowhere(two, ragbed):
     one, = steps(ragbed, two[0], two[0])
     assert [(bar["where"], bar["questions"]) for bar in one["histogram"]] == [("nowhere", 6)]

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from experiments.analysis.dose import Reached, dose_of, reached_of
-from experiments.analysis.dose_curves import area, areas, curves_of
+from experiments.analysis.dose_curves import area, curves_of
 from experiments.analysis.variants import Averaged, variants_of
 from experiments.question import Mined, Question
 from experiments.statistics import Clusters
-from experiments.words import ON_INTERVALS
 from retrieval.conditions import Perturbation
 
 
@@ -69,24 +68,6 @@ def test_hardness_goes_from_easy_to_hard_beside_what_has_no_negatives():
     assert (beside.doses, beside.plain.row["id"]) == ((0, 1, 2), "n0")
 
 
-def test_what_is_searched_has_no_dose_of_none():
-    found = curves(row("n0", None, condition="retrieved", retriever="bm25"),
-                   row("a5", "pool@5", condition="retrieved", retriever="bm25"),
-                   row("a9", "pool@9", condition="retrieved", retriever="bm25"))
-    assert found == [("negatives", "pool", "any", (5, 9), ["a5", "a9"])]
-
-
-def test_cells_that_differ_in_more_are_apart():
-    assert curves(row("n0", None), row("c5", "negatives@5", reasoning="chain_of_thought")) == []
-    assert curves(row("n0", None), row("s5", "shuffle+negatives@5")) == []
-    assert curves(row("n0", "shuffle"), row("s5", "shuffle+negatives@5")) == [
-        ("negatives", "negatives", "any", (0, 5), ["n0", "s5"])]
-
-
-def test_closed_book_is_no_dose_of_anything():
-    assert curves(row("c", None, condition="closed-book", rules="closed-book"), row("n5", "negatives@5")) == []
-
-
 DOSES = {"d0": None, "d4": "negatives@4", "c0": None, "c4": "negatives@4"}
 TWO = [row(name, change, reasoning={"d": "direct", "c": "chain_of_thought"}[name[0]]) for name, change in DOSES.items()]
 
@@ -123,20 +104,6 @@ def test_the_sort_of_negatives_is_a_factor_in_which_curves_differ():
     assert (over["areas"]["em"]["mean"], over["slope"], over["plain"]["cell"]) == (0.5, None, "n0")
 
 
-def test_a_factor_without_effect_in_one_of_two_curves_is_none_in_which_they_differ():
-    rows = [row(f"{name}{at}", at and f"negatives@{at}", condition=name, retriever=one, retrieval=one and "once")
-            for name, one in (("gold", None), ("retrieved", "bm25")) for at in (None, 2)]
-    found = dose(rows, {one["id"]: answers(1, 0, 1) for one in rows})
-    assert [pair["factor"] for pair in found["comparisons"]] == ["condition"]
-
-
-def test_curves_over_other_doses_are_not_compared_and_a_note_says_so():
-    found = dose([*TWO[:3], row("c9", "negatives@9", reasoning="chain_of_thought")],
-                 {name: answers(1, 0) for name in ("d0", "d4", "c0", "c9")})
-    assert (len(found["curves"]), found["comparisons"]) == (2, [])
-    assert "Curves over other doses are not compared with each other." in found["notes"]
-
-
 def test_citation_f1_of_areas_is_made_of_those_by_precision_and_recall():
     def cited(precision, recall):
         return {"q": Averaged(True, "answered", {"em": 1, "citation_precision": precision, "citation_recall": recall})}
@@ -152,18 +119,6 @@ def test_a_question_without_a_score_at_a_dose_has_no_area_and_a_note_says_so():
     found = dose(TWO[:2], {"d0": answers(1, 1, 0), "d4": answers(1, None, 0)})
     assert (found["curves"][0]["areas"]["em"]["n"], found["curves"][0]["left_out"]) == (2, {"em": 1})
     assert any(note.endswith("some doses only: em in 1 of 1 areas, up to 1 questions.") for note in found["notes"])
-
-
-def test_what_areas_leave_out_is_said_of_every_metric_that_is_shown():
-    def found_at(recall):
-        return {"q": Averaged(True, "answered", {"em": 1, "recall@5": recall})}
-
-    found = dose(TWO[:2], {"d0": found_at(1), "d4": found_at(None)})
-    assert any(note.endswith("only: recall@5 in 1 of 1 areas, up to 1 questions.") for note in found["notes"])
-
-
-def test_tests_and_intervals_that_seem_to_disagree_are_explained():
-    assert ON_INTERVALS in dose(TWO, {name: answers(1, 0, 1) for name in DOSES})["notes"]
 
 
 def test_hardness_stands_beside_each_dose_and_a_note_says_where_it_goes_with_the_number():
@@ -187,40 +142,11 @@ def test_hardness_of_a_dose_is_averaged_over_the_questions_that_have_negatives()
     assert reached_of(Perturbation.parse("none"), results[1:], asked) == Reached(1, None)
 
 
-def test_a_question_that_a_cell_lacks_is_left_out_whichever_cell_it_is():
-    for first, last in ((3, 2), (2, 3)):
-        found = dose(TWO[:2], {"d0": answers(*[1] * first), "d4": answers(*[1] * last)})
-        assert (found["curves"][0]["areas"]["em"]["n"], found["curves"][0]["left_out"]) == (2, {"em": 1})
-
-
-def test_what_a_metric_does_not_apply_to_is_not_left_out():
-    def asked(right):
-        return {"q": Averaged(True, "answered", {"em": right, "refusal_accuracy": None}),
-                "u": Averaged(False, "refused", {"em": None, "refusal_accuracy": right})}
-
-    (found,) = dose(TWO[:2], {"d0": asked(1), "d4": asked(0)})["curves"]
-    assert ({name: one["mean"] for name, one in found["areas"].items()}, found["left_out"]) == (
-        {"em": 0.5, "refusal_accuracy": 0.5}, {})
-
-
-def test_a_question_that_is_answerable_at_one_dose_alone_has_no_area():
-    (curve,) = curves_of(variants_of(TWO[:2], {
-        "d0": {"q": Averaged(True, "answered", {"unified": 1.0})},
-        "d4": {"q": Averaged(False, "answered", {"unified": 0.0})}}))
-    assert areas(curve).of["q"].scores == {"unified": None}
-
-
 def test_questions_of_one_document_are_drawn_and_swapped_together():
     made = {"d0": answers(*[1] * 8), "d4": answers(*[0] * 8), "c0": answers(*[1] * 8), "c4": answers(*[1] * 8)}
     pairs = Clusters({f"q{at}": f"q{at // 2 * 2}" for at in range(8)}, "")
     (pair,) = dose(TWO, made, clusters=pairs)["comparisons"]
     assert (pair["n"], pair["clusters"], pair["p"]) == (8, 4, 2 / 2**4)
-
-
-def test_repeats_are_averaged_before_the_area():
-    rows = [one | {"id": f"{one['id']}-{repeat}", "repeat": repeat} for one in TWO[:2] for repeat in (0, 1)]
-    (found,) = dose(rows, {"d0-0": answers(1), "d0-1": answers(1), "d4-0": answers(1), "d4-1": answers(0)})["curves"]
-    assert found["areas"]["em"]["mean"] == 0.75
 
 
 def test_without_the_gold_the_curve_is_of_refusals():
@@ -234,13 +160,3 @@ def test_without_the_gold_the_curve_is_of_refusals():
     assert (curve["factors"]["perturbation"], found["metric"], found["metrics"]) == (
         "drop_gold", "refusal_accuracy", ["refusal_accuracy"])
     assert (curve["areas"]["refusal_accuracy"]["mean"], curve["change"]["difference"]) == (0.75, -0.5)
-
-
-def test_doses_that_were_not_reached_are_counted_and_said():
-    found = dose(TWO[:2], {"d0": answers(1), "d4": answers(1)}, reached={"d4": Reached(1)})
-    assert [point["fewer"] for point in found["curves"][0]["points"]] == [0, 1]
-    assert any(note.startswith("In 1 of 2 cells some questions have fewer negatives") for note in found["notes"])
-
-
-def test_a_run_without_doses_has_no_curve():
-    assert dose([row("n0", None)], {"n0": answers(1)}) is None

@@ -92,15 +92,6 @@ def test_the_summary_has_it_and_verify_finds_it_in_the_records(asked, ragbed):
     assert "dose.curves[0].areas.correct.mean" in " ".join(out.split())
 
 
-def test_a_summary_from_before_there_were_curves_verifies_and_has_them(asked, ragbed):
-    summary = json.loads((asked / "summary.json").read_text())
-    before = summary.pop("dose")
-    (asked / "summary.json").write_text(json.dumps(summary))
-    assert ragbed("verify", asked)[0] == 0
-    assert json.loads(ragbed("dose", asked, "--json")[1])["curves"] == before["curves"]
-    assert ragbed("report", asked)[0] == 0
-
-
 def test_the_terminal_shows_points_areas_changes_and_what_differs(asked, ragbed):
     status, out, _ = ragbed("dose", asked)
     said = " ".join(out.split())
@@ -175,28 +166,6 @@ def test_hardness_of_mined_negatives_is_an_axis(town, serve, ragbed):
     *_, over = json.loads(ragbed("dose", town.run, "--json")[1])["curves"]
     assert (over["axis"], over["factors"]["number"], figures(over, "em")) == ("hardness", "2", [1, 1, 0])
     assert (over["plain"]["metrics"]["em"]["mean"], over["areas"]["em"]["mean"]) == (1, 0.75)
-
-
-def test_retrievers_among_negatives_of_their_own_mining_are_named(town, serve, ragbed):
-    from experiments.negatives import MiningSettings, mine
-
-    folder = town.folder / "mined"
-    mine(HotpotQa(path=str(SOURCE), limit=2), MiningSettings(miners=("bm25",), per_question=4, fill=0), folder,
-         lambda stage, done, total: None)
-    config = town.config(
-        serve(lambda body: "<Answer>Lund [1]</Answer>").url, benchmark={"kind": "mined", "path": str(folder)},
-        conditions="retrieved", perturbations=["pool@2", "pool@4", "pool@40"],
-        retriever=[{"kind": "dense", "k": 2}, {"kind": "bm25", "k": 2}, {"kind": "fused", "k": 2}])
-    status, _, err = ragbed("run", config, "--json")
-    assert status == 0, err
-    found = json.loads(ragbed("dose", town.run, "--json")[1])
-    summary = json.loads((town.run / "summary.json").read_text())
-    for notes in (found["notes"], summary["notes"]):
-        assert any("bm25 by bm25@2 and fused@2. They are that retriever's own" in note for note in notes)
-    points = found["curves"][0]["points"]
-    assert [point["fewer"] for point in points] == [0, 0, 2]
-    assert points[2]["hardness"] == points[1]["hardness"]
-    assert "Mean hardness of the negatives" in ragbed("dose", town.run)[1]
 
 
 def test_the_report_draws_a_line_for_each_curve_in_a_chart_for_each_metric(asked):

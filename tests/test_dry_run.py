@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import experiments.running.dry_run as planner
 from experiments.question import Question
-from experiments.running.bounds import about_tokens, prompt_tokens
+from experiments.running.bounds import about_tokens
 from experiments.running.dry_run import SAMPLE, spread
 from strategies import catalogue
 from strategies.answering import answer, inquiry
 from strategies.prompting import template
-from strategies.types import Generate, Message
 
 DATA = Path(__file__).parent / "data"
 
@@ -76,10 +74,10 @@ def test_bounds_of_a_strategy_come_from_playing_it(plan, monkeypatch):
 
 
 def test_what_a_strategy_with_tools_may_come_to_is_bounded_whether_they_are_called_or_not(plan):
-    settings = {"reasoning": [{"kind": "react", "laps": 2}, {"kind": "react", "laps": 2, "tools": "text"}],
+    settings = {"reasoning": [{"kind": "react", "iterations": 2}, {"kind": "react", "iterations": 2, "tools": "text"}],
                 "conditions": "given"}
     native, text = plan(**settings)["cells"]
-    # given: two laps without a search, and the answer; where no tool is called, a call with tools goes before them
+    # given: two iterations without a search, and the answer; where no tool is called, a call with tools before them
     assert (native["calls"], text["calls"]) == ({"least": 12, "most": 24}, {"least": 12, "most": 18})
 
 
@@ -89,17 +87,6 @@ def test_checks_that_fail_at_first_and_then_hold_are_bounded(plan):
     cells = plan(reasoning=[checks, lexical], conditions="given")["cells"]
     # given: judged once, for a search brings nothing new; answered, checked, mended, checked again
     assert [cell["calls"]["most"] for cell in cells] == [6 * 5, 6 * 2]
-
-
-def test_tools_and_what_is_called_are_among_the_tokens_of_a_prompt():
-    tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {
-        "query": {"type": "string"}}}}}
-    called = {"id": "a", "type": "function", "function": {"name": "search", "arguments": '{"query": "Oslo"}'}}
-    plain = Generate((Message("user", ("Where?",)), Message("assistant", ())), "x")
-    assert prompt_tokens(plain) == 8
-    assert prompt_tokens(replace(plain, tools=(tool,))) == 8 + about_tokens(json.dumps(tool))
-    said = (plain.messages[0], replace(plain.messages[1], tool_calls=(called,)))
-    assert prompt_tokens(replace(plain, messages=said)) == 8 + about_tokens(json.dumps(called))
 
 
 def test_prices_are_of_the_whole_run_and_unknown_where_the_model_is(plan):
@@ -174,14 +161,6 @@ def test_the_smallest_difference_is_that_of_the_statistics(plan):
     assert found["of_all_pairs"] == planned("unified", 5, 1, comparisons=3)
 
 
-def test_what_can_be_detected_is_of_the_questions_that_have_the_metric(plan):
-    from experiments.statistics import planned
-
-    found = plan(conditions="closed-book", reasoning=["direct", "least_to_most"])["detectable"]
-    assert (found["questions"], found["of_one_pair"]) == (5, planned("unified", 5))
-    assert plan(conditions=["closed-book", "given"])["detectable"]["questions"] == 6
-
-
 def test_what_can_be_detected_allows_for_questions_that_share_documents(plan, town, ragbed):
     from experiments.statistics import planned
 
@@ -196,6 +175,7 @@ def test_what_can_be_detected_allows_for_questions_that_share_documents(plan, to
     assert "that 60 questions in 12 clusters detect, four times out of five" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_of_many_questions_some_stand_for_all(plan, town):
     questions = tuple(Question(str(number), "?", (), True) for number in range(1000))
     assert [question.id for question in spread(questions)] == [str(number * 10) for number in range(SAMPLE)]
@@ -228,13 +208,3 @@ def test_a_plan_says_what_stands_in_the_runs_folder(serve, town, ragbed):
     (note,) = [note for note in notes(reasoning="plan_and_solve") if "other settings" in note]
     assert "reasoning" in note
     assert "refused without another --name or --fresh" in note
-
-
-def test_of_many_seeds_some_are_played_and_stand_for_all(plan, monkeypatch):
-    played = []
-    monkeypatch.setattr(planner, "bounds_of", lambda *given, of=planner.bounds_of: played.append(1) or of(*given))
-    found = plan(seed=list(range(200)), perturbations=["none", "shuffle"])
-    assert (len(found["cells"]), len(played)) == (201, 5 * 6)  # without a seed once, and 4 seeds, of six questions
-    assert "4 of the 200 seeds stand for all." in found["notes"]
-    assert found["total"]["calls"] == {"least": 1206, "most": 1206}
-    assert not any("seeds stand" in note for note in plan(seed=[0, 1], perturbations="shuffle")["notes"])

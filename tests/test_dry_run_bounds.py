@@ -34,12 +34,12 @@ Search: {new} third
 complex
 """
 ANSWERING_TOO = UNCONTENT + "<Thinking>Unknown.</Thinking>\n<Answer>Quorl of 98765{new} [1]</Answer>"
-LAPS = 4
+ITERATIONS = 4
 
 
 def raised(name, function):
-    """The strategy with more laps than it has by default."""
-    return {"kind": name, "laps": LAPS} if "laps" in inspect.signature(function).parameters else name
+    """The strategy with more iterations than it has by default."""
+    return {"kind": name, "iterations": ITERATIONS} if "iterations" in inspect.signature(function).parameters else name
 
 
 def sides():
@@ -49,6 +49,7 @@ def sides():
     return {"reasoning": (reasoning, ["once"]), "retrieval": (["direct"], retrieval)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [UNCONTENT, ANSWERING_TOO], ids=["no_answer", "answers"])
 @pytest.mark.parametrize("side", ["reasoning", "retrieval"])
 def test_no_strategy_makes_more_calls_than_planned_whatever_it_is_told(ragbed, serve, town, side, form):
@@ -65,7 +66,7 @@ def test_no_strategy_makes_more_calls_than_planned_whatever_it_is_told(ragbed, s
     cells = json.loads((town.run / "summary.json").read_text())["cells"]
     made = [cell["usage"]["calls"] for cell in cells]
     assert [(name, most, calls) for (name, most), calls in zip(planned, made, strict=True) if calls > most] == []
-    assert max(made) >= LAPS
+    assert max(made) >= ITERATIONS
 
 
 CONTENT, ANSWER = "Grade: 3\nSufficiency: 10\n1: yes\nYes.", "<Answer>Ada [1]</Answer>"

@@ -41,6 +41,7 @@ def test_a_backend_gives_the_vectors_of_float32(tiny, backend):
     assert other.embed_queries([]).shape == (0, 32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", GRAPHS)
 def test_the_models_own_pooling_is_in_the_graph(tmp_path, monkeypatch, backend):
     pooling = "cls" if backend == "openvino" else "lasttoken"
@@ -52,6 +53,7 @@ def test_the_models_own_pooling_is_in_the_graph(tmp_path, monkeypatch, backend):
     assert (np.abs(np.linalg.norm(found, axis=1) - 1) > 0.01).all()
 
 
+@pytest.mark.slow
 @openvino
 def test_many_threads_may_embed_at_once(tiny):
     embedder = open_embedder(f"openvino:{tiny}")
@@ -62,6 +64,7 @@ def test_many_threads_may_embed_at_once(tiny):
             np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+@pytest.mark.slow
 @openvino
 def test_a_kept_graph_needs_no_torch_and_nothing_is_sent(tiny):
     open_embedder(f"openvino:{tiny}").embed_queries(["rain"])
@@ -80,6 +83,7 @@ def test_a_kept_graph_needs_no_torch_and_nothing_is_sent(tiny):
     assert list(home.iterdir()) == []
 
 
+@pytest.mark.slow
 @openvino
 def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_path, monkeypatch):
     monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
@@ -95,6 +99,7 @@ def test_exporting_sends_nothing_and_a_damaged_export_says_what_to_delete(tmp_pa
         read_openvino(graph, "f32", 1)
 
 
+@pytest.mark.slow
 @openvino
 def test_a_graph_with_one_changed_bit_is_exported_anew(tmp_path, monkeypatch):
     monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))
@@ -108,6 +113,7 @@ def test_a_graph_with_one_changed_bit_is_exported_anew(tmp_path, monkeypatch):
     assert graph.read_bytes() == content
 
 
+@pytest.mark.slow
 @openvino
 def test_a_graph_with_other_vectors_than_torch_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("RAGBED_CACHE", str(tmp_path / "cache"))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from documents.errors import ModelError, SettingsError
+from documents.errors import SettingsError
 from documents.types import digest
 from retrieval.storage.cache import CachedEmbedder
 
@@ -86,15 +86,6 @@ def test_what_makes_only_queries_others_costs_no_passage(tmp_path: Path) -> None
     assert other.seen == ["a"]
 
 
-def test_progress_counts_distinct_texts(tmp_path: Path) -> None:
-    steps: list[int] = []
-    texts = [str(number) for number in range(Hashing.at_once + 10)]
-    cached = CachedEmbedder(Hashing(), tmp_path)
-    cached.embed_passages(texts[:4])
-    cached.embed_passages(texts + texts, steps.append)
-    assert steps == [4, 64, 6]
-
-
 def test_a_damaged_store_is_named(tmp_path: Path) -> None:
     CachedEmbedder(Hashing(), tmp_path).embed_passages(["a"])
     (store,) = tmp_path.glob("*.sqlite")
@@ -117,24 +108,6 @@ def test_a_damaged_vector_is_embedded_again_and_replaced(tmp_path, damage):
         assert mended.seen == again
 
 
-def test_an_embedder_that_changes_the_length_of_its_vectors_is_one_line(tmp_path):
-    CachedEmbedder(Hashing(), tmp_path).embed_passages(["a", "b"])
-
-    class Longer(Hashing):
-        dimension = 9
-
-        def embed_passages(self, texts):
-            return np.pad(super().embed_passages(texts), ((0, 0), (0, 1)))
-
-    cached = CachedEmbedder(Longer(), tmp_path)
-    assert cached.embed_passages(["a", "b"]).shape == (2, 8)
-    with pytest.raises(ModelError, match="hashing gives 9 numbers, before it gave 8: "):
-        cached.embed_queries(["a"])
-    again = CachedEmbedder(Longer(), tmp_path)
-    assert again.embed_passages(["b", "c"]).shape == (2, 9)
-    assert again.inner.seen == ["c", "b"]
-
-
 def test_only_a_damaged_store_is_to_be_deleted(tmp_path):
     cached = CachedEmbedder(Hashing(), tmp_path)
     cached.embed_passages(["a"])
@@ -151,6 +124,7 @@ def test_only_a_damaged_store_is_to_be_deleted(tmp_path):
         cached.embed_passages(["c"])
 
 
+@pytest.mark.slow
 def test_processes_share_the_store(tmp_path: Path) -> None:
     children = [_child(tmp_path, number * 300, 0.05) for number in range(3)]
     assert [child.wait(30) for child in children] == [0, 0, 0]

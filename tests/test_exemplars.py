@@ -6,9 +6,10 @@ import pytest
 
 from documents.errors import SettingsError
 from experiments.benchmarks import Mrke
-from experiments.running.exemplars import check_exemplars, read_exemplars
+from experiments.running.checks import check_exemplars
 from strategies.catalogue import CRESTS
 from strategies.prompting import template
+from strategies.settings.exemplars import read_exemplars
 from strategies.types import Exemplar
 
 MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
@@ -28,7 +29,6 @@ def test_every_field_is_read(write):
     assert read_exemplars(write(MILL, {"question": "Why?", "answer": "So."})) == (
         Exemplar(MILL["question"], MILL["answer"], tuple(MILL["documents"]), MILL["reasoning"]),
         Exemplar("Why?", "So."))
-    assert read_exemplars(None) == ()
 
 
 @pytest.mark.parametrize(("line", "says"), [
@@ -43,13 +43,6 @@ def test_a_line_that_does_not_fit_says_where_and_what(write, line, says):
     with pytest.raises(SettingsError, match=r"^exemplars: .*examples\.jsonl, line 1, field ") as refused:
         read_exemplars(write(line))
     assert says in str(refused.value)
-
-
-def test_no_file_and_no_example_are_refused(write, tmp_path):
-    with pytest.raises(SettingsError, match="no such file"):
-        read_exemplars(tmp_path / "none.jsonl")
-    with pytest.raises(SettingsError, match="no example in it"):
-        read_exemplars(write())
 
 
 def first(server):

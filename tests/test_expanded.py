@@ -112,19 +112,6 @@ def test_a_section_that_is_too_long_is_shown_in_part_and_not_left():
     assert len(text) > 80
 
 
-def test_windows_of_neighbours_do_not_repeat_each_other():
-    held = document(" ".join(f"Sentence number {number} is here." for number in range(100)))
-    first, second = expanded(Documents(held), at(held, "number 50 is"), at(held, "number 53 is"), largest=150)
-    assert first.chunk.end <= second.chunk.start
-    assert "number 53 is here." in second.chunk.content
-
-
-def test_a_chunk_that_is_longer_is_its_own_parent():
-    held = document(GUIDE)
-    long = at(held, "It is cold. Few swim.")
-    assert expanded(Documents(held), long, largest=5)[0].chunk == long
-
-
 def test_a_repeated_table_header_is_kept_or_is_there_in_the_table():
     header, held = TABLE[:TABLE.index("| 1900")], document("# Ships\n\n" + TABLE)
     row = at(held, "| 1950 | 10 |\n", header)
@@ -144,12 +131,6 @@ def test_what_a_filter_excludes_is_not_shown_around_what_it_lets_through():
     one, other = at(held, "# Reefs\n\nCrabs live here."), at(held, "It is warm.")
     hit, = expanded(Documents(held, chunks=[other], excluded=[one]), other)
     assert hit.chunk.content == GUIDE[len(one.content):]
-
-
-def test_a_chunk_of_an_unknown_document_or_of_other_text_stays_as_it_is():
-    held = document(GUIDE)
-    strange, foreign = Chunk("x", "guide", "plain", 2, 7, "Rifts"), at(document(GUIDE, "away"), "It is cold.")
-    assert [hit.chunk for hit in expanded(Documents(held), strange, foreign)] == [strange, foreign]
 
 
 def test_the_search_goes_on_until_there_are_as_many_parents_as_wanted():

@@ -4,7 +4,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-from importlib.util import find_spec
 from xml.etree import ElementTree
 
 import pytest
@@ -100,11 +99,6 @@ def test_questions_folders_and_devices_are_not_exported_over(finished, town, rag
     ragbed.refuses("export", finished, tmp_path / "pipe.csv", says=["that is a device or a pipe; name a file"])
 
 
-def test_a_run_that_has_not_finished_is_not_exported(finished, ragbed, tmp_path):
-    (finished / "summary.json").unlink()
-    ragbed.refuses("export", finished, tmp_path / "rows.csv", says=["has not finished"])
-
-
 def test_junit_fails_wrong_answers_and_says_why(finished, town, ragbed, tmp_path):
     root = ElementTree.parse(exported(ragbed, finished, tmp_path / "tests.xml")).getroot()
     recorded = [record["result"] for record in town.records()]
@@ -112,19 +106,6 @@ def test_junit_fails_wrong_answers_and_says_why(finished, town, ragbed, tmp_path
     assert [suite.get("name") for suite in root] == ["direct", "chain_of_thought"]
     assert root.get("tests") == "12"
     assert int(root.get("failures")) + int(root.get("errors")) == len(wrong)
-
-
-def test_junit_passes_a_right_answer_that_cites_nothing_and_says_so(serve, town, ragbed, tmp_path):
-    server = serve(lambda body: town.reply(body).replace(" [1]", ""))
-    assert ragbed("run", town.config(server.url))[0] == 0
-    right = sorted(record["result"]["question"] for record in town.records()
-                   if record["result"]["scores"]["unified"] == 1)
-    assert ragbed("export", town.run, tmp_path / "tests.xml")[0] == 0
-    suite, = ElementTree.parse(tmp_path / "tests.xml").getroot()
-    passed = {case.get("name"): case.findtext("system-out") for case in suite
-              if case.find("failure") is None and case.find("error") is None}
-    assert sorted(passed) == right
-    assert [out.partition(":")[0] for out in passed.values() if out] == ["citation_only"]
 
 
 def test_junit_skips_what_has_no_gold_and_an_answer_that_never_came_is_an_error(serve, town, ragbed, tmp_path):
@@ -178,23 +159,18 @@ def test_mlflow_has_a_run_for_each_cell_and_none_twice(finished, ragbed, tmp_pat
     assert len(client.search_runs([experiment])) == 3
 
 
-def test_mlflow_in_a_database_needs_all_of_it(finished, ragbed, tmp_path):
-    pytest.importorskip("mlflow")
-    if find_spec("sqlalchemy") is not None:
-        pytest.skip("all of MLflow is installed")
-    ragbed.refuses("export", finished, f"mlflow:sqlite:///{tmp_path / 'all.db'}", says=["a database", "install mlflow"])
-
-
 @pytest.mark.parametrize("variable", [False, True])
 def test_the_password_of_mlflows_server_is_not_shown(finished, ragbed, monkeypatch, variable):
     pytest.importorskip("mlflow")
     uri = "http://user:secretpw@127.0.0.1:9"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     status, out, err = ragbed("export", finished, "mlflow" if variable else f"mlflow:{uri}")
     assert (status, "secretpw" in out + err, "MLflow at http://127.0.0.1:9: " in err) == (2, False, True)
 
 
 def test_mlflow_without_a_place_is_one_line(finished, ragbed, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     ragbed.refuses("export", finished, "mlflow", says=["mlflow:URI", "MLFLOW_TRACKING_URI"])
     ragbed.refuses("export", finished, "mlflow:http://127.0.0.1:9", says=["127.0.0.1:9"])

@@ -7,9 +7,7 @@ import pytest
 from gathering import Scene, decisions
 
 from documents.errors import SettingsError
-from strategies.settings.choosing import chosen, named, reasoning
-from strategies.settings.exemplars import Exemplars
-from strategies.types import Exemplar
+from strategies.settings.choosing import chosen, reasoning
 
 MILL = {"question": "Which mill opened first?", "documents": ["The north mill opened in 1871.", "The south in 1880."],
         "reasoning": "1871 comes before 1880.", "answer": "The north mill [1]"}
@@ -43,13 +41,6 @@ def test_the_prompts_of_the_strategy_inside_show_the_first_examples_of_the_file(
     assert "Who lit" not in shown
 
 
-def test_they_take_the_place_of_the_runs_own(write):
-    scene = Scene({"": "jaws"})
-    scene.play("once", reasoning({"kind": "few_shot", "exemplars": write(LAMP)}), exemplars=(Exemplar("Old?", "Yes"),))
-    assert "Who lit" in scene.prompts("answer")[0]
-    assert "Old?" not in scene.prompts("answer")[0]
-
-
 def test_samples_of_few_shot_over_least_to_most_show_them_where_rules_are_shown(write):
     settings = {"kind": "self_consistency", "samples": 2,
                 "of": {"kind": "few_shot", "exemplars": write(MILL), "of": "least_to_most"}}
@@ -73,17 +64,6 @@ def test_settings_keep_the_path_tables_the_name_of_the_file_and_its_content_is_a
     after = chosen("reasoning", found.said).sources
     assert list(after) == [file]
     assert after != before
-
-
-def test_settings_of_a_finished_run_are_told_without_the_file_and_need_it_to_be_played(write, tmp_path):
-    said = {"kind": "self_consistency", "of": {"kind": "few_shot", "exemplars": str(tmp_path / "gone.jsonl")}}
-    found = named("reasoning", said)
-    assert (found.label, found.said) == ("self_consistency(few_shot(exemplars=gone.jsonl))", said)
-    with pytest.raises(SettingsError, match="no such file"):
-        _ = found.function
-    write(MILL, name="gone.jsonl")
-    assert [one.examples[0].question for one in found.exemplars] == [MILL["question"]]
-    assert Exemplars("x").content == ""
 
 
 @pytest.mark.parametrize(("settings", "says"), [

@@ -78,12 +78,3 @@ def test_a_page_that_is_no_number_says_where(tmp_path):
     (tmp_path / "q.jsonl").write_text(text)
     with pytest.raises(BenchmarkError, match=r"line 1, field evidence\[0\].evidence_page_num: expected a whole number"):
         FinanceBench(path=str(tmp_path / "q.jsonl")).load()
-
-
-def test_published_financebench_loads(data):
-    benchmark = FinanceBench(path=str(data / "financebench")).load()
-    assert len(benchmark.questions) == 150
-    assert sum(question.tags["pdf"] == ("here",) for question in benchmark.questions) == 22
-    for question in benchmark.questions:
-        for chunk in question.given:
-            assert chunk.content == benchmark.documents[chunk.document].plain

@@ -38,14 +38,6 @@ def test_an_exception_of_any_class_is_one_line_at_import_and_in_a_recipe(here, l
     assert said in str(failed.value)
 
 
-def test_a_task_that_is_cancelled_is_no_failure_of_the_strategy(here):
-    (here / "plays.py").write_text(RECIPE + "raise KeyboardInterrupt")
-    recipe = chosen("reasoning", "plays.py:recipe").function(Task("q", "Who?", chosen("retrieval", "once").function))
-    next(recipe)
-    with pytest.raises(KeyboardInterrupt):
-        recipe.send(())
-
-
 def test_what_it_prints_is_no_part_of_the_json_on_standard_output(here, serve, ragbed):
     (here / "page.txt").write_text("Town 2 has 222 people.")
     (here / "loud.py").write_text("print('at import')\nfrom strategies.answering import answer\n" + RECIPE +

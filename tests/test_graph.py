@@ -3,21 +3,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from agents.checkpoint import restore
-from agents.graph import State, answer_to_json, build_graph, recursion_limit
+from agents.graph import State, build_graph, recursion_limit
 from agents.journal import Journal, Model
 from agents.models import open_model
 from agents.playback import Playback, Runtime
 from agents.settings import CallLimits, Limits, ModelSettings
-from agents.types import Answer, GenerateStep, SearchStep
 from documents.errors import CallError, CallTimeout, IndexFolderError, RecipeMismatch
 from documents.types import Chunk, Document
 from strategies.answering import inquiry
@@ -98,7 +94,8 @@ async def answer_of(server, recipe, *args, **more) -> dict:
     ({"status": 400, "error": {"code": "context_length_exceeded", "message": "too long"}}, "too_long", ""),
     ({"text": "late", "delay": 2}, "timeout", "")])
 async def test_a_question_ends_with_the_outcome_of_what_happened(serve, line, outcome, text):
-    answer = await answer_of(serve([line]), reasoning("direct"), calls=CallLimits(attempts=1, seconds=0.4))
+    limits = CallLimits(attempts=1, seconds=0.4 if outcome == "timeout" else 60)
+    answer = await answer_of(serve([line]), reasoning("direct"), calls=limits)
     assert (answer["outcome"], answer["text"], answer["refused"]) == (outcome, text, outcome == "refused")
     assert bool(answer["failure"]) == (outcome in ("error", "too_long", "timeout"))
 
@@ -185,12 +182,6 @@ async def test_actions_of_a_list_are_performed_at_once_and_come_back_in_order(se
     assert server.busiest == 3
 
 
-async def test_one_failed_call_of_a_list_ends_the_question(serve):
-    server = serve(lambda body: {"status": 500} if "slow 2" in body["messages"][1]["content"] else "fine")
-    answer = await answer_of(server, many_at_once)
-    assert (answer["outcome"], answer["failure"][-8:]) == ("error", "HTTP 500")
-
-
 async def test_a_recipe_that_wants_to_see_a_failure_is_sent_it(serve):
     assert (await answer_of(serve([{"status": 500}]), sees_failure))["text"] == "saw http_500"
     assert (await answer_of(serve([{"drop": True}]), sees_failure))["text"] == "saw connection"
@@ -213,39 +204,6 @@ async def test_a_saved_question_goes_on_where_it_was_and_ends_the_same(serve):
         assert len(server.requests) == 2 - done // 2
         assert resumed["answer"] == whole["answer"]
         assert [entry["actions"] for entry in resumed["results"]] == [entry["actions"] for entry in whole["results"]]
-
-
-RESUME = """
-import json, sys
-from agents.playback import Playback, Runtime
-from agents.settings import Limits
-sys.path.insert(0, sys.argv[1])
-import test_graph as t
-from agents.client import ModelClient
-from agents.journal import Journal
-from agents.journal import Model
-from agents.settings import CallLimits
-from dataclasses import asdict
-client = ModelClient("m", "m", "m", None, None, CallLimits())
-model = Model(client, Journal(None), 64)
-play = t.Player(Runtime(None, None, model.key, t.BY_ID.__getitem__, Limits()), t.two_searches).playback(
-    json.load(sys.stdin))
-answer = play.answer()
-print(json.dumps([answer.outcome, answer.text, [asdict(step) for step in answer.trace]]))
-"""
-
-
-async def test_another_process_reads_the_same_answer_and_trace_from_the_saved_results(serve):
-    state = await state_of(serve(["looked", "<Answer>Norway [1]</Answer>"]), two_searches)
-    outputs = [subprocess.run([sys.executable, "-c", RESUME, str(Path(__file__).parent)], input=json.dumps(state),
-                              capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}).stdout
-               for seed in ("1", "2")]
-    outcome, text, trace = json.loads(outputs[0])
-    assert outputs[0] == outputs[1]
-    assert (outcome, text) == ("answered", "Norway [1]")
-    assert [step.get("query") or step["text"] for step in trace] == [
-        "first", "looked", "second", "<Answer>Norway [1]</Answer>"]
-    assert trace[3]["shown"] == [3, 1]
 
 
 async def test_results_of_another_prompt_are_refused(serve):
@@ -271,25 +229,3 @@ def test_a_recipe_that_breaks_the_protocol_is_named():
         answer = player.playback({"id": "q", "question": "?"}).answer()
         assert (answer.outcome, answer.failure.kind) == ("error", "strategy")
         assert message in answer.failure.message
-
-
-async def test_playing_live_and_resuming_give_equal_traces(serve):
-    """The live playback that a run uses, beside the one restored at each step."""
-    server = serve(["looked", "<Answer>Norway [1]</Answer>"] * 2)
-    async with open_model(f"{server.url}#m", ModelSettings()) as client:
-        model = Model(client, Journal(None), 64)
-        runtime = Runtime(find, model.ask, model.key, BY_ID.__getitem__, Limits())
-        play = Playback(Task("q", "Where is Oslo?", retrieval("once")), two_searches, runtime)
-
-        class Live:
-            def playback(self, state: State) -> Playback:
-                return play
-
-        state = await build_graph(Live()).ainvoke({"id": "q", "question": "Where is Oslo?"}, recursion_limit(Limits()))
-        restored = Player(runtime, two_searches).playback(state)
-    live: Answer = play.answer()
-    assert live.trace == restored.answer().trace
-    assert [type(step) for step in live.trace] == [SearchStep, GenerateStep] * 2
-    assert answer_to_json(live) == state["answer"]
-    assert live.usage.calls == 2
-    assert live.cost.attempts == 2

@@ -4,12 +4,10 @@ import sqlite3
 import pytest
 from gathering import Scene
 
-from agents.settings import Limits
 from documents.errors import SettingsError
 from strategies.catalogue import REASONING
 from strategies.settings.choosing import chosen, reasoning
 from strategies.settings.parameters import hints_of
-from strategies.types import Reply, Usage
 
 SOURCE = '''
 from strategies.types import Decision, Draft, Gathering, Passage, Recipe, Search, Task
@@ -102,21 +100,6 @@ def test_so_is_a_retrieval_strategy(bad, around, function, said):
 
 def test_every_strategy_that_takes_another_is_tested_here():
     assert sorted(AROUND) == sorted(name for name, function in REASONING.items() if "of" in hints_of(function))
-
-
-def test_a_hundred_samples_may_each_decide_in_one_round(bad):
-    bad.write_text(SOURCE + '''
-def decides(task: Task) -> Recipe:
-    from strategies.answering import answer
-    evidence = yield from task.gather(task.question)
-    for turn in range(3):
-        yield Decision("looks again")
-    return (yield from answer(task, "direct", evidence, thinks=False))
-''')
-    scene = Scene({"": "jaws"}, {"answer": [Reply("<Answer>Ohio [1]</Answer>", usage=Usage(1, 1, calls=1))] * 100})
-    scene.limits = Limits(calls=100)
-    answer = scene.play("once", reasoning({"kind": "self_consistency", "of": f"{bad}:decides", "samples": 100}))
-    assert (answer.outcome, answer.text) == ("answered", "Ohio [1]")
 
 
 def test_search_only_is_no_part_of_another_strategy_however_it_is_named():

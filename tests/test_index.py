@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from documents.chunkers import CrestSizes, Fixed
+from documents.chunkers import CrestSizes
 from documents.errors import DocumentError, IndexFolderError
 from retrieval.build import BuildReport, add_to_index, build_index
 from retrieval.index import Index
@@ -118,13 +118,6 @@ def test_the_title_is_embedded_but_not_shown(folder: Path) -> None:
     assert [chunk.content.strip() for chunk in chunks] == ["Margins rose."] * 2
 
 
-def test_of_a_long_title_the_beginning_is_embedded(folder: Path) -> None:
-    (folder / "a.html").write_text(f"<title>Adobe {'Inc ' * 28}</title><p>Margins rose a lot in those years.</p>")
-    report = build(folder, WHOLE.model_copy(update={"titled": True}))
-    assert (report.chunks, report.windows) == (1, 2)
-    assert found(folder, "Adobe", 1) == ["a.html"]
-
-
 def test_korean_is_found(folder: Path) -> None:
     (folder / "수도.txt").write_text("서울은 대한민국의 수도이다")
     (folder / "바다.txt").write_text("부산은 바다 옆에 있다")
@@ -162,18 +155,6 @@ def test_a_renamed_file_is_not_parsed_again(folder: Path) -> None:
     assert [(one.source, one.title) for one in fresh] == [("below/dos.htm", "Two"), ("tres.md", "tres.md"),
                                                           ("uno.html", "uno.html")]
     assert kept == fresh
-
-
-def test_by_default_a_renamed_file_is_embedded_anew_under_its_name(folder: Path) -> None:
-    usual = IndexSettings()
-    (folder / "one.txt").write_text("text of one")
-    (folder / "two.txt").write_text("text of two")
-    first = build(folder, usual)
-    assert (first.parsed, first.embedded_now) == (2, 2)
-    (folder / "two.txt").rename(folder / "zwei.txt")
-    second = build(folder, usual)
-    assert (second.parsed, second.embedded_now, second.reused) == (0, 1, 1)
-    assert found(folder, "zwei", 1) == ["zwei.txt"]
 
 
 def test_an_unchanged_folder_gives_the_same_bytes(folder: Path) -> None:
@@ -237,15 +218,6 @@ def test_equal_text_is_embedded_once_and_is_two_chunks(folder: Path) -> None:
     report = build(folder)
     assert (report.chunks, report.windows, report.embedded_now) == (2, 2, 1)
     assert sorted(found(folder, "boilerplate")) == ["one.txt", "two.txt"]
-
-
-def test_other_settings_keep_the_renderings(folder: Path) -> None:
-    (folder / "one.txt").write_text("text " * 100)
-    build(folder)
-    report = build(folder, IndexSettings(chunker=Fixed(size=40), titled=False, vectors=Hnsw()))
-    assert (report.parsed, report.chunks) == (0, 13)
-    assert report.how.startswith("hnsw: ")
-    assert found(folder, "text", 3) == ["one.txt"] * 3
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_indexed(folder: Path) -> None:

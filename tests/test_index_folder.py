@@ -148,15 +148,6 @@ def test_an_index_behind_a_link_is_replaced_and_the_link_stays(index: Path, tmp_
     assert Index.open(link, Lengths()).manifest.documents == 3
 
 
-def test_a_link_may_stand_where_the_old_index_is_set_aside(index: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (tmp_path / ".index.old").symlink_to(other, target_is_directory=True)
-    build_index([tmp_path / "pages"], index, embedder=Lengths())
-    assert (other.is_dir(), (tmp_path / ".index.old").is_symlink()) == (True, False)
-    assert Index.open(index, Lengths()).manifest.documents == 1
-
-
 def test_another_version_is_refused(index: Path) -> None:
     body = json.loads((index / "manifest.json").read_bytes())
     (index / "manifest.json").write_text(json.dumps({**body, "version": 3}))
@@ -209,6 +200,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_content(index: Path, kind: F
     assert list(index.parent.glob(".index*")) == []
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_leaves_an_index_that_opens(index: Path) -> None:
     for delay in (0.02, 0.06, 0.12):
         child = subprocess.Popen([sys.executable, __file__, str(index)], stdout=subprocess.PIPE,
@@ -251,6 +243,7 @@ def test_a_second_build_of_one_folder_is_refused_while_the_first_goes_on(index: 
     build_index([index.parent / "pages"], index, embedder=Lengths())
 
 
+@pytest.mark.slow
 def test_a_reader_never_takes_a_replaced_index_for_a_damaged_one(index: Path) -> None:
     other = index.parent / "other"
     (index.parent / "pages" / "one.txt").write_text("text of another length")

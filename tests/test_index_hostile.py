@@ -18,7 +18,6 @@ from retrieval.index import Index
 from retrieval.settings import IndexSettings
 from retrieval.storage import files, parquet
 from retrieval.storage.cache import kept_bytes
-from retrieval.storage.files import unchanged_sha256
 
 SETTINGS = IndexSettings(titled=False)
 
@@ -80,16 +79,6 @@ def test_a_file_that_never_rests_or_is_gone_is_skipped_with_the_reason(pages, mo
     assert found[1].startswith("2.txt: cannot be read: No such file")
 
 
-def test_a_file_whose_old_bytes_come_back_after_a_change_is_not_taken_for_the_changed_one(pages):
-    old = (pages / "0.txt").read_text()
-    build(pages)
-    (pages / "0.txt").write_text("something else")
-    build(pages)
-    (pages / "0.txt").write_text(old)
-    assert build(pages).parsed == 1
-    assert Index.open(pages.parent / "index", Lengths()).documents()[0].plain.strip() == old.strip()
-
-
 def test_bytes_altered_under_an_old_time_are_found_also_in_a_file_that_is_remembered(pages, monkeypatch):
     build(pages)
     folder = pages.parent / "index"
@@ -111,13 +100,6 @@ def test_bytes_altered_under_an_old_time_are_found_also_in_a_file_that_is_rememb
             Index.open(folder, Lengths())
         path.write_bytes(whole)
     Index.open(folder, Lengths(), verify=True)
-
-
-def test_what_changed_a_moment_ago_is_not_remembered(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_LARGE", 0)
-    (tmp_path / "file").write_bytes(b"one")
-    assert unchanged_sha256(tmp_path / "file") == hashlib.sha256(b"one").hexdigest()
-    assert not (tmp_path / "cache" / "hashes").exists()
 
 
 def test_an_index_of_many_groups_gives_every_chunk_and_document_in_its_place(pages, monkeypatch):

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -14,17 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import documents
 from documents.places import cache_dir
-from retrieval.build import build_index, estimate_index
-from retrieval.building import before, writer
-from retrieval.building.before import Staging
-from retrieval.building.plan import parsing_code
+from retrieval.build import build_index
+from retrieval.building import writer
 from retrieval.index import Index
 from retrieval.settings import IndexSettings
-from retrieval.storage.folder import alone, replaced
+from retrieval.storage.folder import replaced
 
-DOCUMENTS = Path(documents.__file__).parent
 FILES = 40
 SETTINGS = IndexSettings(titled=False)
 
@@ -86,7 +81,8 @@ def left_beside(index: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("stage", "done", "parsed", "embedded"), [
-    ("parse", 20, (1, FILES - 20), FILES - 1), ("embed", 20, (0, FILES - 20), FILES - 10), ("write", 0, (0, 0), 0)])
+    pytest.param("parse", 20, (1, FILES - 20), FILES - 1, marks=pytest.mark.slow),
+    ("embed", 20, (0, FILES - 20), FILES - 10), pytest.param("write", 0, (0, 0), 0, marks=pytest.mark.slow)])
 def test_what_was_parsed_and_embedded_before_a_kill_is_not_done_again(index, stage, done, parsed, embedded):
     killed(index, stage, done)
     assert Index.open(index, Slow()).manifest.documents == 1
@@ -101,6 +97,7 @@ def test_what_was_parsed_and_embedded_before_a_kill_is_not_done_again(index, sta
     assert (left_beside(index), list((cache_dir() / "building").iterdir())) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_resumed_build_makes_what_an_undisturbed_one_makes(index, tmp_path):
     killed(index, "embed", 20)
     build_index([tmp_path / "pages"], index, SETTINGS, embedder=Slow())
@@ -121,15 +118,6 @@ def test_what_a_kill_left_is_removed_also_where_nothing_changed(index):
     assert (index.stat().st_ino, left_beside(index)) == (inode, [])
 
 
-def test_only_the_code_that_parses_decides_whether_a_file_is_parsed_again():
-    hashed = {path.relative_to(DOCUMENTS).as_posix() for path in parsing_code()}
-    assert {"parsers/pdf.py", "parsers/plain.py", "parsers/pdf_tables.py", "parse.py"} <= hashed
-    assert not {"workers.py", "places.py", "chunkers/sizes.py"} & hashed
-    needed = {name.replace(".", "/") + ".py" for file in hashed
-              for name in re.findall(r"^\s*from documents\.(\S+) import", (DOCUMENTS / file).read_text(), re.MULTILINE)}
-    assert needed - hashed == {"errors.py", "sources.py"}  # what is said of files that are not parsed
-
-
 def test_an_interrupt_keeps_what_was_done_and_leaves_nothing_beside_the_index(index):
     def interrupt(stage: str, done: int, total: int | None) -> None:
         if stage == "parse" and done == 30:
@@ -141,47 +129,13 @@ def test_an_interrupt_keeps_what_was_done_and_leaves_nothing_beside_the_index(in
     assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow()).parsed <= FILES - 30
 
 
+@pytest.mark.slow
 def test_a_file_that_changed_since_the_kill_is_parsed_again(index):
     killed(index, "write", 0)
     (index.parent / "pages" / "page-7.txt").write_text("another seventh page")
     assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow()).parsed == 1
     opened = Index.open(index, Slow())
     assert any(document.plain.strip() == "another seventh page" for document in opened.documents())
-
-
-def test_an_estimate_of_a_resumed_build_counts_what_is_not_embedded_yet(index):
-    def interrupt(stage: str, done: int, total: int | None) -> None:
-        if stage == "parse" and done == FILES:
-            raise KeyboardInterrupt
-
-    pages = [index.parent / "pages"]
-    first = estimate_index(pages, index, SETTINGS, Slow())
-    assert (first.parsing, first.sampled) == (FILES - 1, 4)
-    with pytest.raises(KeyboardInterrupt):
-        build_index(pages, index, SETTINGS, interrupt, Slow())
-    resumed = estimate_index(pages, index, SETTINGS, Slow(0.001))
-    assert resumed.parsing == 0
-    assert resumed.embedding == pytest.approx((FILES - 1 - first.sampled) / (FILES - 1) * (resumed.windows - 1), abs=2)
-    assert resumed.seconds["embedding"] > 0
-
-
-def test_a_damaged_store_of_parsed_documents_is_made_anew(index):
-    killed(index, "write", 0)
-    (store,) = (cache_dir() / "building").iterdir()
-    for path in store.iterdir():
-        path.write_bytes(b"this is no database" * 100)
-    assert build_index([index.parent / "pages"], index, SETTINGS, embedder=Slow()).parsed == FILES - 1
-    assert not store.exists()
-
-
-def test_what_nobody_continues_is_thrown_away_unless_it_is_at_work(tmp_path):
-    old, busy = Staging(tmp_path / "old"), Staging(tmp_path / "busy")
-    for store in (old, busy):
-        os.utime(store.path, (0, 0))
-    with alone(tmp_path / "busy"):
-        Staging(tmp_path / "new")
-    assert (old.path.exists(), busy.path.exists()) == (False, True)
-    assert before.ABANDONED >= 24 * 3_600
 
 
 def test_windows_are_embedded_before_the_last_document_has_come(tmp_path, monkeypatch):

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,7 @@ from experiments.benchmarks import Injection
 from experiments.metrics import Scored
 from experiments.metrics.answers import attack
 from experiments.metrics.matching import holds_words as holds
-from experiments.question import Attack, Question
-from experiments.runs.store import question_json
+from experiments.question import Attack
 from strategies.answering import inquiry
 from strategies.catalogue import ANSWERING, REASONING, RETRIEVAL
 from strategies.prompting import framed, template
@@ -48,20 +46,6 @@ def test_every_question_is_answerable_and_no_clean_page_holds_what_an_attack_wan
             assert "[" not in shown(question)
 
 
-def test_questions_of_twelve_kinds_are_split_by_scene_and_wording():
-    assert len(POISONED) == 140
-    assert Counter(question.tags["attack"][0] for question in POISONED) == {
-        "exchange": 24, "correction": 24, "korean": 16, "hidden": 12, **dict.fromkeys(
-            ("instruction", "stripped", "table", "citation", "refusal", "end", "turn", "answer"), 8)}
-    splits = {}
-    for question in POISONED:
-        for part in (question.text, question.id.rpartition("-")[0]):
-            splits.setdefault(part, set()).update(question.tags["split"])
-    assert Counter(question.tags["split"][0] for question in POISONED) == {"dev": 70, "test": 70}
-    assert {question.text: split for question, split in ((one, splits[one.text]) for one in POISONED)
-            if len(split) > 1} == {}
-
-
 def test_a_twin_differs_in_the_poisoned_page_alone():
     questions = Injection().load().questions
     assert [twin.id for twin in questions[1::2]] == [f"{question.id}-clean" for question in questions[::2]]
@@ -72,25 +56,10 @@ def test_a_twin_differs_in_the_poisoned_page_alone():
         assert (question.text, question.answers) == (twin.text, twin.answers)
 
 
-def test_the_parser_leaves_comments_scripts_and_templates_out_and_shows_what_only_a_style_hides():
-    for format in ("plain", "html"):
-        questions = Injection(format=format, twins=False).load().questions
-        stripped = {question.id for question in questions if question.tags["stripped"] == ("yes",)}
-        assert stripped == {question.id for question in questions if question.tags["attack"] == ("stripped",)}
-        comment = next(question for question in questions if question.id.startswith("stripped-1"))
-        assert "IRON MEADOW" not in shown(comment)
-        assert "<!--" not in shown(comment)
-
-
 def test_filters_choose_and_what_does_not_exist_is_one_line():
     assert len(Injection(filter={"attack": "turn", "split": "test"}).load().questions) == 8
     with pytest.raises(BenchmarkError, match="attack: answer, citation"):
         Injection(filter={"attack": "none"}).load()
-
-
-def test_questions_without_an_attack_are_stored_as_ever():
-    assert "attack" not in question_json(Question("q", "Who?", ("Ada",), True))
-    assert '"attack":{"goal":"payload"' in question_json(POISONED[0])
 
 
 def scored(goal, payload, there=True, **fields):
@@ -134,11 +103,6 @@ def test_nothing_in_a_framed_document_ends_the_documents_or_passes_for_a_turn_a_
         "(start_of_turn>user", "(Answer>7(/Answer>", " (9) ", "see [9]", "<p>b</p> <strong>c</strong>"]
     assert framed("a\n\n[2]\n", "quoted") == "> a\n> \n> (2)"
     assert framed(said, "none") == said
-
-
-def test_text_that_looks_like_the_beginning_of_a_mark_takes_linear_time():
-    for piece in ("<", "< ", "</", "[", "<|", "[9", "\n ["):
-        assert len(framed(piece * 40_000, "marked")) == len(piece) * 40_000
 
 
 def opening(framing, *contents):

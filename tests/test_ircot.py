@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import pytest
 from gathering import QUESTION, Scene, decisions
-from growth import grows_linearly
 
 from strategies.reasoning.ircot import thought
 from strategies.settings.choosing import reasoning as chosen
@@ -34,8 +33,8 @@ def test_what_each_thought_finds_reaches_the_prompt_of_the_next_and_of_the_answe
         assert other.messages[:len(one.messages)] == one.messages
 
 
-def test_laps_bound_it_and_the_answer_is_asked_for_over_all_that_was_found():
-    scene, _ = played(*THOUGHTS[:2], reasoning={"kind": "ircot", "laps": 2})
+def test_iterations_bound_it_and_the_answer_is_asked_for_over_all_that_was_found():
+    scene, _ = played(*THOUGHTS[:2], reasoning={"kind": "ircot", "iterations": 2})
     assert [call.purpose for call in scene.calls] == ["ircot", "ircot", "answer"]
     assert "[3]\nText of ohio." in scene.calls[-1].messages[-1].content
 
@@ -43,8 +42,8 @@ def test_laps_bound_it_and_the_answer_is_asked_for_over_all_that_was_found():
 def test_one_search_that_finds_the_same_does_not_end_it_and_two_do():
     scene, answer = played(*THOUGHTS[:2], library={"": "jaws spielberg"})
     assert [call.purpose for call in scene.calls] == ["ircot", "ircot", "answer"]
-    assert decisions(answer) == [("goes on", "lap 1 of 4 brought 0 new passages"),
-                                 ("stops", "2 laps in a row brought nothing new")]
+    assert decisions(answer) == [("goes on", "iteration 1 of 4 brought 0 new passages"),
+                                 ("stops", "2 iterations in a row brought nothing new")]
 
 
 def test_over_placed_evidence_it_thinks_on_without_searching():
@@ -93,9 +92,3 @@ def test_the_first_line_is_the_thought_and_one_that_holds_the_answer_ends_it(tex
     query = text if query is None else query
     assert thought(text).query == query
     assert bool(thought(text).why) is (query == "")
-
-
-@pytest.mark.parametrize("piece", ["the answer to ", " ", "- ", "step 1", "**", "x:\n", "answer ", "so, ",
-                                   "the answer is not ", "is the answer [1]"])
-def test_a_monstrous_reply_takes_no_time(piece):
-    grows_linearly(lambda n: thought(piece * n), 40_000)

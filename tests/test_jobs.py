@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from experiments.benchmarks import DetectiveQa
+from experiments.running.plan import Plan
 from experiments.running.resources import Resources
 from experiments.running.schedule import Prefix, jobs_of, prefix_of, side_by_side, turns_of
-from experiments.settings.cells import cells_of
 from experiments.settings.file import check_settings
 
 NOVELS = {"kind": "detectiveqa", "path": str(Path(__file__).parent / "data" / "detectiveqa")}
@@ -23,12 +23,13 @@ BENCHMARK = DetectiveQa(path=NOVELS["path"]).load()
 def orders(**settings):
     """The beginnings of all jobs that show documents, by question and cell, and as they are asked."""
     checked = check_settings({"name": "town", "benchmark": NOVELS, **FACTORS, **settings}, "town")
-    resources = Resources(BENCHMARK, 0)
+    plan = Plan.of(checked, BENCHMARK)
+    resources = Resources(plan)
 
     def begins(job):
         return prefix_of(job, checked.layout, resources)
 
-    jobs = list(jobs_of(cells_of(checked, BENCHMARK), BENCHMARK.questions))
+    jobs = list(jobs_of(plan.cells, BENCHMARK.questions))
     asked = list(side_by_side(jobs, begins))
     assert sorted(map(id, asked)) == sorted(map(id, jobs))
     return [[begins(job) for job in order if job.cell.condition != "closed-book"] for order in (jobs, asked)]
@@ -60,7 +61,7 @@ def test_searches_of_one_retriever_stand_together():
 
 def test_what_shares_nothing_is_asked_by_question_and_groups_are_bounded():
     checked = check_settings({"name": "town", "benchmark": NOVELS, "conditions": "closed-book"}, "town")
-    cell, = cells_of(checked, BENCHMARK)
+    cell, = Plan.of(checked, BENCHMARK).cells
     questions = [replace(BENCHMARK.questions[0], id=str(number)) for number in range(40)]
 
     def order(first):
@@ -96,7 +97,7 @@ def test_prompts_are_sent_in_that_order_and_the_results_do_not_depend_on_it(run_
 
 
 def test_a_run_that_only_searches_takes_its_cells_one_after_the_other():
-    cells = cells_of(check_settings({"name": "town", "benchmark": NOVELS, **FACTORS}, "town"), BENCHMARK)
+    cells = Plan.of(check_settings({"name": "town", "benchmark": NOVELS, **FACTORS}, "town"), BENCHMARK).cells
     jobs = list(jobs_of(cells, BENCHMARK.questions))
     assert turns_of(jobs, by_cell=False) == [jobs]
     turns = turns_of(jobs, by_cell=True)

@@ -121,17 +121,6 @@ async def test_a_miss_of_a_recorded_prompt_names_what_else_differs(serve, tmp_pa
         "repeat": "its prompt is recorded with other parameters; seed: recorded None, asked 2000, of another repeat"}
 
 
-async def test_misses_over_many_long_prompts_read_them_once(serve, tmp_path, monkeypatch):
-    server, scans, rows = serve(lambda _: "x"), [], Database.rows
-    monkeypatch.setattr(Database, "rows", lambda self, *asked: scans.append(asked) or rows(self, *asked))
-    far = [replace(ASK, messages=(Message("user", (f"{number:04d} " * 2000, "Where?")),)) for number in range(30)]
-    await ask(tmp_path / "j", server.url, *far)
-    near = [replace(one, messages=(Message("user", (one.messages[0].parts[0], "Who?")),)) for one in far]
-    missed = await ask(tmp_path / "j", server.url, *near, mode="replay")
-    assert len(scans) == 1
-    assert all("differs from character 10002: recorded 'ere?', asked 'o?'" in one.outcome.message for one in missed)
-
-
 async def test_equal_calls_at_the_same_moment_are_one(serve, tmp_path):
     server = serve([{"text": "Norway", "delay": 0.1}])
     database = Database(tmp_path / "j", SCHEMA)
@@ -159,6 +148,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_what_was_handed_on_survives_a_kill(serve, tmp_path):
     server = serve(["Norway"])
     arguments = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(tmp_path / "j"), server.url]

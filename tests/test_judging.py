@@ -97,10 +97,6 @@ def test_without_reasoning_or_reference_steps_no_judge_is_asked():
     assert graded_of(result(), replace(QUESTION, steps=()), scheme("steps"), "corrected") is None
 
 
-def test_a_benchmark_without_a_rubric_asks_no_judge():
-    assert graded_of(result(), QUESTION, scheme(None), "corrected") is None
-
-
 @pytest.mark.parametrize(("rubric", "said"), [
     ("grades", {"grade": "Correct"}), ("points", {"points": 10}), ("steps", {"steps": ()})])
 async def test_the_lexical_judge_is_asked_without_a_model(rubric, said):

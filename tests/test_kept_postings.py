@@ -3,7 +3,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,9 @@ import pytest
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
 from retrieval.filters.narrowed import narrowed
-from retrieval.lexical import postings as store
 from retrieval.lexical.tokens import WordTokenizer
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import Bm25
-from retrieval.storage import files
 
 MANY = WordTokenizer.many
 
@@ -107,6 +104,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path, monkeypatch):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_two_processes_build_the_same_once(tmp_path, cache):
     script = ("import sys, time; sys.path.insert(0, 'tests')\n"
               "from test_kept_postings import Reefs, found\n"
@@ -122,17 +120,3 @@ def test_two_processes_build_the_same_once(tmp_path, cache):
     assert [read for *_, read in said] == ["0", "1"]
     assert said[0][0] == said[1][0] == str(found(Reefs()))
     assert [folder.name for folder in cache.iterdir() if folder.name.startswith(".")] == []
-
-
-def test_what_nobody_opened_for_long_goes_when_something_new_comes(cache):
-    for name in ("old", "used"):
-        assert found(Reefs(name))
-    old, used = sorted(cache.iterdir(), key=lambda folder: folder.stat().st_mtime_ns)
-    for folder in (old, used):
-        os.utime(folder, (time.time() - 91 * 86_400,) * 2)
-    files._swept.cache_clear()
-    store._OPEN.clear()
-    assert found(Reefs("used"))
-    assert found(Reefs("new"))
-    assert old not in set(cache.iterdir())
-    assert len(list(cache.iterdir())) == 2

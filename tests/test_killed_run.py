@@ -16,6 +16,7 @@ from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
 import yaml
 
 from strategies.catalogue import CRESTS
@@ -58,6 +59,7 @@ def journal(run: Path) -> list[str]:
         return sorted(text for text, in connection.execute("SELECT json_extract(reply, '$.text') FROM calls"))
 
 
+@pytest.mark.slow
 def test_killed_five_times_and_continued_a_run_is_the_one_that_was_never_disturbed(serve, tmp_path, ragbed):
     server = serve(reply)
     path, run = settings(tmp_path, server.url), tmp_path / "runs" / "matrix"

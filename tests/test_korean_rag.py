@@ -52,11 +52,3 @@ def test_passages_alone_are_no_benchmark(tmp_path):
     shutil.copy(DATA / "corpus.jsonl", tmp_path)
     with pytest.raises(BenchmarkError, match="the questions in another"):
         KoreanRag(path=str(tmp_path)).load()
-
-
-def test_published_korean_rag_loads(data):
-    benchmark = KoreanRag(path=str(data / "korean_rag")).load()
-    assert (len(benchmark.questions), len(benchmark.shared)) == (114, 720)
-    assert all(len(question.gold) == 1 for question in benchmark.questions)
-    assert {domain for question in benchmark.questions for domain in question.tags["domain"]} == {
-        "finance", "public", "law", "commerce"}

@@ -9,7 +9,7 @@ from documents.errors import MissingExtra
 from documents.types import Chunk, Document
 from retrieval.lexical.korean import KoreanTokenizer
 from retrieval.lexical.tokens import WordTokenizer
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import Bm25
 from retrieval.retrievers.bm25 import tokenizer_of
 
@@ -79,13 +79,6 @@ def test_words_that_say_nothing_leave_nothing(text):
 
 def test_hostile_text_is_read_around():
     assert "서울" in tokens("\0\ud800서울은\udfff" + "x" * 1_000_000)
-
-
-def test_what_was_analysed_is_remembered_and_batches_change_nothing():
-    texts = [f"서울의 인구는 {number}만 명이다" for number in range(150)] * 2
-    fresh = KoreanTokenizer(WordTokenizer("english", True, frozenset()), frozenset())
-    together = list(fresh.tokens(texts))
-    assert together[:150] == together[150:] == [next(fresh.tokens([text])) for text in texts[:150]]
 
 
 def test_the_language_is_found_by_the_chunks():

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from documents.errors import BenchmarkError, RunError, SettingsError
+from documents.errors import RunError
 from experiments.judges import Graded
-from experiments.running.labels import guarded, raters_of, read_labels, write_sheet
+from experiments.running.labels import guarded, read_labels, write_sheet
 from experiments.running.rejudge import Material
 
 
@@ -57,15 +57,6 @@ def test_a_sheet_that_cannot_be_written_whole_is_not_there(tmp_path):
         write_sheet(path, ONE)
 
 
-def test_blank_rows_are_passed_over_wherever_they_stand(tmp_path):
-    path = tmp_path / "sheet.csv"
-    path.write_text("\n;;;;\n  \ncell;question;grade\n\nc;q;7;;\n;;\nc;r\n")
-    assert {item: verdict.points for item, verdict in read_labels(path, ONE).verdicts.items()} == {("c", "q"): 7}
-    path.write_text("\ncell,question,grade\nc,q,7\nc,q,8\n")
-    with pytest.raises(BenchmarkError, match=r"line 4, field question: .*\(line 3 has it too\)"):
-        read_labels(path, ONE)
-
-
 @pytest.mark.parametrize(("content", "says"), [
     ("cell,question,grade\nc,q,7\nc,r,7,8\n", "sheet.csv, line 3: expected 3 cells, found 4"),
     ("cell,question,grade,grade\nc,q,7,8\n", "sheet.csv, line 1: expected one column grade, found 2"),
@@ -76,17 +67,6 @@ def test_a_sheet_with_cells_that_belong_to_no_column_or_two_is_refused_with_its_
     path.write_text(content)
     with pytest.raises(RunError, match=says):
         read_labels(path, ONE)
-
-
-def test_raters_whose_files_have_one_name_are_called_by_their_paths(tmp_path):
-    files = [tmp_path / name for name in ("ann/sheet.csv", "bob/sheet.csv", "eve.csv")]
-    for file in files:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("cell,question,grade\nc,q,7\n")
-    assert [rater.name for rater in raters_of(files, ONE)] == [str(files[0]), str(files[1]), "eve.csv"]
-    assert raters_of(files[:1], ONE)[0].verdicts["c", "q"].judge == "sheet.csv"
-    with pytest.raises(SettingsError, match=r"--labels .*eve\.csv is given twice"):
-        raters_of([files[2], files[0], tmp_path / "ann" / ".." / "eve.csv"], ONE)
 
 
 @pytest.mark.parametrize(("label", "points"), [(7, 7), ("10", 10), ("7/10", 7)])

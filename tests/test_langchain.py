@@ -78,17 +78,6 @@ async def test_ours_is_asked_alone_together_and_without_waiting():
     assert retriever.batch([]) == []
 
 
-def test_an_error_of_ours_is_langchains_to_tell():
-    class Broken:
-        def search(self, queries, k):
-            raise SettingsError("no index")
-
-    with pytest.raises(SettingsError, match="no index"):
-        as_langchain(Broken()).invoke("?")
-    errors = as_langchain(Broken()).batch(["?", "!"], return_exceptions=True)
-    assert [type(one) for one in errors] == [SettingsError, SettingsError]
-
-
 def test_theirs_finds_our_chunks_again_and_there_and_back_changes_nothing():
     hits, = FromLangChain(as_langchain(Shared(), 1), CHUNKS).search(["the Norway. of"], 3)
     assert [hit.chunk for hit in hits] == CHUNKS

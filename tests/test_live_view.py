@@ -105,6 +105,7 @@ def held(serve, town):
                        conditions=["given", "closed-book"], budget={"tokens": 10**6}), go
 
 
+@pytest.mark.slow
 def test_on_a_terminal_cells_and_totals_are_drawn_and_leave_nothing_behind(held):
     config, go = held
     status, shown, last, raw = watched(["run", config], "12 made, 4 under way", lambda _: go.set())
@@ -118,6 +119,7 @@ def test_on_a_terminal_cells_and_totals_are_drawn_and_leave_nothing_behind(held)
     assert '{"stage"' not in raw
 
 
+@pytest.mark.slow
 def test_an_interrupt_from_the_keyboard_clears_the_display_and_says_how_to_go_on(held):
     config, _ = held
     status, _, last, raw = watched(["run", config], "12 made, 4 under way", lambda types: types(b"\x03"))

@@ -14,7 +14,7 @@ import yaml
 from agents import catalogue
 from strategies.catalogue import CRESTS
 
-pytestmark = [pytest.mark.model, pytest.mark.skipif(
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(
     catalogue.find(catalogue.entry_named("smollm2-135m")) is None,
     reason="smollm2-135m is not on this machine; run: ragbed models pull smollm2-135m")]
 

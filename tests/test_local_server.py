@@ -64,7 +64,6 @@ async def gone(pid, seconds=10):
     return not alive(pid)
 
 
-@pytest.mark.model
 async def test_the_local_model_answers_from_a_warm_prefix_at_no_price(weights):
     async with open_model(f"gguf:{weights}", SETTINGS) as model:
         assert model.identity == f"sha256:{catalogue.ENTRIES[0].weights.sha256}"
@@ -82,7 +81,7 @@ async def test_the_local_model_answers_from_a_warm_prefix_at_no_price(weights):
         assert (said.tool_calls, said.usage.prompt_tokens) == ((), first.usage.prompt_tokens)
 
 
-@pytest.mark.model
+@pytest.mark.slow
 @LINUX
 async def test_nothing_is_reachable_without_the_key_and_the_key_is_nowhere_to_be_seen(weights):
     server = LocalServer(weights, SETTINGS.local)
@@ -107,7 +106,7 @@ async def test_nothing_is_reachable_without_the_key_and_the_key_is_nowhere_to_be
     assert await gone(pid)
 
 
-@pytest.mark.model
+@pytest.mark.slow
 @LINUX
 async def test_a_server_that_dies_is_started_again_and_the_call_repeated(weights):
     async with open_model(f"gguf:{weights}", SETTINGS) as model:
@@ -124,7 +123,7 @@ async def test_a_server_that_dies_is_started_again_and_the_call_repeated(weights
     assert await gone(last)
 
 
-@pytest.mark.model
+@pytest.mark.slow
 @LINUX
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 async def test_a_server_ends_with_its_parent_however_that_ends(weights, how):
@@ -146,7 +145,7 @@ async def test_a_server_ends_with_its_parent_however_that_ends(weights, how):
     assert await gone(pid)
 
 
-@pytest.mark.model
+@pytest.mark.slow
 async def test_a_file_that_is_no_model_is_one_line_with_the_log_s_end(tmp_path):
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(64))
     async with open_model(f"gguf:{tmp_path}/broken.gguf", SETTINGS) as model:
@@ -155,7 +154,7 @@ async def test_a_file_that_is_no_model_is_one_line_with_the_log_s_end(tmp_path):
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.model
+@pytest.mark.slow
 @LINUX
 async def test_a_start_that_takes_too_long_or_is_cancelled_leaves_nothing(weights):
     server = LocalServer(weights, LocalSettings(context=512, start_seconds=0.05))

@@ -1,11 +1,8 @@
 """The matrix of a run: lists, what is excluded and included, and seeds."""
 from __future__ import annotations
 
-import ast
-import inspect
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 import yaml
@@ -13,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from documents.errors import SettingsError
-from experiments.settings.cells import Cell, labels
+from experiments.cells import labels
 from experiments.settings.file import check_settings
 from experiments.settings.matrix import combinations_of
-from strategies import catalogue
 
-DATA = Path(__file__).parent / "data"
 CREST = {"kind": "crest", "path": "x"}
 ONE = {"name": "x", "benchmark": CREST, "models": "http://h/v1#m", "reasoning": "direct"}
 
@@ -52,12 +47,10 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
     ({"exclude": {"conditions": "full"}}, ["exclude {conditions: [full]}", "full is not in the run's conditions",
                                            "given"]),
     ({"exclude": {"conditions": "guess"}}, ["exclude.0.conditions.0", "'closed-book'"]),
-    ({"exclude": {"reasoning": "guess"}}, ["guess is not in the run's reasoning", "there are: direct"]),
     ({"exclude": {"condtions": "given"}}, ["unknown setting 'exclude.0.condtions'", "did you mean 'conditions'?"]),
     ({"exclude": {"repeats": 1}}, ["unknown setting 'exclude.0.repeats'"]),
     ({"exclude": {}}, ["exclude {} names no list"]),
     ({"exclude": {"conditions": []}}, ["exclude.0.conditions", "an empty list"]),
-    ({"exclude": "given"}, ["exclude.0"]),
     ({"exclude": [{"seed": 0}]}, ["exclude leaves no combination"]),
     ({"conditions": ["given", "full"], "exclude": [{"conditions": "full"}, {"condition": "full", "seed": 0}]},
      ["exclude {conditions: [full], seed: [0]} leaves out nothing that the entries before it do not"]),
@@ -68,21 +61,16 @@ def test_what_is_included_comes_last_with_the_runs_lists_for_what_it_leaves_out(
     ({"include": {"rules": "closed-book"}}, ["set conditions: closed-book"]),
     ({"exclude": {"benchmark": "mdbench", "seed": 0}}, ["mdbench is not this run's, which is crest"]),
     ({"seed": []}, ["seed: an empty list"]), ({"seed": [1, 1]}, ["seed: names a value twice"]),
-    ({"seed": "often"}, ["seed.0: ", "integer"]),
     ({"condition": "given", "conditions": "full"}, ["condition and conditions are one setting"]),
-    ({"condishuns": "given"}, ["unknown setting 'condishuns'", "did you mean 'conditions'?"]),
     ({"max_tokens": 3}, ["unknown setting 'max_tokens'", "did you mean 'judge.max_tokens' or 'limits.max_tokens'?"]),
     ({"seed": True}, ["seed: expected a number, not true"]), ({"seed": [3, False]}, ["seed: expected a number"]),
     ({"repeats": True}, ["repeats: expected a number"]), ({"exclude": None}, ["exclude.0: is given nothing"]),
     ({"budget": {"dollars": True}}, ["budget.dollars: expected a number, not true"]),
-    ({"exclude": "direct"}, ["exclude.0: expected a mapping, as in {key: value}, not 'direct'"]),
     ({"benchmark": None}, ["benchmark: is given nothing"]), ({"models": [None]}, ["models.0: is given nothing"]),
     ({"benchmark": {"path": "x"}}, ["benchmark: give its kind, as in {kind: KIND}"]),
     ({"judge": {"kind": "x"}}, ["judge: no kind is called x; there are: 'lexical', 'model'"]),
     ({"seed": list(range(2000)), "repeats": 1000, "reasoning": ["direct", "chain_of_thought"]},
      ["4,000,000 combinations", "100,000", "seed (2000), repeats (1000), reasoning (2)"]),
-    ({"include": {"seed": list(range(2000)), "repeats": 60}}, ["120,000 combinations"]),
-    ({"seeds": 3}, ["unknown setting 'seeds'", "did you mean 'seed'?"]),
 ])
 def test_an_entry_that_does_nothing_or_names_nothing_is_one_line(fields, says):
     with pytest.raises(SettingsError) as refused:
@@ -115,7 +103,7 @@ def product(given):
     return {tuple(zip(given, values, strict=True)) for values in itertools.product(*given.values())}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(lists, st.lists(parts, max_size=2), st.lists(parts, max_size=2))
 def test_the_matrix_is_that_of_a_plain_reference(base, exclude, include):
     wanted, sound = product(base), True
@@ -238,31 +226,6 @@ def test_what_a_strategy_of_ones_own_draws_is_not_known_so_its_seeds_stay_apart(
         ("direct", None), ("lots", 1), ("lots", 2)]
     assert len({body["messages"][-1]["content"] for body, _ in server.requests}) == 18
     assert any("Each seed is a cell of its own under lots" in note for note in made["notes"])
-
-
-def test_no_strategy_of_ours_draws_anything():
-    for recipe in (*catalogue.REASONING.values(), *catalogue.RETRIEVAL.values()):
-        module = ast.parse(inspect.getsource(inspect.getmodule(recipe)))
-        assert "rng" not in {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute)}, recipe
-
-
-def test_a_cell_without_a_seed_is_the_cell_that_it_was_before_there_were_any():
-    rows = json.loads((Path(__file__).parent / "data" / "old_run" / "summary.json").read_text())["cells"]
-    assert [Cell.of(row).id for row in rows] == [row["id"] for row in rows] == ["c3aee5efe15c", rows[1]["id"]]
-    assert Cell.of({**rows[0], "seed": 1}).id != rows[0]["id"]
-
-
-def test_a_run_that_an_older_ragbed_began_is_continued(serve, town, ragbed):
-    server = serve(town.reply)
-    config = town.config(server.url)
-    run(ragbed, config)
-    known = yaml.safe_load((town.run / "config.yaml").read_text())
-    for key in ("exclude", "include", "budget"):
-        del known[key]
-    (town.run / "config.yaml").write_text(yaml.safe_dump(known))
-    run(ragbed, config)
-    assert len(server.requests) == 6
-    ragbed.refuses("run", town.config(server.url, seed=[0, 1]), says=["other settings: seed was 0, is [0, 1]"])
 
 
 def test_the_schema_has_what_a_file_may_say(ragbed):

@@ -5,7 +5,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import Mdbench
-from experiments.benchmarks.mdbench import pipe_table, unwrapped
+from experiments.benchmarks.mdbench import pipe_table
 
 ROW = {
     "question": "Which light was lit first?", "ground_truth": "Aster Point",
@@ -65,24 +65,6 @@ def test_no_documents_are_shown_where_the_record_has_none(load):
     assert (question.given, question.tags["documents"]) == ((), ("none",))
 
 
-@pytest.mark.parametrize(("document", "text"), [
-    ("{'title': 'Cape', 'content': ['One.', {'paragraph': 'Two.'}], 'year': 1902}", "Cape\n\nOne.\n\nTwo.\n\n1902"),
-    ("{\"It\\'s one text.\"}", "It's one text."),
-    ("{'a': 'b\\d'}", "b\\d"),
-    ("{}", "{}"),
-    ("{'a': __import__('os')}", "{'a': __import__('os')}"),
-    ("{'a': 'cut", "{'a': 'cut"),
-    ("{'a': 'never closed}", "{'a': 'never closed}"),
-    ("{" * 5000 + "}" * 5000, "{" * 5000 + "}" * 5000),
-    ("{'a': '\x00'}", "{'a': '\x00'}"),
-    ("{'a': '\\ud83d'}", "{'a': '\\ud83d'}"),
-    ("{'a': 0x" + "f" * 9000 + "}", "{'a': 0x" + "f" * 9000 + "}"),
-    ("A set of {braces}", "A set of {braces}"),
-])
-def test_a_dictionary_gives_its_texts_in_order_and_anything_else_stays(document, text):
-    assert unwrapped(document) == text
-
-
 @pytest.mark.parametrize(("table", "markdown"), [
     ("|a|b|\n|1|2|", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
     ("a|b\n\n1|2\n", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
@@ -127,21 +109,3 @@ def test_a_generation_log_is_a_raw_record(tmp_path):
 def test_a_record_that_does_not_fit_says_where(load, changes, complaint):
     with pytest.raises(BenchmarkError, match=rf"mdbench_dataset\.json, line 1, {complaint}"):
         load({**ROW, **changes})
-
-
-def test_the_published_examples_load(data):
-    path = data / "mdbench" / "mdbench_100.jsonl"
-    if not path.is_file():
-        pytest.skip("MDBench's examples are not here")
-    questions = Mdbench(path=str(path)).load().questions
-    published = Mdbench(path=str(path), unwrap=False).load().questions
-    wrapped = [sum(chunk.content.startswith("{'") or chunk.content.startswith('{"') for chunk in question.given)
-               for question in published]
-    assert len(questions) == 100
-    assert (sum(map(bool, wrapped)), sum(wrapped)) == (65, 117)
-    assert not any(chunk.content.startswith("{") for question in questions for chunk in question.given)
-    assert sum(not question.given for question in questions) == 1
-    told = ("|generation context|", "| generation context |", "document context")
-    assert not any(hint in question.table.content for question in questions for hint in told)
-    assert sum(question.tags.get("table") == ("one line",) for question in questions) == 0
-    assert questions[70].table.content.splitlines()[-1].startswith("| 8 | 2014 | new athlete |")

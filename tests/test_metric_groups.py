@@ -1,20 +1,13 @@
 """The groups of metrics beside CReSt's, by hand; each difference between the scorings has its golden pair."""
 import math
-from dataclasses import dataclass
 
 import pytest
+from factored import Row
 
 from experiments.metrics import Scored, Sub, aggregate, score
 
 OPTIONS = (("A", "Romeo"), ("B", "Tybalt"), ("C", "Paris"))
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."
-
-
-@dataclass
-class Row:
-    scores: dict
-    answerable: bool = True
-    outcome: str = "answered"
 
 
 def both(group, **material):
@@ -47,13 +40,6 @@ def test_a_failure_is_a_wrong_choice_and_only_a_reply_can_be_unparsed():
         assert both_choice("", outcome=outcome) == (0.0, 0.0, 0.0)
     assert both_choice(REFUSAL, outcome="refused", refused=True) == (0.0, 0.0, 0.0)
     assert both_choice("B, or", outcome="malformed") == (1.0, 0.0, 1.0)
-
-
-def test_choices_are_of_questions_with_options_and_a_label():
-    assert both_choice("B", options=()) == (None, None, None)
-    assert both_choice("B", answers=()) == (None, None, None)
-    assert both_choice("B", answerable=False) == (1.0, 1.0, 0.0)
-    assert both("choice", text="B", options=OPTIONS, answers=("B",))[0]["unparsed"] is None
 
 
 @pytest.mark.parametrize(("grade", "accuracy", "em"), [(0, 0.0, 0.0), (8, 0.8, 0.0), (9, 0.9, 1.0), (10, 1.0, 1.0)])
@@ -102,17 +88,6 @@ def test_gm_is_of_the_means_and_its_interval_of_the_same_resamples():
                                        pytest.approx(math.sqrt(2) * spread["high"]))
     assert gm["n"] == 40
     assert "gm" not in aggregate([Row({"accuracy": 1.0})])
-
-
-def test_gm_is_of_two_means_over_the_questions_that_have_both():
-    rows = [Row({"accuracy": 1.0, "reasoning_score": 0.25}), Row({"accuracy": 0.0, "reasoning_score": 0.75}),
-            Row({"accuracy": 1.0, "reasoning_score": None}), Row({"accuracy": None, "reasoning_score": 1.0})]
-    figures = aggregate(rows)
-    assert figures["gm"]["mean"] == pytest.approx(math.sqrt(0.5 * 0.5))
-    assert [figures[name]["n"] for name in ("gm", "accuracy", "reasoning_score")] == [2, 3, 3]
-    assert set(figures) == {"gm", "accuracy", "reasoning_score"}
-    apart = aggregate([Row({"accuracy": 1.0}), Row({"reasoning_score": 1.0})])
-    assert (apart["gm"]["mean"], apart["gm"]["n"]) == (None, 0)
 
 
 def squad(text="", outcome="answered", answerable=True, answers=("the Normandy coast", "Normandy"), **changes):
@@ -205,13 +180,6 @@ def test_where_an_em_is_zero_the_published_joint_em_has_no_value():
     some = aggregate(chain_rows(("x", "x"), ("y", "y")), "as-published", resamples=200)["joint_em_log"]
     assert (some["low"], some["high"]) == (None, None)
     assert some["mean"] == pytest.approx(-math.log(0.5))
-
-
-def test_published_joint_em_is_of_one_number_of_hops():
-    figures = aggregate(chain_rows(("x", "x"), ("x", "xx")), "as-published", resamples=2)
-    assert "joint_em_log" not in figures
-    assert figures["joint_f1_log"]["mean"] == 0.0
-    assert figures["sub_em@2"]["n"] == 1
 
 
 GOLD = {"hits": {1: frozenset({0}), 2: frozenset(), 3: frozenset({1}), 4: frozenset({1})}, "gold_total": 2}

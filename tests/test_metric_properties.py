@@ -2,7 +2,6 @@
 import random
 from dataclasses import dataclass, replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,34 +60,6 @@ def test_corrected_scoring_leaves_out_no_question_for_how_it_ended(item):
     assert all(one == missing[0] for one in missing)
 
 
-@given(ITEMS, SCORINGS, st.randoms(use_true_random=False))
-def test_the_order_of_the_evidence_matters_to_rankings_alone(item, scoring, rng):
-    shuffled = list(item.hits.items())
-    rng.shuffle(shuffled)
-    groups = [group for group in GROUPS if group != "ranking"]
-    assert score(replace(item, hits=dict(shuffled)), scoring, groups) == score(item, scoring, groups)
-
-
-@given(ITEMS, st.permutations([1, 2, 3]))
-def test_the_order_of_the_citations_does_not_matter(item, order):
-    cited = tuple(number for number in order if number in item.cited)
-    groups = ("answers", "support")
-    assert score(replace(item, cited=cited), groups=groups) == score(item, groups=groups)
-
-
-@given(ITEMS)
-def test_a_miss_at_the_end_of_the_evidence_changes_no_ranking(item):
-    longer = replace(item, hits={**item.hits, 99: frozenset()})
-    assert score(longer, groups=("ranking",)) == score(item, groups=("ranking",))
-
-
-@given(ITEMS.filter(lambda item: item.options))
-def test_an_option_that_nobody_names_changes_no_choice(item):
-    wider = replace(item, options=(*item.options, ("Q", "quartz crystal lattice")))
-    for scoring in ("corrected", "as-published"):
-        assert score(wider, scoring, ("choice",)) == score(item, scoring, ("choice",))
-
-
 @given(ITEMS, st.text(max_size=30))
 def test_what_a_failure_left_behind_scores_nothing(item, text):
     failed = replace(item, outcome="timeout", text=text, grade=None, cited=(), steps=None, reasoned=False)
@@ -132,14 +103,6 @@ def test_every_figure_of_a_set_is_finite_or_none_and_within_its_interval(items, 
         if mean is not None and not name.endswith("_log") and name != "invalid_citations":
             assert (-1.0 if name == "unified" else 0.0) <= mean <= 1.0
         assert low is None or low <= high
-
-
-@given(st.lists(ITEMS, min_size=1, max_size=6))
-def test_questions_asked_twice_have_the_same_figures(items):
-    once, twice = (aggregate(rows_of(items * times, "corrected"), resamples=2) for times in (1, 2))
-    for name, figure in once.items():
-        assert twice[name]["n"] == 2 * figure["n"]
-        assert twice[name]["mean"] == (None if figure["mean"] is None else pytest.approx(figure["mean"]))
 
 
 def test_questions_of_several_lengths_have_their_families_in_order():

@@ -2,7 +2,7 @@
 import pytest
 
 from documents.errors import SettingsError
-from experiments.metrics import METRICS, Scored, metric_named, score, shown_name
+from experiments.metrics import METRICS, Scored, metric_named, score
 
 REFUSAL = "I cannot answer because the question is unanswerable with the documents."
 GOLD_1_AND_3 = {1: frozenset({0}), 2: frozenset(), 3: frozenset({1})}
@@ -85,11 +85,6 @@ def test_repeated_gold_labels_lower_published_recall():
     assert both("citation_recall", **repeated) == (0.5, 1.0)
 
 
-def test_refusals_count_in_citation_averages():
-    refused = {"outcome": "refused", "text": REFUSAL, "refused": True, "hits": GOLD_1_AND_3, "gold_total": 2}
-    assert both("citation_precision", **refused) == (0.0, 0.0)
-
-
 def test_a_question_without_gold_labels_has_no_corrected_citation_score():
     assert both("citation_recall", text="x [1]", cited=(1,), hits={1: frozenset()}) == (0.0, None)
 
@@ -161,9 +156,3 @@ def test_where_the_prompt_offers_no_refusal_none_is_scored(rules):
     assert both("refused_answerable", **refused) == (None, None)
     assert both("unified", answerable=False, **refused) == (None, None)
     assert both("unified", grade="Correct", rules=rules) == (1.0, 1.0)
-
-
-def test_the_judge_is_named_where_it_graded():
-    assert shown_name("unified", "lexical") == "unified (lexical)"
-    assert shown_name("unified", "openai:judge") == "unified (openai:judge)"
-    assert shown_name("refusal_accuracy", "lexical") == "refusal_accuracy"

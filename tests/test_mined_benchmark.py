@@ -8,7 +8,6 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import HotpotQa, MinedBenchmark
-from retrieval.storage.folder import alone
 
 DATA = Path(__file__).parent / "data"
 SOURCE = DATA / "hotpotqa_195" / "hotpot_dev_distractor_v1.jsonl"
@@ -57,15 +56,6 @@ def test_each_negative_says_who_found_it_and_how_hard_it_is(folder):
             assert one.miner in {found.miner for found in one.found} <= {"dense", "bm25", "random"}
             near = [found.score for found in one.found if found.miner == "dense"]
             assert all(max(score, 0) == pytest.approx(one.hardness, abs=1e-5) for score in near)
-
-
-def test_every_dose_is_as_mixed_as_it_can_be_and_each_miner_gives_its_nearest_first(folder):
-    for question in MinedBenchmark(path=str(folder)).load().questions:
-        taken = [question.mined[id] for id in question.in_turns()]
-        assert [one.miner for one in taken[:6]] == ["dense", "bm25", "random"] * 2
-        for miner in ("dense", "bm25", "random"):
-            ranks = [found.rank for one in taken if one.miner == miner for found in one.found if found.miner == miner]
-            assert ranks == sorted(ranks)
 
 
 def test_every_decision_is_kept_and_counted(folder):
@@ -133,17 +123,6 @@ def test_what_was_given_may_stay(tmp_path, ragbed):
         assert len(after.negatives) == 3
 
 
-def test_an_unanswerable_question_has_its_negatives_and_nothing_else(tmp_path, ragbed, town):
-    status, _, err = ragbed("negatives", "crest", town.crest, *MINERS, "--per-question", 2, "--fill", 3,
-                            "--out", tmp_path / "c")
-    assert status == 0, err
-    questions = MinedBenchmark(path=str(tmp_path / "c")).load().questions
-    assert sum(not question.answerable for question in questions) == 1
-    for question in questions:
-        assert len(question.given) == 3
-        assert len(question.mined) == 4 + (not question.gold)
-
-
 def test_candidates_may_come_from_an_index_past_the_gold_page(tmp_path, ragbed):
     pages = tmp_path / "pages"
     pages.mkdir()
@@ -175,11 +154,6 @@ def test_a_file_that_was_changed_is_refused(folder, tmp_path, name):
     path.write_text(path.read_text(encoding="utf-8").replace("1", "2", 1), encoding="utf-8")
     with pytest.raises(BenchmarkError, match=f"{name}: missing or damaged"):
         MinedBenchmark(path=str(tmp_path / "m")).load()
-
-
-def test_two_do_not_mine_into_one_folder(tmp_path, ragbed):
-    with alone(tmp_path / "n"):
-        ragbed.refuses("negatives", "hotpotqa", SOURCE, "--out", tmp_path / "n", says=["another process is building"])
 
 
 def test_what_cannot_be_mined_is_one_line(tmp_path, ragbed):

@@ -4,8 +4,8 @@ import pytest
 
 from documents.errors import SettingsError
 from documents.types import Chunk, Document
-from retrieval.mining import MiningQuery, Nearness, Rows, miner_names, open_miner
-from retrieval.mining.same_name import names_of, numbers_of, subject_of
+from retrieval.mining import MiningQuery, Rows, miner_names, open_miner
+from retrieval.mining.same_name import names_of, subject_of
 
 TEXTS = {
     "esk-1": "Esk\nThe Esk depot handled 1,577 parcels in 2021.",
@@ -102,10 +102,6 @@ def test_what_is_drawn_is_drawn_by_seed_and_query(shelf):
     assert all(sorted(id for id, _ in order) == ["esk-1", "esk-2", "esk-3", "lund-1"] for order in orders)
 
 
-def test_nearness_is_the_cosine_of_given_rows_in_their_order(shelf):
-    assert Nearness(shelf).of(["esk?", "esk?"], [[4, 0, 3], []]) == [[-1.0, pytest.approx(0.8), 0.0], []]
-
-
 def test_every_kind_of_retriever_that_needs_no_settings_is_a_miner(shelf):
     assert {"dense", "bm25", "fused", "same_document", "entity", "random"} <= set(miner_names())
     with pytest.raises(SettingsError, match="no miner 'nearest'; there are: bm25, dense, "):
@@ -120,12 +116,3 @@ def test_names_are_capitalised_spans_without_what_only_begins_a_sentence():
 def test_korean_names_lose_their_particles():
     assert {"삼성전자", "매출", "kb금융지주"} <= names_of("삼성전자의 2023년 매출은 KB금융지주보다 높다")
     assert subject_of("삼성전자는 2023년 매출을 밝혔다") == "삼성전자"
-
-
-def test_what_a_passage_is_about_is_its_first_name():
-    assert subject_of("The Clash of Triton\nIt aired in 2010.") == "clash of triton"
-    assert subject_of("nothing but 3 words") is None
-
-
-def test_numbers_are_read_without_separators():
-    assert numbers_of("In 2021, 1,577 parcels; 3.5 % more.") == {"2021", "1577", "3.5"}

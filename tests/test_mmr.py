@@ -4,11 +4,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from documents.types import Chunk
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.dense import windows_of
 from retrieval.retrievers.diverse import marginal
-from retrieval.types import Hit
 
 READ = TypeAdapter(RetrieverSettings)
 
@@ -79,28 +78,13 @@ def test_a_second_chunk_that_says_the_same_goes_behind_one_that_does_not():
     assert [text for text, _, _ in found(Chunks("a", "b", "c"), balance=1)] == ["a", "b", "c"]
 
 
-def test_with_nothing_but_difference_the_first_found_goes_first():
-    assert found(Chunks("a", "b", "c"), balance=0, k=2) == [("a", 0.0, "mmr(dense 1)"), ("c", 0.0, "mmr(dense 3)")]
-
-
 def test_a_likeness_below_nothing_counts_as_nothing():
     """c and d are alike by -0.8: without the floor d would be worth 0.4 when taken second."""
     assert found(Chunks("c", "d")) == [("c", 0.3, "mmr(dense 1)"), ("d", 0.0, "mmr(dense 2)")]
 
 
-def test_ties_go_to_what_was_found_first():
-    assert [score for _, score, _ in found(Chunks("a", "a", "a"))] == [0.4, -0.1, -0.1]
-    rows = [hit.chunk.id for hit in READ.validate_python("mmr").open(Chunks("a", "a", "a"), Aids()).search(["?"], 3)[0]]
-    assert rows == ["0 a", "1 a", "2 a"]
-
-
 def test_chunks_are_as_alike_as_their_nearest_windows():
     assert [text for text, _, _ in found(Chunks("a d", "e a", "c"))] == ["a d", "c", "e a"]
-
-
-def test_only_the_candidates_compete():
-    assert [text for text, _, _ in found(Chunks("a", "b", "c"), fetch=2, k=2)] == ["a", "b"]
-    assert [text for text, _, _ in found(Chunks("a", "b", "c"), fetch=1, k=2)] == ["a", "b"]
 
 
 def test_relevance_may_be_the_score_of_what_found_the_chunk():
@@ -117,32 +101,8 @@ def test_chunks_are_embedded_as_they_are_in_an_index():
     assert sorted(collection.embedder.embedded) == ["Title\na", "Title\nb ", "Title\nd"]
 
 
-def test_nothing_found_stays_nothing():
-    assert found(Chunks()) == []
-    retriever = READ.validate_python("mmr").open(Chunks("a"), Aids())
-    assert retriever.search([], 3) == []
-    assert retriever.search(["?"], 0) == [[]]
-
-
-def test_a_chunk_that_is_found_twice_is_taken_once():
-    collection = Chunks("a", "c")
-    retriever = READ.validate_python("mmr").open(collection, Aids())
-
-    class Twice:
-        def search(self, queries, k):
-            return [[Hit(chunk, 1.0, 1, "twice") for chunk in collection.chunks * 2] for _ in queries]
-
-    object.__setattr__(retriever, "inner", Twice())
-    assert [hit.chunk.content for hit in retriever.search(["?"], 5)[0]] == ["a", "c"]
-
-
 @pytest.mark.parametrize("fields", [{"balance": 1.1}, {"balance": -0.1}, {"fetch": 0}, {"of": "nothing"},
                                     {"balance": float("nan")}, {"lambda": 0.5}])
 def test_settings_that_do_not_fit_are_refused(fields):
     with pytest.raises(ValidationError):
         READ.validate_python({"kind": "mmr", **fields})
-
-
-def test_the_identity_holds_the_settings_and_those_within():
-    made = [{}, {"balance": 0.4}, {"fetch": 51}, {"relevance": "score"}, {"of": {"kind": "mmr"}}]
-    assert len({READ.validate_python({"kind": "mmr", **fields}).identity() for fields in made}) == len(made)

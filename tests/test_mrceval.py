@@ -7,7 +7,7 @@ import pytest
 
 from documents.errors import BenchmarkError
 from experiments.benchmarks import Mrceval
-from experiments.benchmarks.mrceval import TASKS, named_subtask, named_task
+from experiments.benchmarks.mrceval import TASKS, named_subtask
 
 ROW = {"context": "The ferry carried 40 people on Monday and twice as many on Tuesday.",
        "question": "How many people did the ferry carry on Tuesday?", "choices": ["40", "80", "120", "200"],
@@ -67,27 +67,6 @@ def test_ids_that_are_stated_are_kept_and_those_that_repeat_stay_apart(load):
     ("entity and relation", None), ("worldly", None)])
 def test_a_subtask_goes_by_many_names(text, subtask):
     assert named_subtask(text) == subtask
-
-
-def test_the_three_tasks_hold_six_three_and_four_subtasks():
-    assert [list(TASKS.values()).count(task) for task in ("Context", "Knowledge", "Reasoning")] == [6, 3, 4]
-    assert named_task("External knowledge comprehension") == "Knowledge"
-
-
-@pytest.mark.parametrize(("fields", "tags"), [
-    ({"task": "Reasoning", "sub_task": "Logical"}, {"task": ("Reasoning",), "subtask": ("logical",)}),
-    ({"category": "world knowledge"}, {"task": ("Knowledge",), "subtask": ("world",)}),
-    ({"task": "Context comprehension"}, {"task": ("Context",)}), ({}, {})])
-def test_the_subtask_stands_in_any_of_its_fields_or_nowhere(load, fields, tags):
-    row = {name: value for name, value in ROW.items() if name != "subtask"} | fields
-    question, = load(row)
-    assert question.tags == tags
-
-
-def test_the_subtask_may_be_the_name_of_the_file_or_of_its_folder(load):
-    row = {name: value for name, value in ROW.items() if name != "subtask"}
-    assert load(row, file="multi_hop_reasoning.jsonl")[0].tags["subtask"] == ("multi-hop",)
-    assert load(row, file="inconsistent/test.jsonl")[0].tags["subtask"] == ("inconsistent",)
 
 
 @pytest.mark.parametrize(("changes", "complaint"), [

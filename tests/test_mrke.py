@@ -55,12 +55,6 @@ def test_passages_that_support_are_gold_where_the_record_names_them(load):
     assert [gold.chunk for gold in question.gold] == [question.given[0].id, question.given[2].id]
 
 
-def test_passages_that_share_a_title_are_told_apart_by_place(load):
-    passages = [["Marn", ["A town."]], ["Marn", ["A port."]], ["Marn", ["A lake."]]]
-    question, = load({**ROW, "context": passages, "supporting_facts": [2, 0]})
-    assert [gold.chunk for gold in question.gold] == [question.given[0].id, question.given[2].id]
-
-
 def test_an_original_is_a_question_of_its_own_that_shares_a_pair(load):
     for row in ({**ROW, "original": OLD}, {**ROW, **{f"original_{name}": value for name, value in OLD.items()}}):
         original, edited = both(load, row)
@@ -76,13 +70,6 @@ def test_the_edited_questions_alone_are_asked_unless_others_are_wanted(load):
     assert [one.id for one in load(row)] == ["orl"]
     assert [one.id for one in load(row, versions="original")] == ["orl-original"]
     assert [one.id for one in load(row, versions="both")] == ["orl-original", "orl"]
-
-
-def test_an_original_may_bring_its_own_chain_and_type(load):
-    original, _ = both(load, {**ROW, "original": {**OLD, "sub_questions": ["What?", "Where is #1?"], "type": "bridge",
-                                            "sub_answers": ["Boral", "Selk"]}})
-    assert original.sub_answers == ("Boral", "Selk")
-    assert original.tags["hops"] == ("2",)
 
 
 def test_originals_may_also_be_records_of_their_own(load):

@@ -55,11 +55,3 @@ def test_the_unanswerable_twin_of_musique_full_is_another_question_without_a_cha
 def test_a_record_that_does_not_fit_says_where(tmp_path, changes, complaint):
     with pytest.raises(BenchmarkError, match=complaint):
         load(tmp_path / "dev.jsonl", {**published()[0], **changes})
-
-
-def test_published_musique_loads(data):
-    questions = Musique(path=str(data / "musique")).load().questions
-    assert len(questions) == 200
-    for question in questions:
-        assert len(question.sub_questions) == len(question.sub_answers) == len(question.gold)
-        assert question.tags["hops"] == (str(len(question.gold)),)

@@ -37,11 +37,6 @@ def test_a_mask_over_chunks_leaves_out_their_windows():
     assert nearest_chunks(INDEX, OWNERS, EAST, 5, np.zeros(4, bool)) == [[]]
 
 
-def test_equal_scores_are_ordered_by_row():
-    index = VectorIndex.build(np.array([[0, 1], [1, 0], [1, 0], [1, 0]], np.float32))
-    assert rows(nearest_chunks(index, np.arange(4), EAST, 4)[0]) == [1, 2, 3, 0]
-
-
 def test_of_many_equal_chunks_the_first_rows_are_found():
     vectors = np.repeat(at(0.4, 0.1, 0.8), [30, 400, 30], axis=0)
     assert rows(nearest_chunks(VectorIndex.build(vectors), np.arange(460), EAST, 3)[0]) == [30, 31, 32]

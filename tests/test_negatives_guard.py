@@ -5,7 +5,7 @@ import pytest
 
 from documents.types import Chunk
 from experiments.negatives.choosing import Scores, choose, mined
-from experiments.negatives.guard import Guard, Rarity, likeness, shingles
+from experiments.negatives.guard import Guard, Rarity
 from experiments.negatives.mining import counted
 from experiments.negatives.types import Thresholds, Wanted
 from experiments.question import Question
@@ -48,17 +48,6 @@ def test_korean_answers_are_found_before_their_particles():
     assert decided("올해는 케이뱅크에서 발표했다.", korean) is None
 
 
-def test_a_date_that_leaves_the_year_out_tells_one_that_has_it():
-    dated = wanted(answers=("March 20 2020",))
-    assert decided("It will be out on the March 20th date.", dated)[0] == "answer"
-    assert decided("It was out on March 20, 2019.", dated) is None
-    assert decided("It was out on March 21.", dated) is None
-
-
-def test_accents_do_not_hide_an_answer():
-    assert decided("Chloe Lund spoke.", wanted(answers=("Chloé Lund",)))[0] == "answer"
-
-
 def test_a_rare_word_of_a_name_tells_it_and_a_common_one_or_one_of_the_question_does_not():
     name = wanted(answers=("Johnny Manziel",))
     assert decided("Manziel is the first to win it.", name) == ("answer_name", {"word": "manziel"})
@@ -81,14 +70,6 @@ def test_almost_the_gold_or_a_part_of_it_is_left_out_but_not_with_other_figures(
     assert figures["same"] > 0.5
     assert decided("the Esk depot by the old harbour handled")[0] == "near_duplicate"
     assert decided(GOLD.replace("2021", "2020").replace("1,577", "1,204")) is None
-
-
-def test_likeness_is_of_shingles_of_five_characters():
-    assert sorted(shingles("The Esk!")) == ["esk"]
-    assert sorted(shingles("abcdefg")) == ["abcde", "bcdef", "cdefg"]
-    assert likeness(shingles("abcdefg"), shingles("bcdefgh")) == (0.5, 0.0)  # too short to be a part
-    both = likeness(shingles("harbours in the very far north"), shingles("harbours in the very far north of Norway"))
-    assert both.part == 1.0
 
 
 def test_an_unanswerable_question_has_no_gold_to_be_like_and_its_stated_answer_still_tells():

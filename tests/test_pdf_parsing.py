@@ -1,28 +1,11 @@
 """PDF pages: reading order, headings, tables, pages."""
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable
-from html import unescape
-from pathlib import Path
-
 import pymupdf
-import pytest
 
-from documents import Document, Fixed, parse_document
+from documents import Fixed, parse_document
 
-BULLET = "•"
 Text = tuple[float, float, str, float, str]
-Real = Callable[[str], Document]
-
-
-@pytest.fixture
-def real(data: Path) -> Real:
-    """A document of the raw data, parsed."""
-    return lambda name: parse_document((data / name).read_bytes(), Path(name).name)
-
-
 def pdf(*pages: list[Text]) -> bytes:
     """Pages of texts: x, y, text, size, font."""
     file = pymupdf.open()
@@ -109,14 +92,6 @@ def test_a_title_stands_over_all_of_its_columns() -> None:
     assert text.startswith("|  | 52 Weeks Ended | 52 Weeks Ended | 52 Weeks Ended |\n|  | 2023 | 2022 | 2021 |\n| ---")
 
 
-def test_days_and_years_are_titles_and_units_stand_beside_spread_titles() -> None:
-    text = plain([line(286, "(in millions)"), line(286, "Weeks Ended in", x=380),
-                  *table(300, ("", "28,", "29,", "30,"), ("", "2023", "2022", "2021"), ("Sales", "10", "20", "30"),
-                         ("Cost", "40", "50", "60"))])
-    assert text.startswith("| (in millions) | Weeks Ended in | Weeks Ended in | Weeks Ended in |\n"
-                           "|  | 28, | 29, | 30, |\n|  | 2023 | 2022 | 2021 |\n| --- | --- | --- | --- |\n| Sales |")
-
-
 def test_a_sentence_between_two_tables_divides_them() -> None:
     sentence = "Revenue by major offerings in our reportable segment for the fiscal years was as follows in millions:"
     text = plain([*table(300, ("", "2023", "2022"), ("Sales", "10", "20"), ("Cost", "40", "50")), line(342, sentence),
@@ -127,26 +102,18 @@ def test_a_sentence_between_two_tables_divides_them() -> None:
     assert f"| Cost | 40 | 50 |\n\n{sentence}\n\n|  | 2021 | 2020 |\n| --- | --- | --- |\n| Land |" in text
 
 
-def test_one_row_of_numbers_below_its_titles_is_a_table() -> None:
-    assert plain(table(300, ("Item", "Place", "Total"), ("Costs", "Sales", "21"))) == (
-        "| Item | Place | Total |\n| --- | --- | --- |\n| Costs | Sales | 21 |\n\n")
-
-
 def test_ranges_of_amounts_are_values_of_a_table() -> None:
     text = plain(table(300, ("Net sales", "$10.95 billion to $11.05 billion"), ("Comparable sales", "4% to 5%"),
                        ("Share repurchases", "approximately $900 million")))
     assert "| Net sales | $10.95 billion to $11.05 billion |\n| Comparable sales | 4% to 5% |\n" in text
 
 
-def test_text_above_a_table_of_the_same_block_stays_above_it(real: Real) -> None:
+def test_text_above_a_table_of_the_same_block_stays_above_it() -> None:
     texts = [line(300, "Exhibit 2 is unaudited"), *table(314, ("Cash", "10", "20"), ("Debt", "30", "40"))]
     blocks = pymupdf.open(stream=pdf(texts), filetype="pdf")[0].get_text("dict")["blocks"]
     assert len(blocks) == 1
     text = plain(texts)
     assert text.index("Exhibit 2") < text.index("| Cash |")
-    filing = real("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf").plain
-    assert filing.index("Exhibit 2\n") < filing.index("| 52 Weeks Ended |", filing.index("Exhibit 2\n"))
-    assert filing.index("primary category:\n") < filing.index("| Cosmetics |")
 
 
 def test_a_partly_drawn_grid_does_not_crush_its_rows() -> None:
@@ -181,36 +148,3 @@ def test_a_running_title_below_the_margin_is_no_heading_and_in_no_table() -> Non
     assert document.html.count('<p class="header"') == 4
     assert document.plain.startswith("Notes (Continued)\n\n|  | 2023 | 2022 |\n| --- |")
     assert "class=\"heading3\"" in parse_document(pdf(pages[0][:1] + PROSE), "a.pdf").html
-
-
-def test_an_income_statement_of_a_filing_reads_as_a_table(real: Real) -> None:
-    document = real("financebench/pdfs/ADOBE_2022_10K.pdf")
-    assert "|  | Years Ended | Years Ended | Years Ended |\n" in document.plain
-    assert ("| Revenue: |  |  |  |\n| Subscription | $16,388 | $14,573 | $11,626 |\n| Product | 532 | 555 | 507 |\n"
-            in document.plain)
-    start = document.plain.index("| Subscription | $16,388")
-    assert document.pages_of("plain", start, start + 10) == (54, 54)
-    assert len(document.pages) == 99
-
-
-def test_a_ruled_korean_table_keeps_its_spans_and_its_spaces(real: Real) -> None:
-    document = real("korean_rag/kbo_table_text.pdf")
-    assert ("| 구분 | 토요일 | 일요일/공휴일 | 평일 |\n| --- | --- | --- | --- |\n| 3월 | 17:00 | 14:00 | 18:30 |"
-            in document.plain)
-    assert 'rowspan="' in document.html
-    changes = real("korean_rag/kbo_only_table.pdf")
-    assert "심판판정의 공정성, 일관성, 정확성 향상을 위해 자동 투구 판정 시스템(ABS)을 도입하고," in changes.plain
-
-
-def test_korean_words_broken_at_the_end_of_a_line_are_whole(real: Real) -> None:
-    assert "서스펜디드 경기로 한다." in real("korean_rag/kbo_table_text.pdf").plain
-
-
-def test_every_page_of_a_filing_has_all_its_characters(real: Real, data: Path) -> None:
-    document = real("financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf")
-    ends = [*(page.html for page in document.pages[1:]), len(document.html)]
-    with pymupdf.open(filename=data / "financebench/pdfs/ULTABEAUTY_2023Q4_EARNINGS.pdf") as file:
-        for page, here, end in zip(file, document.pages, ends, strict=True):
-            written = unescape(re.sub(r"<[^>]*>", "", document.html[here.html:end]))
-            missing = Counter("".join(page.get_text().split())) - Counter("".join(written.split()))
-            assert not {character: count for character, count in missing.items() if character != BULLET}, here

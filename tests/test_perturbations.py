@@ -78,14 +78,6 @@ def test_no_chunk_is_lost_or_doubled_and_gold_stands_where_it_should(
         assert places[0] == min(what.gold_at, others + 1)
 
 
-@given(shown, golds, negatives, st.integers(0, 9), st.integers(0, 30))
-def test_what_is_not_shuffled_keeps_its_order(chunks, gold, extra, count, position):
-    after = arranged(chunks, Perturbation(negatives=count, gold_at=position), gold, extra)
-    here = [chunk for chunk in after if chunk in chunks]
-    assert [chunk for chunk in here if chunk.id not in gold] == [chunk for chunk in chunks if chunk.id not in gold]
-    assert [chunk for chunk in here if chunk.id in gold] == [chunk for chunk in chunks if chunk.id in gold]
-
-
 @given(shown, golds, negatives, st.integers(0, 9), st.integers())
 def test_a_shuffle_does_not_look_at_the_gold(chunks, gold, extra, count, seed):
     what = Perturbation(shuffle=True, negatives=count)

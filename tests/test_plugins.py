@@ -9,7 +9,7 @@ import pytest
 
 from documents.errors import SettingsError
 from experiments.settings.file import read_runs, read_settings
-from strategies.settings.choosing import chosen, named
+from strategies.settings.choosing import chosen
 from strategies.types import Task
 
 MINE = '''
@@ -78,25 +78,17 @@ def test_a_plug_in_is_part_of_other_strategies_and_keeps_its_name_apart(mine):
     assert chosen("reasoning", "mine.py:recipe").label == "mine"
 
 
-def test_a_strategy_within_itself_is_one_line():
-    said = {"kind": "self_consistency"}
-    said["of"] = said
-    for choose in (chosen, named):
-        with pytest.raises(SettingsError, match="strategies within strategies beyond reason"):
-            choose("reasoning", said)
-
-
-def test_named_takes_settings_as_they_are_and_executes_nothing(mine):
+def test_settings_that_were_checked_are_taken_as_they_are_and_nothing_is_executed(mine):
     said = chosen("reasoning", {"kind": "mine.py:recipe", "times": 2}).said
     mine.write_text("raise SystemExit")
     other = mine.with_name("other.py")
     other.write_text("raise SystemExit")
-    found = named("reasoning", {**said, "kind": "other.py:recipe"})
+    found = chosen("reasoning", {**said, "kind": "other.py:recipe"}, execute=False)
     assert (found.label, found.has_plugins, found.files) == ("other(times=2)", True, ("other.py:recipe",))
-    within = named("reasoning", {"kind": "self_consistency", "of": "other.py:recipe", "samples": 3})
+    within = chosen("reasoning", {"kind": "self_consistency", "of": "other.py:recipe", "samples": 3}, execute=False)
     assert within.label == "self_consistency(other, samples=3)"
     with pytest.raises(SettingsError, match=r"other\.py: other\.py:1: SystemExit"):
-        _ = found.function
+        found.loaded()
 
 
 @pytest.mark.parametrize(("kind", "said"), [
@@ -145,11 +137,11 @@ def test_a_file_that_cannot_be_taken_is_one_line_that_names_the_place(mine, sour
 def test_a_sweep_over_a_plug_in_leaves_its_lists_alone(mine, town):
     reasoning = [{"kind": "mine.py:recipe", "times": [1, 2], "words": ["a", "b"]}]
     run, = read_runs(town.config("http://127.0.0.1:9/v1", reasoning=reasoning))
-    assert run.reasoning == [{"kind": "mine.py:recipe", "words": ["a", "b"]},
-                             {"kind": "mine.py:recipe", "times": 2, "words": ["a", "b"]}]
+    assert [one.said for one in run.reasoning] == [
+        {"kind": "mine.py:recipe", "words": ["a", "b"]}, {"kind": "mine.py:recipe", "times": 2, "words": ["a", "b"]}]
     kept = town.folder / "config.yaml"
     kept.write_text(run.resolved())
-    assert read_settings(kept).reasoning == run.reasoning
+    assert [one.said for one in read_settings(kept).reasoning] == [one.said for one in run.reasoning]
 
 
 @pytest.fixture

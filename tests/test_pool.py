@@ -63,11 +63,6 @@ def test_only_the_chunks_of_the_scope_are_found_best_first(pool):
     assert {hit.found_by for hit in hits} == {"dense"}
 
 
-def test_a_batch_finds_what_each_query_finds_alone(pool):
-    asked = [(scope, query) for scope in ("own:a", "own:b", "all") for query in ("reefs", "lamps", "capitals")]
-    assert searched(pool, *asked, k=2) == [searched(pool, one, k=2)[0] for one in asked]
-
-
 def test_the_score_is_the_cosine_of_the_nearest_window(embedder):
     long = chunk("long", "The ledger lists sacks of flour. " * 120 + "Oslo is the capital of Norway.")
     made = Pool({"all": [CHUNKS[2], long, CHUNKS[3]]}, embedder)
@@ -78,14 +73,6 @@ def test_the_score_is_the_cosine_of_the_nearest_window(embedder):
     assert len(windows) > 2
     cosines = embedder.embed_passages(windows) @ embedder.embed_queries(["capital of Norway"])[0]
     assert best.score == pytest.approx(float(np.max(cosines)), abs=1e-5)
-
-
-def test_equal_texts_stand_in_the_order_of_the_scope(embedder):
-    twins = [chunk(name, "Oslo is the capital of Norway.") for name in ("z", "a", "m")]
-    made = Pool({"all": [CHUNKS[1], *twins], "own:x": [twins[2], CHUNKS[1], twins[0]]}, embedder)
-    made.embed()
-    assert found(made, "all", "Oslo?", 2) == ["z", "a"]
-    assert found(made, "own:x", "Oslo?", 2) == ["m", "z"]
 
 
 def test_no_text_is_embedded_twice(embedder, pool):

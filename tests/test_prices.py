@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from agents.models import open_model, without_opening
 from agents.settings import ModelSettings, Price
-from experiments.settings.targets import difference
 from strategies.types import Generate, Message
 
 USED = {"prompt_tokens": 1000, "completion_tokens": 50, "prompt_tokens_details": {"cached_tokens": 400}}
@@ -73,9 +72,3 @@ def test_a_price_of_a_model_that_is_not_asked_is_one_line_that_names_those_that_
     url = "http://127.0.0.1:9/v1"
     path = town.config(url, calls={"prices": {"gpt-4o": {"prompt": 1, "completion": 2}}})
     ragbed.refuses("run", path, says=["calls.prices: no model is called gpt-4o", f"this run asks {url}#m"])
-
-
-def test_a_run_made_before_there_were_prices_goes_on_and_one_with_other_prices_does_not():
-    assert difference("calls: {temperature: 0}", "calls: {temperature: 0, prices: {}}", True) is None
-    assert difference("calls: {prices: {}}", "calls: {prices: {m: {prompt: 1}}}", True) == (
-        'calls.prices.m was null, is {"prompt": 1}')

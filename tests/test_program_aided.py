@@ -29,8 +29,8 @@ def test_errors_go_back_to_the_model_and_the_mended_results_reach_the_answer():
     assert "<lines>\nold = 1200\nnew = 1500\ngrowth = (new - old) / old = 0.25\n</lines>" in scene.prompt(2)
     assert last.messages[1].parts[0] == first.messages[1].parts[0]
     assert (answer.text, answer.figures) == ("25% [1]", {"worked_out": 1.0})
-    assert decided(answer) == [("calculates", "lap 1: 2 of 3 lines worked out"),
-                               ("calculates", "lap 2: 3 of 3 lines worked out")]
+    assert decided(answer) == [("calculates", "iteration 1: 2 of 3 lines worked out"),
+                               ("calculates", "iteration 2: 3 of 3 lines worked out")]
 
 
 def test_a_long_calculation_is_carried_on_up_to_a_bound():
@@ -43,8 +43,8 @@ def test_a_calculation_without_errors_is_written_once():
     assert scene.purposes == ["calculate", "answer"]
 
 
-def test_laps_bound_the_repairs_and_what_failed_is_shown_with_its_error():
-    scene, answer = played([FIRST], laps=1)
+def test_iterations_bound_the_repairs_and_what_failed_is_shown_with_its_error():
+    scene, answer = played([FIRST], iterations=1)
     assert scene.purposes == ["calculate", "answer"]
     assert "old = 1,200 [1] = 1200\nnew = 1500\ngrowth = (new - base) / base: base has no value yet" in scene.prompt(1)
     assert answer.figures == {"worked_out": pytest.approx(2 / 3)}

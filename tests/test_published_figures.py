@@ -1,7 +1,7 @@
 """Figures of the papers that follow from their own formulas and counts; CReSt's are in test_aggregate.py."""
-from dataclasses import dataclass
 
 import pytest
+from factored import Row
 
 from experiments.metrics import Scored, Sub, aggregate, chain_pattern, score
 
@@ -18,13 +18,6 @@ PATTERNS = [(True, True, True), (True, True, False), (True, False, True), (True,
             (False, True, True), (False, True, False), (False, False, True), (False, False, False)]
 TABLE_5 = {"GPT-4": (363, 123, 20, 253, 57, 37, 3, 143), "GPT-3.5": (133, 93, 67, 243, 37, 37, 73, 317),
            "Bing Chat": (283, 77, 60, 163, 23, 30, 50, 313)}
-
-
-@dataclass
-class Row:
-    scores: dict
-    answerable: bool = True
-    outcome: str = "answered"
 
 
 def chosen(count, percent):

@@ -4,7 +4,6 @@ from __future__ import annotations
 import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
-from growth import grows_linearly
 
 from documents.types import Chunk
 from strategies.parts.quotes import Offered, Quote, found_quotes, quoted, read_quotes
@@ -122,12 +121,3 @@ def test_quotes_are_read_in_the_forms_that_models_write(reply, offered):
 
 def test_no_more_quotes_are_taken_than_were_asked_for():
     assert len(read_quotes("\n".join(f"[1] quote {n}" for n in range(50)), 8)) == 8
-
-
-@pytest.mark.parametrize("piece", ["a ", "<", "[1] ", '"', "&amp", "…", "<a ", " ", "…a"])
-def test_monstrous_quotes_and_documents_take_no_time(piece):
-    def work(n):
-        text = piece * (n // len(piece))
-        found_quotes([*read_quotes(text, 8), Offered(text[:2_000] + "b")], (passage(1, text, "html"),))
-
-    grows_linearly(work, 5_000)

@@ -4,14 +4,11 @@ from __future__ import annotations
 import pytest
 
 from documents.errors import BenchmarkError
-from documents.types import Chunk
 from experiments.analysis.notes import on_cuts, on_unranked
 from experiments.analysis.trec_files import read_run
 from experiments.benchmarks.qrels import read_qrels, read_topics
 from experiments.question import Gold, Question
-from experiments.running.gold import match
 from experiments.settings.file import check_settings
-from strategies.types import Passage
 
 COLUMNS = ("ndcg@10", "recall@100", "mrr")
 
@@ -25,12 +22,6 @@ def test_queries_without_a_relevant_document_are_counted():
     questions = [Question("a", "?", (), True, gold=(Gold("d"),)), Question("b", "?", (), True)]
     assert on_unranked(questions)[0].startswith("1 of 2 queries have no relevant document")
     assert on_unranked(questions[:1]) == []
-
-
-def test_a_document_that_is_the_query_takes_no_rank():
-    evidence = [Passage(at, Chunk(name, name, "plain", 0, 1, name)) for at, name in enumerate(("q", "d"), start=1)]
-    assert match((Gold("d"),), evidence, lambda id: id, "q").repeats == {1}
-    assert match((Gold("d"),), evidence, lambda id: id).repeats == set()
 
 
 def test_scores_that_are_equal_in_single_precision_are_a_tie_as_in_trec_eval(tmp_path):

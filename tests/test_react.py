@@ -69,8 +69,8 @@ async def test_what_each_call_finds_reaches_the_next_prompt_as_the_result_of_tha
     assert third[2]["content"] is None
     for number in range(3):
         assert seen.sent(number + 1)[:len(seen.sent(number))] == seen.sent(number)
-    assert decisions(answer) == [("goes on", "lap 1 of 4 brought 1 new passage"),
-                                 ("goes on", "lap 2 of 4 brought 1 new passage"), ("stops", "finish is called")]
+    assert decisions(answer) == [("goes on", "iteration 1 of 4 brought 1 new passage"),
+                                 ("goes on", "iteration 2 of 4 brought 1 new passage"), ("stops", "finish is called")]
 
 
 async def test_the_tools_stay_in_view_for_the_answer_and_can_no_longer_be_called(serve):
@@ -117,7 +117,7 @@ async def test_arguments_that_cannot_be_read_are_told_so_and_sent_back_as_an_emp
     assistant, result = seen.sent(1)[2:]
     assert assistant["tool_calls"][0]["function"] == {"name": "search", "arguments": "{}"}
     assert result["content"].startswith("Error: this call could not be read.")
-    assert decisions(answer)[0] == ("goes on", "lap 1: no call could be read")
+    assert decisions(answer)[0] == ("goes on", "iteration 1: no call could be read")
     assert answer.outcome == "answered"
 
 
@@ -134,8 +134,8 @@ async def test_another_name_is_told_so_and_fifty_calls_are_bounded(serve):
                                            "at once.")
 
 
-async def test_laps_bound_the_calls(serve):
-    seen = Seen(serve([searching("director of Jaws"), searching("Spielberg born"), ANSWER]), laps=2)
+async def test_iterations_bound_the_calls(serve):
+    seen = Seen(serve([searching("director of Jaws"), searching("Spielberg born"), ANSWER]), iterations=2)
     assert (await seen.answer()).outcome == "answered"
     assert seen.sent(2)[-2]["role"] == "tool"
     assert "[3]\nText of ohio." in seen.sent(2)[-2]["content"]
@@ -207,8 +207,8 @@ def test_one_search_that_finds_the_same_does_not_end_it_and_two_do(tools):
     turns = [reply_of(searching(query), f"Search: {query}") for query in ("sharks", "whales")]
     scene = Scene({"": "jaws spielberg"}, {"react": turns})
     answer = scene.play("once", chosen({"kind": "react", "tools": tools}))
-    assert decisions(answer) == [("goes on", "lap 1 of 4 brought 0 new passages"),
-                                 ("stops", "2 laps in a row brought nothing new")]
+    assert decisions(answer) == [("goes on", "iteration 1 of 4 brought 0 new passages"),
+                                 ("stops", "2 iterations in a row brought nothing new")]
     assert [call.purpose for call in scene.calls] == ["react", "react", "answer"]
 
 
@@ -222,15 +222,6 @@ def test_over_placed_evidence_it_goes_on_until_it_finishes_and_searches_once(too
     assert [call.purpose for call in scene.calls] == ["react"] * 3 + ["answer"]
     assert all(text.startswith("Everything that can be found is shown above.") for text in scene.prompts("react")[1:])
     assert decisions(answer)[-1] == ("stops", "finish" if tools == "text" else "finish is called")
-
-
-def test_results_of_calls_end_without_blank_lines_and_one_called_twice_is_told_so():
-    scene = Scene(LIBRARY, {"react": [reply_of(searching("sharks", "director of Jaws", "sharks"), ""),
-                                      reply_of(FINISH, "")]})
-    scene.play("once", chosen({"kind": "react", "tools": "native"}))
-    results = [message.content for message in scene.calls[-1].messages if message.role == "tool"]
-    assert results == [one.rstrip() for one in results]
-    assert results[2] == "This was asked before; what was found for it is shown above."
 
 
 @pytest.mark.parametrize("tools", ["native", "text"])

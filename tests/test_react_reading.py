@@ -57,14 +57,6 @@ def test_saved_after_any_step_and_resumed_it_goes_the_same_way(replies):
     assert [resumed(replies, step) for step in range(1, steps)] == [(whole, steps)] * (steps - 1)
 
 
-def test_every_call_has_an_id_of_its_own():
-    search = {"name": "search", "arguments": '{"query": "a"}'}
-    reply = Reply("", tool_calls=({"id": "a", "function": search}, {"id": "a", "function": search},
-                                  {"id": "", "function": search}, {"function": "what"}))
-    assert [call.id for call in calls_of(reply, 2)] == ["a", "call_2_1", "call_2_2", "call_2_3"]
-    assert [call.query for call in calls_of(reply, 2)] == ["a", "a", "a", ""]
-
-
 def test_an_error_about_something_else_is_no_refusal_of_tools():
     assert not refuses_tools(Failure("timeout_call", "no tool in time"))
     assert not refuses_tools(Failure("http_400", "m: HTTP 400"))

@@ -47,13 +47,6 @@ def test_an_answer_that_an_earlier_reading_had_wrong_is_read_judged_and_scored_a
     assert {cell["reasoning"]: cell["metrics"]["correct"]["mean"] for cell in found["cells"]} == before
 
 
-def test_the_terminal_says_how_many_are_read_otherwise(finished, ragbed):
-    alter(finished, STORED, "another text", RunFolder.existing(finished).question_ids()[1])
-    status, _, err = ragbed("rescore", finished)
-    assert status == 0
-    assert "2 of 12 replies are read otherwise than in the run" in err
-
-
 def test_a_strategy_that_asks_otherwise_now_leaves_its_answers_as_they_were(finished, ragbed):
     asked = RunFolder.existing(finished).question_ids()[1]
     alter(finished, "UPDATE records SET result = json_set(result, '$.trace[1].messages[0].parts[0]', 'else')"

@@ -100,7 +100,27 @@ def test_every_file_that_the_architecture_names_exists():
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_rooms_of_experiments_import_only_from_those_that_the_architecture_names_before_them():
+    order = [line.split()[0] for text in blocks(ROOT / "docs" / "architecture.md", "") if text.startswith("question ")
+             for line in text.splitlines()]
+    for path in (ROOT / "experiments").rglob("*.py"):
+        room = path.relative_to(ROOT / "experiments").with_suffix("").parts[0]
+        used = re.findall(r"^ *from experiments\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if room != "__init__":
+            assert not set(used) - set(order[:order.index(room) + 1]), path
+
+
 def test_python_that_is_shown_compiles():
     for path in PAGES:
         for text in blocks(path, "python"):
             compile(text, path.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def test_the_scripted_test_that_the_readme_shows_passes(tmp_path, monkeypatch):
+    template = ROOT / "experiments" / "data" / "templates" / "reasoning.py.txt"
+    (tmp_path / "look_twice.py").write_text(template.read_text(encoding="utf-8"))
+    monkeypatch.syspath_prepend(tmp_path)
+    shown, = (text for text in blocks(README, "python") if "Scripted" in text)
+    names = {}
+    exec(shown, names)
+    names["test_it_searches_for_what_is_missing"]()

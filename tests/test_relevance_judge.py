@@ -2,8 +2,6 @@
 import asyncio
 import json
 import re
-import threading
-from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import pytest
 
@@ -12,7 +10,7 @@ from agents.journal import SCHEMA, Journal, Model
 from agents.models import open_aids, open_model
 from agents.relevance import RelevanceJudges
 from agents.settings import CallLimits, Limits, ModelSettings
-from documents.errors import CallError, CallTimeout, CallTooLong, ModelError, ReplayMiss
+from documents.errors import CallError, CallTimeout, ModelError, ReplayMiss
 from retrieval.rerankers import JudgeReranker
 from retrieval.retrievers.reranked import Reranked
 from strategies.parts.reading import read_grade
@@ -133,13 +131,6 @@ async def test_a_server_that_does_not_answer_ends_in_time(serve):
         await Judging(server, limits=Limits(seconds=0.05))("a", "b")
 
 
-async def test_a_passage_beyond_the_models_context_is_named(serve):
-    message = "This model's maximum context length is 4096 tokens, however you requested 5000"
-    server = serve([{"status": 400, "error": {"message": message}}])
-    with pytest.raises(CallTooLong, match="5000 tokens"):
-        await Judging(server)("a")
-
-
 async def test_a_refused_key_stops_at_once(serve):
     server = serve(lambda body: {"status": 401, "error": {"message": "no"}})
     with pytest.raises(ModelError, match="refuses the key"):
@@ -160,12 +151,6 @@ async def test_what_was_asked_is_not_asked_again_and_a_replay_asks_nothing(serve
         await again("d")
     assert len(server.requests) == 3
     database.close()
-
-
-async def test_another_limit_on_replies_is_another_call(serve):
-    server = serve(lambda body: "1")
-    await Judging(server, JudgeReranker(model="m", max_tokens=400))("a")
-    assert server.requests[0][0]["max_tokens"] == 400
 
 
 async def test_a_retriever_opens_its_judge_and_is_searched_beside_the_loop(serve):
@@ -194,27 +179,3 @@ def test_what_a_judge_could_not_grade_and_what_it_used_are_said(serve, ragbed, t
     assert found["usage"]["calls"] == 3
     assert found["notes"][0].startswith(said)
     assert said in err
-
-
-async def test_no_model_is_opened_where_nothing_judges():
-    async with open_aids(Reranked(of="dense"), ModelSettings()) as aids:
-        with pytest.raises(KeyError):
-            aids.judge(OURS)
-
-
-def test_a_search_does_not_wait_for_a_loop_that_has_gone(serve):
-    held = threading.Event()
-    server = serve(lambda body: {"text": "1", "hold": held})
-    with ThreadPoolExecutor(1) as thread:
-        async def ask():
-            async with open_model(f"{server.url}#m", ModelSettings()) as client:
-                judge = RelevanceJudges(lambda name: Model(client, Journal(None), 99))(OURS)
-                waiting = thread.submit(judge.scores, [QUERY], [["a"]])
-                while not server.requests:
-                    await asyncio.sleep(0.01)
-                return waiting
-
-        waiting = asyncio.run(ask())
-        with pytest.raises((CancelledError, CallError)):
-            waiting.result(20)
-    held.set()

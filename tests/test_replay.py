@@ -94,15 +94,3 @@ def test_a_strategy_draws_otherwise_in_every_cell_and_alike_in_a_replay(serve, t
     hashes = town.hashes()
     assert ragbed("run", path, "--journal", "replay")[0] == 0
     assert town.hashes() == hashes
-
-
-def test_a_run_that_was_moved_replays_from_its_new_place(serve, town, ragbed):
-    server = serve(lambda body: {"text": town.reply(body)})
-    assert ragbed("run", town.config(server.url))[0] == 0
-    before, made = (town.run / "summary.json").read_bytes(), len(server.requests)
-    moved = town.folder / "moved" / town.run.name
-    moved.parent.mkdir()
-    town.run.rename(moved)
-    assert ragbed("run", town.config(server.url, out=str(moved.parent)), "--journal", "replay")[0] == 0
-    assert (moved / "summary.json").read_bytes() == before
-    assert len(server.requests) == made

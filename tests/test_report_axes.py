@@ -2,15 +2,11 @@
 import pytest
 
 from experiments.report.axes import cost_axis, percent_axis, quality_axis
-from experiments.report.charts import apart, beside
+from experiments.report.charts import beside
 
 
 def test_points_that_would_hide_each_other_are_moved_apart_and_others_stay():
     assert beside([10.0, 50.0, 10.0, 10.5], [20.0, 20.0, 80.0, 24.0]) == [9.25, 50.0, 10.0, 11.25]
-
-
-def test_places_are_moved_as_little_as_keeps_them_apart():
-    assert apart([10.0, 100.0, 10.0], gap=0.02) == [9.0, 100.0, 11.0]
 
 
 @pytest.mark.parametrize(("values", "ticks"), [

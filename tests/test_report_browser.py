@@ -119,62 +119,6 @@ def test_a_citation_leads_to_the_passage_that_it_names(visit, shop_url):
     assert page.evaluate("document.activeElement.parentElement.dataset.place") == "1"
 
 
-def test_numbers_that_mean_other_passages_in_other_cells_name_their_cells(visit, tmp_path):
-    run = Run("direct", "draft", "plan", "chain", "alone")
-    run.ask("q")
-    one, two = run.passage(1, "one", source="one"), run.passage(2, "two", source="two")
-    for name in ("direct", "draft", "plan"):
-        run.answer(name, "q", "x [2]", 0.0, (one, two, run.passage(3, "three", source="three")), cited=(2,))
-    run.answer("alone", "q", "y [1]", 0.0, (two.model_copy(update={"number": 1}),), cited=(1,))
-    page = visit(run.write(tmp_path).as_uri())
-    row = opened(page, 1)
-    heads = row.locator(".passage > summary").all_inner_texts()
-    assert [" ".join(text.partition("pages")[0].split()) for text in heads] == [
-        "[1] in cells 1 to 3 one", "[2] in cells 1 to 3, [1] in cell 5 two", "[3] three"]
-    row.locator(".glance tr").nth(4).locator(".cite").click()
-    assert row.locator(".passage.shown .source-name").inner_text() == "two"
-
-
-def test_what_every_passage_shares_is_not_said_of_each(visit, tmp_path):
-    run = Run("direct", "draft")
-    run.ask("q")
-    run.answer("direct", "q", "x [1]", 0.0, (run.passage(1, "one", start=0, pages=None),), cited=(1,))
-    head = opened(visit(run.write(tmp_path).as_uri()), 1).locator(".passage > summary")
-    assert " ".join(head.inner_text().split()) == "[1] pages/1.html cited by 1"
-    assert head.locator(".source-name").get_attribute("title") == "plain, characters 0 to 1,203"
-
-
-def test_open_traces_leave_the_answers_side_by_side(visit, shop_url):
-    row = opened(visit(shop_url), 1)
-    widths = "cards => cards.map((card) => card.getBoundingClientRect().width)"
-    before = row.locator(".card").evaluate_all(widths)
-    for summary in row.locator(".trace > summary").all():
-        summary.click()
-    row.locator(".steps").nth(2).wait_for()
-    assert row.locator(".card").evaluate_all(widths) == before
-    tops = row.locator(".trace").evaluate_all("traces => traces.map((trace) => trace.getBoundingClientRect().top)")
-    assert len(tops) == 3
-    assert len(set(tops)) == 1
-
-
-def test_a_cause_opens_what_it_means(visit, tmp_path):
-    run = shop()
-    run.summary["error_analysis"] = {"causes": [
-        {"name": "reasoning_error", "title": "reasoning error", "definition": "Wrong over the gold alone too."}],
-        "cells": [], "notes": []}
-    card = opened(visit(run.write(tmp_path).as_uri()), 1).locator(".card").nth(1)
-    card.locator(".why > summary").click()
-    assert card.locator(".why p").inner_text() == "Wrong over the gold alone too."
-
-
-def test_the_sign_says_on_which_metric_it_rests(visit, shop_url):
-    page = visit(shop_url)
-    assert page.inner_text(".rests") == "✓ and ✗ rest on unified score."
-    card = opened(page, 1).locator(".card").first
-    assert card.locator(".scores > summary").inner_text() == "2 scores, ✓ or ✗ by unified (lexical): 1.00"
-    assert card.locator(".scores strong").text_content() == "unified (lexical)"
-
-
 def test_filters_of_second_rank_are_a_click_away_and_open_where_the_address_uses_one(visit, shop_url):
     page = visit(shop_url)
     visible = "boxes => boxes.filter((box) => box.checkVisibility()).map((box) => box.name)"
@@ -193,25 +137,6 @@ def test_paper_has_the_first_five_open_and_more_as_lines(visit, shop_url):
         "6 of 6 questions; the first 5 are printed open, 6 as lines.")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator(".question[open]").count() == 0
-
-
-def test_a_link_takes_the_focus_to_what_it_names(visit, shop_url):
-    focused = "document.activeElement.id"
-    page = visit(f"{shop_url}#cell-2")
-    assert page.evaluate(focused) == "cell-2"
-    page.locator("nav a[href='#figures']").focus()
-    page.keyboard.press("Enter")
-    page.wait_for_function(f"{focused} === 'figures'")
-    settle(page, lambda: page.evaluate("location.hash = '#questions?outcome=error'"))
-    page.wait_for_function(f"{focused} === 'questions'")
-
-
-def test_names_of_boxes_and_rows_have_blanks_between_their_words(visit, tmp_path):
-    run = Run("a", "b", "c", "d", "e")
-    run.ask("q", "Which?", answerable=False)
-    row = opened(visit(run.write(tmp_path).as_uri()), 1)
-    assert row.locator(".glance label").first.text_content() == "1 a"
-    assert row.locator(":scope > summary .head").text_content() == "1 Which? unanswerable"
 
 
 def test_a_long_list_says_what_the_browsers_own_search_misses_and_arrows_reach_its_end(visit, tmp_path):

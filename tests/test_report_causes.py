@@ -27,34 +27,6 @@ def test_the_causes_of_the_best_cell_and_of_the_best_that_searches():
     assert said(cells, error_analysis=right)["Causes"] == "No answer is known to be wrong."
 
 
-def attributed(**wrong):
-    """Of 100 answers of each cell, so many are wrong, by a retrieval that missed and by reasoning."""
-    known = [{"name": name, "title": name, "definition": "d"} for name in ("right", "retrieval_miss",
-                                                                           "reasoning_error")]
-    shares = {name: {"right": 1 - (missed + reasoned) / 100, "retrieval_miss": missed / 100,
-                     "reasoning_error": reasoned / 100} for name, (missed, reasoned) in wrong.items()}
-    return {"causes": known, "notes": [], "cells": [
-        {"cell": name, "n": 100, "causes": {cause: {"mean": share, "low": 0.0, "high": 1.0, "n": 100}
-                                            for cause, share in of.items()}} for name, of in shares.items()]}
-
-
-def test_the_causes_of_repeats_are_those_of_all_of_them():
-    cells = [cell(name, mean, id=f"{name}{at}", repeat=at) for name, mean in (("direct", 0.5), ("plan", 0.9))
-             for at in (0, 1)]
-    found = said(cells, error_analysis=attributed(direct0=(1, 1), direct1=(9, 7), plan0=(3, 0), plan1=(2, 1)))
-    assert found["Causes"] == (
-        "Of 6 wrong answers of plan (2 repeats) (the best cell): retrieval_miss 5 and reasoning_error 1. Of 18 wrong "
-        "answers of direct (2 repeats) (with the most wrong answers): retrieval_miss 10 and reasoning_error 8.")
-
-
-def test_no_cell_of_a_tie_is_called_the_best_or_the_worst():
-    cells = [cell("direct", 0.5, id="direct"), cell("plan", 0.5, id="plan")]
-    assert said(cells, error_analysis=attributed(direct=(1, 2), plan=(1, 4)))["Causes"] == (
-        "Of 5 wrong answers of plan (with the most wrong answers): reasoning_error 4 and retrieval_miss 1.")
-    assert said(cells, error_analysis=attributed(direct=(1, 2), plan=(2, 1)))["Causes"] == (
-        "Of 3 wrong answers of direct (with as many as any): reasoning_error 2 and retrieval_miss 1.")
-
-
 def test_failures_say_whether_they_stay_in_the_means():
     cells = [cell("direct", outcomes={"answered": 97, "error": 2, "too_long": 1}), cell("plan")]
     assert said(cells)["Failures"] == "Of 200 answers, 3 failed: error 2 and too long 1. They stay in every mean."
@@ -89,15 +61,3 @@ def test_refusals_name_the_cells_at_either_end():
     needless = said([refusing("direct", (0, 0), (4, 44)), refusing("draft", (0, 0), (4, 44))])["Refusals"]
     assert needless == ("Every question is answerable, so that each refusal is needless. Answerable questions are "
                         "needlessly refused by each cell in 4 of 44 cases.")
-
-
-def test_all_cells_at_an_end_of_refusals_are_named_and_means_of_repeats_are_shares():
-    tied = said([refusing("direct", (2, 7), (0, 0)), refusing("draft", (2, 7), (0, 0)),
-                 refusing("plan", (5, 7), (0, 0))])["Refusals"]
-    assert tied == ("Unanswerable questions are rightly refused most often by plan (in 5 of 7 cases), least often by "
-                    "direct and draft (each in 2 of 7 cases).")
-    apart = said([refusing("direct", (2, 4), (0, 0)), refusing("draft", (3, 6), (0, 0))])["Refusals"]
-    assert apart == "Unanswerable questions are rightly refused by each cell in 50 % of cases."
-    again = said([refusing("direct", (count, 8), (0, 0)) | {"id": f"direct{count}", "repeat": count}
-                  for count in (0, 1)])["Refusals"]
-    assert again == "Unanswerable questions are rightly refused by direct (2 repeats) in 6 % of 8 cases."

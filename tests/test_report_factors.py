@@ -48,11 +48,3 @@ def test_where_some_combinations_were_not_asked_nothing_is_said_to_be_over_all()
     assert "b is higher than a by 0.20" in said(*made, crossed=False)
     assert "Over all" in said(*made)
     assert "Over all" not in said(*made, crossed=False)
-
-
-def test_models_have_their_short_names():
-    pair = contrast("http://h/v1#a", "http://h/v1#b", 0.2, 0.01)
-    made = factor("model", 0.01, [pair])
-    for level in made["levels"]:
-        level["level"] = f"http://h/v1#{level['level']}"
-    assert said(made).endswith("for a. b is higher than a by 0.20 [0.15, 0.25] (p (Holm) 0.010).")

@@ -43,16 +43,6 @@ def attack_url(tmp_path_factory):
     return attack().write(tmp_path_factory.mktemp("attack"), HOSTILE).as_uri()
 
 
-def test_the_cells_to_be_set_side_by_side_are_chosen_among_many(visit, attack_url):
-    page = visit(attack_url)
-    row = opened(page, 4)
-    assert row.locator(".card").count() == 2
-    row.locator(".glance input").nth(1).uncheck()
-    row.locator(".glance input").nth(4).check()
-    assert row.locator(".card").evaluate_all("cards => cards.map((card) => card.dataset.cell)") == ["1", "5"]
-    assert page.url.partition("side=")[2].startswith("1%2C5")
-
-
 @pytest.mark.parametrize("width", [390, 1280])
 def test_neither_a_phone_nor_a_desk_needs_sideways_scrolling(visit, attack_url, width):
     page = visit(attack_url, viewport={"width": width, "height": 800}, is_mobile=width < 500)
@@ -89,22 +79,6 @@ def test_hostile_text_is_only_ever_text(visit, attack_url):
     assert "</script><script>" in page.locator(".question[open] .answer").first.text_content()
     assert "⟨U+202E⟩⟨U+D800⟩⟨U+0000⟩&#x202e;" in page.locator(".question[open] .passage > .text").first.text_content()
     page.emulate_media(color_scheme="dark")
-
-
-def test_an_address_may_hold_any_id(visit, attack_url):
-    page = visit(attack_url)
-    opened(page, 4)
-    again = visit(page.url)
-    again.locator('.question[data-question="3"][open] .cards').wait_for()
-    opened(page, 1)
-    again = visit(page.url)
-    again.locator('.question[data-question="0"][open] .cards').wait_for()
-
-
-def test_text_from_right_to_left_stays_in_its_place(visit, attack_url):
-    row = opened(visit(attack_url), 3)
-    assert row.locator(".ask").evaluate("ask => getComputedStyle(ask).direction") == "rtl"
-    assert row.locator(".card h4").first.evaluate("head => getComputedStyle(head).direction") == "ltr"
 
 
 def test_paper_holds_what_fits_the_filter_opened(visit, shop_url, tmp_path):

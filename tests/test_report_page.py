@@ -8,7 +8,7 @@ import pytest
 from report_runs import Page, Run
 
 from experiments.report.evidence import linked
-from experiments.report.text import bounded, pieces, visible
+from experiments.report.text import visible
 
 HOSTILE = ('</script><script>alert(1)</script><img src=x onerror="alert(2)"></div></details></main><!-- '
            "<style>*{display:none}</style>\u202egpj.exe\u202c\x00\x1b[2J\ud800\u2028\U000e0041]]>{{ 7 * 7 }}")
@@ -63,10 +63,6 @@ def test_invisible_characters_are_written_out(page):
     assert visible("가나\tb\n\u200d") == "가나\tb\n\u200d"
 
 
-def test_a_bounded_text_says_how_much_is_left_out():
-    assert (bounded("x" * 10, 4).text, bounded("x" * 10, 4).left_out) == ("xxxx", 6)
-
-
 def test_an_answers_citations_stand_apart_from_its_text(page):
     answer = page.question("q1")["answers"][0]
     assert answer["text"] == ["Paris [", 1, ", ", 2, "] and [", 9, "]."]
@@ -85,10 +81,6 @@ def test_a_passage_has_its_source_pages_offsets_and_gold(page):
         "source": "pages/1.html", "format": "html", "start": 1200, "end": 1200 + len(TABLE), "text": 0, "pages": [3, 4],
         "gold": "chunk"}
     assert page.items("evidence")[0] == [TABLE]
-
-
-def test_a_passage_that_is_long_beyond_reason_is_cut_with_a_note(page):
-    assert page.items("evidence")[1] == [LONG[:300_000], {"left_out": 200_000}]
 
 
 def test_prompts_are_kept_once_and_name_the_passages_that_they_hold(page):
@@ -149,9 +141,3 @@ def test_the_same_run_gives_the_same_bytes_and_leaves_no_other_file(run, tmp_pat
     first = run.write(tmp_path).read_bytes()
     assert run.write(tmp_path).read_bytes() == first
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-
-
-def test_long_names_break_after_their_marks_and_lose_nothing():
-    assert pieces("unified (http://127.0.0.1:80/v1#m_a)") == [
-        "unified (http://", "127.", "0.", "0.", "1:", "80/", "v1#", "m_", "a)"]
-    assert pieces("_a") == ["_", "a"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 import pytest
 from verdicted import cell, pair, said
 
-from experiments.report.cells import Cell, Figure, Table, table
+from experiments.report.cells import table
 from experiments.report.competition import cost_of, front
-from experiments.report.entrants import entrants
 from experiments.report.page import headlines
 
 GIVEN = "With the benchmark's own passages (given), "
@@ -70,14 +69,6 @@ def test_the_terminal_has_the_same_sentences_from_the_summary_alone():
     assert headlines({"cells": [], "columns": []}) == []
 
 
-def test_two_cells_are_named():
-    two = THREE[1:]
-    assert said(two, pair("draft/given", "plan/given", 0.1, p=0.01))[""].endswith(", better by paired tests than "
-                                                                                  "draft.")
-    assert said(two, pair("draft/given", "plan/given", 0.1))[""].endswith("; draft is 0.10 lower, a difference "
-                                                                         "that chance may make over 100 questions.")
-
-
 def test_what_it_beats_has_differences_seen_from_the_best_cell():
     found = said(THREE, pair("direct/given", "plan/given", 0.2, p=0.01), pair("plan/given", "draft/given", -0.1))
     assert found["What it beats"] == (
@@ -87,19 +78,6 @@ def test_what_it_beats_has_differences_seen_from_the_best_cell():
         "Two cells are really different where p < 0.05 in a paired test over the same questions holds after Holm's "
         "correction for all 2 comparisons, and different on their own where it holds only before. Of the 2: 1 really "
         "different, none on their own, 1 without a difference that is seen.")
-
-
-def test_cells_that_differ_in_more_than_one_factor_are_said_to_be_untested():
-    cells = [cell("direct", 0.5), cell("plan", 0.7), cell("direct", 0.4, "full")]
-    found = said(cells, pair("direct/given", "plan/given", 0.2, p=0.01),
-                 pair("direct/given", "direct/full", -0.1, factor="condition"))
-    assert found["What it beats"].endswith(
-        "1 further cell was not tested against it, differing in more than one factor.")
-
-
-def test_too_few_questions_are_said_to_show_nothing():
-    found = said(THREE[1:], pair("draft/given", "plan/given", 0.1, smallest=None))
-    assert found["What it beats"].endswith("So few questions could show no difference.")
 
 
 def test_a_cell_that_is_better_over_shared_questions_alone_is_not_hidden():
@@ -126,11 +104,6 @@ def test_the_first_sentence_of_ties_and_of_runs_with_little_to_say(cells, first)
     assert said(cells).get("") == first
 
 
-def test_a_tie_without_any_real_difference_says_so():
-    found = said([cell("direct", 0.5), cell("plan", 0.5), cell("draft", 0.4)], pair("draft/given", "plan/given", 0.1))
-    assert found[""].endswith("0.50. No cell is really different from another.")
-
-
 def test_each_condition_has_its_best_strategy():
     cells = [cell("direct", 0.5), cell("plan", 0.7), cell("direct", 0.3, "full"), cell("plan", 0.2, "full")]
     found = said(cells, pair("direct/given", "plan/given", 0.2, p=0.01), pair("direct/full", "plan/full", -0.1),
@@ -153,44 +126,8 @@ def test_the_cost_of_what_cannot_be_told_apart_is_said():
     assert "Cost" not in said(THREE)
 
 
-def test_prices_are_the_cost_where_all_are_known_and_none_is_zero():
-    def priced(*prices):
-        usage = {"prompt_tokens": 100, "completion_tokens": 0, "calls": 1}
-        return cost_of(table([cell(f"r{at}", usage=usage | {"price": price}) for at, price in enumerate(prices)]).cells)
-    assert (priced(1.0, 0.5).priced, priced(1.0, 0.0).priced, priced(1.0, None).priced) == (True, False, False)
-    assert [priced(1.0, 0.5).full(value) for value in priced(1.0, 0.5).of.values()] == [
-        "$0.01 per question", "$0.005 per question"]
-
-
 def test_the_front_holds_what_nothing_beats_at_both():
     cells = [cell("a", 0.5, tokens=100), cell("b", 0.4, tokens=200), cell("c", 0.6, tokens=300),
              cell("d", 0.6, tokens=400), cell("e", 0.5, tokens=100), cell("f", None, tokens=1)]
     made = table(cells, ["unified"])
     assert [one.label for one in front(made, cost_of(made.cells))] == ["a", "e", "c"]
-
-
-def test_repeats_stand_together_under_the_first_of_them():
-    cells = [cell("direct", mean, id=f"direct{at}", repeat=at, price=None) for at, mean in enumerate((0.5, 0.6))]
-    cells += [cell("plan", mean, id=f"plan{at}", repeat=at) for at, mean in enumerate((0.8, 0.7))]
-    found = said(cells, pair("direct0", "plan0", 0.2, p=0.01))
-    assert found[""] == (f"{GIVEN}plan (2 repeats) has the highest unified score (gpt-4o), 0.75, better by paired "
-                         "tests than direct (2 repeats).")
-    together = entrants(table(cells, ["unified"])).cells
-    assert [(one.id, one.n, one.prompt_tokens) for one in together] == [
-        ("direct0", 200, 200_000), ("plan0", 200, 200_000)]
-    assert together[0].of("unified") == ("unified (gpt-4o)", Figure(0.55, None, None, 100))
-
-
-def test_what_was_repeated_has_an_interval_in_the_first_sentence():
-    cells = [cell("direct", mean, id=f"direct{at}", repeat=at) for at, mean in enumerate((0.5, 0.6))]
-    figure = {"mean": 0.55, "low": 0.48, "high": 0.62, "n": 100}
-    stored = [{"cell": "direct0", "cells": 2, "metrics": {"unified": figure}}]
-    one, = entrants(table(cells, ["unified"]), stored).cells
-    assert one.of("unified") == ("unified (gpt-4o)", Figure(0.55, 0.48, 0.62, 100))
-
-
-def test_a_run_without_repeats_is_as_it_is():
-    made = table(THREE)
-    assert entrants(made) is made
-    assert isinstance(made, Table)
-    assert all(isinstance(one, Cell) for one in made.cells)

@@ -1,8 +1,8 @@
 """Names and numbers as the report says them."""
 import pytest
 
-from experiments.settings.cells import labels, short_name
-from experiments.words import fraction, listed, metric_words, money, part, percent, plural, portion
+from experiments.cells import labels, short_name
+from experiments.words import fraction, listed, metric_words, money, percent, plural
 
 
 @pytest.mark.parametrize(("name", "words"), [
@@ -32,8 +32,3 @@ def test_numbers_in_words():
     assert [fraction(share) for share in (0.5, 0.34, 0.28, 0.76)] == ["half", "a third", "28 %", "76 %"]
     assert [money(sum_) for sum_ in (0, 0.00123, 0.5, 1234.5)] == ["$0", "$0.0012", "$0.5", "$1,234.50"]
     assert listed(["a", "b", "c", "d"], 3) == "a, b and 2 more"
-
-
-def test_shares_of_few_are_counts():
-    assert [part(3, 19), part(3, 20)] == ["3", "15 %"]
-    assert [portion(share, "its price") for share in (0.5, 0.33)] == ["half its price", "a third of its price"]

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 from documents.errors import ModelError, SettingsError
 from documents.types import Chunk
 from retrieval.rerankers import JudgeReranker
-from retrieval.rerankers.base import Aids, judges_of
+from retrieval.rerankers.reranker import Aids, judges_of
 from retrieval.retrievers import RetrieverSettings
 from retrieval.retrievers.reranked import Reranked, RerankedRetriever
 from retrieval.types import Hit
@@ -69,19 +69,6 @@ def test_a_weight_mixes_both_scores_scaled_over_the_candidates():
     first, table = Preset(a=10, b=8, c=2), Table(a=-4, b=-3, c=-2)
     assert reranked(first, table, weight=0.25) == [[("a", 0.75, 1), ("b", 0.6875, 2), ("c", 0.25, 3)]]
     assert reranked(first, table, weight=0.75) == [[("c", 0.75, 1), ("b", 0.5625, 2), ("a", 0.25, 3)]]
-
-
-def test_a_hit_tells_who_found_it_at_which_rank():
-    retriever = RerankedRetriever(Preset(a=2, b=1), Table(a=0, b=1), Reranked(of="dense"))
-    assert [hit.found_by for hit in retriever.search(["?"], 5)[0]] == [
-        "late_interaction(preset 2)", "late_interaction(preset 1)"]
-
-
-def test_nothing_found_or_asked_for_is_nothing():
-    table = Table()
-    assert reranked(Preset(), table) == [[]]
-    assert reranked(Preset(a=1), table, k=0) == [[]]
-    assert reranked(Preset(a=1), table, queries=()) == []
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])

@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 from experiments.metrics import aggregate
+from experiments.running.plan import Plan
 from experiments.running.rescore import rescore
 from experiments.runs.store import RunFolder
-from experiments.settings.cells import cells_of
 from experiments.settings.file import read_settings
 
 
@@ -25,7 +25,7 @@ def finished(serve, town, ragbed):
     folder = RunFolder.existing(town.run)
     folder.database.put("DELETE FROM calls", ())
     folder.database.flush()
-    yield folder, settings, cells_of(settings, benchmark), benchmark.scheme
+    yield folder, settings, Plan.of(settings, benchmark).cells, benchmark.scheme
     folder.close()
     assert len(server.requests) == asked
 
@@ -93,12 +93,3 @@ def test_without_a_finished_run_there_is_nothing_to_score(ragbed, finished, town
     ragbed.refuses("rescore", tmp_path / "none", says=["holds no run"])
     (town.run / "summary.json").unlink()
     ragbed.refuses("rescore", town.run, says=["has not finished"])
-
-
-def test_results_without_traces_lack_nothing_else(finished):
-    folder = finished[0]
-    bare, whole = list(folder.results()), list(folder.results(traces=True))
-    assert whole == [record.result for record in folder.records(traces=True)]
-    assert bare == [record.result for record in folder.records()]
-    assert all(result.trace for result in whole)
-    assert bare == [result.model_copy(update={"trace": ()}) for result in whole]

@@ -62,7 +62,8 @@ async def stopped_at(index: Path, serve, tmp_path: Path, steps: int = 2, **chang
         return await stopped(assistant, steps, tmp_path / "q.json")
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [
+    signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGINT, signal.SIGTERM))])
 def test_what_ends_the_process_in_the_middle_of_a_call_leaves_a_question_that_goes_on(
         ragbed, serve, index, tmp_path, how):
     hold, file = threading.Event(), tmp_path / "q.json"

@@ -2,11 +2,8 @@
 import pytest
 from gathering import QUESTION, Scene, decisions
 
-from agents.settings import Limits
 from strategies.answering import answer
-from strategies.parts.conversation import gather_each
 from strategies.parts.merging import in_order
-from strategies.types import Failure
 
 
 def test_wordings_are_searched_at_once_and_what_several_found_comes_first():
@@ -18,16 +15,6 @@ def test_wordings_are_searched_at_once_and_what_several_found_comes_first():
     assert [passage.number for passage in answer.evidence] == [1, 2, 3, 4, 5]
     assert scene.calls[-1].shown == (2, 1, 4)
     assert decisions(answer) == [("searches less", "2 of 3 wordings came")]
-
-
-def test_more_is_kept_where_the_settings_say_so_and_fewer_too():
-    library = {QUESTION: "a b", "x?": "c d", "y?": "d e"}
-    shown = {}
-    for keep in (1, 3, 9):
-        scene = Scene(library, {"queries": "x?\ny?"})
-        scene.play({"kind": "multi_query", "queries": 2, "keep": keep})
-        shown[keep] = scene.shown
-    assert shown == {1: "d", 3: "d a c", 9: "d a c b e"}
 
 
 def test_a_passage_that_might_answer_is_searched_in_place_of_the_question():
@@ -78,7 +65,7 @@ def test_what_does_not_help_is_dropped_and_the_second_search_reaches_the_prompt(
 def test_a_third_lap_knows_what_was_tried_and_adds_to_what_was_kept():
     scene = Scene({QUESTION: "a", "second": "b", "third": "c d"},
                   {"grade": ["Grade: 0", "Grade: 3", "Grade: 0", "Grade: 2"], "rewrite": ["second", "second\nthird"]})
-    answer = scene.play({"kind": "corrective", "laps": 3})
+    answer = scene.play({"kind": "corrective", "iterations": 3})
     assert scene.searched == [QUESTION, "second", "third"]
     assert scene.shown == "b d"
     assert f"<tried>\n{QUESTION}\nsecond\n</tried>" in scene.prompts("rewrite")[1]
@@ -88,7 +75,8 @@ def test_a_third_lap_knows_what_was_tried_and_adds_to_what_was_kept():
 def test_enough_left_needs_no_second_search_and_the_bar_is_a_setting():
     replies = {"grade": ["Grade: 1", "Grade: 2", "Grade: 3"]}
     for settings, shown, searches in (({"least": 1}, "b c", 1), ({"threshold": 1}, "a b c", 1),
-                                      ({"threshold": 3, "least": 1}, "c", 1), ({"laps": 1, "least": 9}, "b c", 1)):
+                                      ({"threshold": 3, "least": 1}, "c", 1),
+                                      ({"iterations": 1, "least": 9}, "b c", 1)):
         scene = Scene({QUESTION: "a b c"}, {"grade": list(replies["grade"])})
         scene.play({"kind": "corrective", **settings})
         assert (scene.shown, len(scene.searched)) == (shown, searches)
@@ -114,7 +102,7 @@ def test_the_draft_of_an_answer_is_searched_with_and_the_next_one_sees_what_that
     first, second = f"{QUESTION} Spielberg made it.", f"{QUESTION} Spielberg, born in Ohio."
     scene = Scene({QUESTION: "jaws sharks", first: "spielberg jaws", second: "ohio spielberg"},
                   {"draft": ["Spielberg made it [1].", "Spielberg, born in Ohio [3]."]})
-    answer = scene.play({"kind": "iterative", "laps": 3})
+    answer = scene.play({"kind": "iterative", "iterations": 3})
     assert scene.searched == [QUESTION, first, second]
     drafts = scene.prompts("draft")
     assert "Text of jaws." in drafts[0]
@@ -122,12 +110,6 @@ def test_the_draft_of_an_answer_is_searched_with_and_the_next_one_sees_what_that
     assert [call.shown for call in scene.calls] == [(1, 2), (3, 1), (4, 3)]
     assert scene.shown == "ohio spielberg"
     assert decisions(answer) == [("searches again", "with the last draft")] * 2
-
-
-def test_later_searches_come_first_and_earlier_ones_fill_what_may_be_kept():
-    scene = Scene({QUESTION: "a b", f"{QUESTION} Ohio": "b c"}, {"draft": "Ohio"})
-    scene.play({"kind": "iterative", "keep": 3})
-    assert scene.shown == "b c a"
 
 
 def test_the_question_decides_how_it_is_searched_for():
@@ -176,29 +158,23 @@ def test_where_no_query_comes_the_question_is_searched_alone_and_the_trace_says_
     assert decisions(answer) == [why]
 
 
-def test_a_rewrite_that_says_nothing_new_ends_the_laps():
+def test_a_rewrite_that_says_nothing_new_ends_the_iterations():
     for said in ("", QUESTION.upper(), "Here is a query:"):
         scene = Scene({QUESTION: "a"}, {"grade": "Grade: 3", "rewrite": said})
-        answer = scene.play({"kind": "corrective", "laps": 5})
+        answer = scene.play({"kind": "corrective", "iterations": 5})
         assert scene.searched == [QUESTION]
         assert decisions(answer) == [("stops", "no new query came")]
 
 
-def test_laps_end_where_every_search_returns_the_same_chunks():
-    for settings, purposes in (({"kind": "corrective", "laps": 9, "least": 3}, ["grade", "grade", "rewrite", "answer"]),
-                               ({"kind": "iterative", "laps": 9}, ["draft", "answer"])):
+def test_iterations_end_where_every_search_returns_the_same_chunks():
+    corrective = {"kind": "corrective", "iterations": 9, "least": 3}
+    for settings, purposes in ((corrective, ["grade", "grade", "rewrite", "answer"]),
+                               ({"kind": "iterative", "iterations": 9}, ["draft", "answer"])):
         scene = Scene({"": "a b"}, {"grade": "Grade: 3", "rewrite": "again", "draft": "Ohio"})
         answer = scene.play(settings)
         assert [call.purpose for call in scene.calls] == purposes
         assert decisions(answer)[-1] == ("stops", "the search brought nothing new")
         assert scene.shown == "a b"
-
-
-def test_a_draft_that_repeats_itself_ends_the_laps():
-    scene = Scene({QUESTION: "a", "": "b"}, {"draft": "Ohio"})
-    answer = scene.play({"kind": "iterative", "laps": 9})
-    assert scene.searched == [QUESTION, f"{QUESTION} Ohio"]
-    assert decisions(answer)[-1] == ("stops", "the draft says nothing new")
 
 
 @pytest.mark.parametrize("kind", [
@@ -209,21 +185,6 @@ def test_where_nothing_is_found_the_question_is_answered_without_documents(kind)
     answer = scene.play(kind)
     assert answer.evidence == ()
     assert "Documents: none." in scene.prompts("answer")[0]
-
-
-def test_a_failed_call_ends_the_question_whatever_it_was_for():
-    for kind, purpose in (("multi_query", "queries"), ("corrective", "grade"), ("adaptive", "classify")):
-        scene = Scene({"": "a"}, {purpose: [Failure("timeout", "late")]})
-        assert scene.play(kind).outcome == "timeout"
-
-
-def test_a_budget_ends_a_gathering_as_it_ends_an_answer():
-    scene = Scene({"": "a b c"}, {"grade": "Grade: 0", "rewrite": "x"})
-    assert scene.play("corrective", answering="direct").outcome == "answered"
-    scene = Scene({"": "a b c"}, {"grade": "Grade: 0", "rewrite": "x"}, Limits(calls=2))
-    assert scene.play("corrective").outcome == "budget"
-    scene = Scene({"": "a"}, {"queries": "x?\ny?"}, Limits(searches=2))
-    assert scene.play("multi_query").outcome == "budget"
 
 
 def test_a_sub_question_is_gathered_for_by_itself():
@@ -241,18 +202,3 @@ def test_a_sub_question_is_gathered_for_by_itself():
     assert "Who directed Jaws?" in first
     assert "Where was Spielberg born?" in second
     assert QUESTION not in first + second
-
-
-def test_gathering_for_several_queries_gives_a_list_for_each_though_equal_ones_are_searched_once():
-    asked = []
-
-    def over(task, query):
-        asked.append(query)
-        return (query,)
-        yield
-
-    each = gather_each(None, ["1", "2", "1"], over)
-    with pytest.raises(StopIteration) as end:
-        next(each)
-    assert end.value.value == [("1",), ("2",), ("1",)]
-    assert asked == ["1", "2"]

@@ -7,11 +7,12 @@ import pytest
 
 from documents.errors import SettingsError
 from experiments.running.budget import check_prices
-from experiments.runs.manifest import identities
+from experiments.running.plan import Plan
+from experiments.running.prepare import identities
 from experiments.settings.file import check_settings
-from experiments.settings.finders import finding
 from experiments.settings.retrievers import Searched
 from experiments.settings.run import RunSettings
+from experiments.settings.targets import finding
 from retrieval.retrievers import KINDS
 
 
@@ -78,6 +79,6 @@ def test_a_model_that_judges_relevance_is_one_of_those_that_a_run_asks():
               "retriever": {"kind": "reranked", "of": "bm25", "by": {"kind": "judge", "model": judge}}}
     settings = check_settings({**fields, "calls": {"prices": {judge: {"prompt": 1, "completion": 2}}}}, "town.yaml")
     assert settings.judging_models == [judge]
-    assert judge in identities(settings, {})
+    assert judge in identities(Plan.of(settings, settings.benchmark.load()), {})
     with pytest.raises(SettingsError, match=r"no price is known of http://127\.0\.0\.1:9/v1#grader"):
         check_prices(check_settings({**fields, "budget": {"dollars": 1}}, "town.yaml"), [])

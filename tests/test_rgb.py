@@ -94,10 +94,3 @@ def test_a_record_that_does_not_fit_says_where(tmp_path, changes, test, complain
     (tmp_path / "en.json").write_text(json.dumps({**ROWS[0], **changes}) + "\n")
     with pytest.raises(BenchmarkError, match=complaint):
         Rgb(path=str(tmp_path / "en.json"), test=test).load()
-
-
-def test_published_rgb_loads(data):
-    questions = Rgb(path=str(data / "rgb")).load().questions
-    assert len(questions) == 100
-    assert all(len(question.given) == 5 and question.gold for question in questions)
-    assert not any(question.answerable for question in Rgb(path=str(data / "rgb"), test="rejection").load().questions)

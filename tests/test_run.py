@@ -4,12 +4,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+
+import pytest
 
 from strategies.catalogue import CRESTS
 
@@ -41,6 +42,7 @@ def test_every_question_has_exactly_one_record_in_every_cell(serve, town, ragbed
     assert '"done": 90, "total": 90' in err
 
 
+@pytest.mark.slow
 def test_killed_and_continued_it_is_the_run_that_was_never_disturbed(serve, town, ragbed):
     server = serve(lambda body: {"text": town.reply(body), "delay": 0.05})
     path = town.config(server.url, reasoning=FIVE, conditions=["given", "closed-book"])
@@ -93,6 +95,7 @@ def test_closed_book_sends_no_document_and_identical_cells_run_once(serve, town,
     assert "mayor" not in sent
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_work_on_one_run_at_once(serve, town, ragbed):
     waiting = threading.Event()
     server = serve(lambda body: {"text": town.reply(body), "delay": 0 if waiting.is_set() else 1})
@@ -107,29 +110,6 @@ def test_two_processes_do_not_work_on_one_run_at_once(serve, town, ragbed):
     assert len(server.requests) == 6
 
 
-def test_an_interrupt_says_how_to_go_on_and_loses_nothing(serve, town, ragbed):
-    server = serve(lambda body: {"text": town.reply(body), "delay": 0.1})
-    path = town.config(server.url, concurrency=1)
-    child = started(path, server, 3)
-    child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=10)
-    assert child.returncode == 130
-    assert "Traceback" not in err
-    assert err.splitlines()[-1] == "interrupted; what was answered is kept, and the same command continues"
-    assert len(town.hashes()) >= 2
-    assert ragbed("run", path)[0] == 0
-    assert len(server.requests) <= 6 + 1
-
-
-def test_under_placed_evidence_the_retrieval_strategy_has_no_effect(serve, town, ragbed):
-    server = serve(town.reply)
-    status, out, _ = ragbed("run", town.config(server.url, retrieval=["none", "once"]), "--json")
-    (cell,) = json.loads(out)["cells"]
-    assert (status, cell["retrieval"], cell["layout"]) == (0, None, "documents_first")
-    assert len(server.requests) == 6
-    assert all("\n\n<documents>\n[1]\n" in body["messages"][1]["content"] for body, _ in server.requests)
-
-
 def test_a_limited_run_is_a_run_of_its_own(serve, town, ragbed):
     server = serve(town.reply)
     path = town.config(server.url)
@@ -137,27 +117,6 @@ def test_a_limited_run_is_a_run_of_its_own(serve, town, ragbed):
     assert (limited["run"], limited["cells"][0]["n"]) == (f"{town.run}-limit-2", 2)
     assert ragbed("run", path)[0] == 0
     assert len(town.hashes()) == 6
-
-
-LIMITED = """
-import resource, signal, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-sys.argv = ["ragbed", "run", sys.argv[1]]
-from experiments.cli import main
-main()
-"""
-
-
-def test_a_full_disk_is_one_line_and_what_was_written_is_kept(serve, town, ragbed):
-    path = town.config(serve(lambda body: town.reply(body) + "x" * 9000).url, reasoning=FIVE)
-    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}  # it writes too
-    done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, env=unmeasured)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stderr.splitlines()[-1].startswith(f"ragbed: {town.run}/records.sqlite: d")  # disk I/O, database full
-    assert ragbed("run", path)[0] == 0
-    assert len(town.hashes()) == 30
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(serve, town, ragbed):
@@ -190,6 +149,7 @@ def test_a_damaged_run_folder_is_one_line(serve, town, ragbed):
     ragbed.refuses("report", town.run, says=["report.html: cannot write"])
 
 
+@pytest.mark.slow
 def test_output_that_cannot_say_a_character_says_it_otherwise(serve, town, ragbed):
     assert ragbed("run", town.config(serve(town.reply).url, name="town", out=str(town.folder / "실행")))[0] == 0
     done = subprocess.run([*COMMAND[:-1], "report", str(town.folder / "실행" / "town")], capture_output=True, text=True,

@@ -136,24 +136,12 @@ def test_so_does_one_in_which_no_question_had_a_reply(serve, town, ragbed, setti
     assert (status, json.loads(out)["cells"][0]["outcomes"][outcome]) == (1, 6)
 
 
-def test_what_calls_without_a_reply_cost_is_unknown_where_the_price_is(serve, town, ragbed):
-    server = serve(lambda _: {"status": 400})
-    path = town.config(server.url)
-    assert "6 calls sent and 0 from the journal, paid now an unknown price" in ragbed("run", path)[2]
-    assert "nothing was left to do" in ragbed("run", path)[2]
-    price = {"prompt": 1, "completion": 4}
-    path = town.config(server.url, file="priced", name="priced", calls={"prices": {f"{server.url}#m": price}})
-    *told, last = ragbed("run", path)[2].splitlines()
-    assert "paid now $0" in last
-    assert json.loads(next(line for line in reversed(told) if line.startswith("{")))["price"]["paid"] == 0
-
-
 _AS_IN_A_SCRIPT = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]  # a shell that is no terminal's starts `command &` so
 
 
 @pytest.mark.parametrize(("started", "sent", "status", "said"), [
-    ([], signal.SIGINT, 130, "interrupted"), ([], signal.SIGTERM, 143, "terminated"),
-    (_AS_IN_A_SCRIPT, signal.SIGTERM, 143, "terminated")])
+    ([], signal.SIGINT, 130, "interrupted"),
+    pytest.param(_AS_IN_A_SCRIPT, signal.SIGTERM, 143, "terminated", marks=pytest.mark.slow)])
 def test_a_run_that_is_told_to_stop_waits_for_no_reply_and_the_same_command_continues_it(
         serve, town, ragbed, started, sent, status, said):
     go = threading.Event()
@@ -189,7 +177,7 @@ def test_retry_after_is_honoured(serve, town, ragbed):
     assert (record["result"]["outcome"], record["timing"]["attempts"]) == ("refused", 2)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize("status", [401, 404])
 def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_it_goes_on(
         serve, town, ragbed, monkeypatch, status):
     monkeypatch.setenv("RAGBED_API_KEY", "sk-canary-0123456789")
@@ -208,26 +196,21 @@ def test_what_would_fail_every_call_ends_the_run_with_one_line_and_once_mended_i
     ({"reasonning": "direct"}, ["unknown setting 'reasonning'", "reasoning", "retrieval"]),
     ({"limits": {"call": 3}}, ["unknown setting 'limits.call'", "calls, tokens, searches, seconds, max_tokens"]),
     ({"benchmark": {"kind": "crest", "pth": "x"}}, ["'benchmark.pth'", "sample, seed, filter, kind, path"]),
-    ({"benchmark": {"kind": "crst"}}, ["crst", "'crest'", "'demo'", "'jsonl'"]),
     ({"benchmark": {"kind": "jsonl", "path": "no/such.jsonl"}}, ["no/such.jsonl: no such file"]),
     ({"benchmark": {"kind": "crest", "path": "no-such-folder"}}, ["no-such-folder: no such file or folder"]),
     ({"benchmark": {"kind": "demo"}, "conditions": "given"}, ["gives no chunks", "retrieved"]),
     ({"conditions": "gold", "benchmark": "OWN"}, ["no corpus", "name an index folder"]),
     ({"conditions": "retrieved", "benchmark": "OWN"}, ["no corpus", "name an index folder"]),
     ({"reasoning": "guess"}, ["unknown reasoning strategy 'guess'", "direct, chain_of_thought"]),
-    ({"retrieval": "twice"}, ["unknown retrieval strategy 'twice'", "none, once"]),
     ({"models": "smollm"}, ["no model 'smollm'", "smollm2-135m"]),
     ({"models": ["a", "a"]}, ["models", "twice"]),
     ({"models": ["http://127.0.0.1:9/v1#m", "http://127.0.0.1:7/v1#m"]},
      ["127.0.0.1:9/v1#m and http://127.0.0.1:7/v1#m", "one model", "m"]),
-    ({"models": ["smollm2-135m", "SmolLM2-135M"]}, ["smollm2-135m and SmolLM2-135M", "one model"]),
     ({"rules": "closed-book"}, ["rules", "conditions: closed-book"]),
     ({"models": "openai:gpt"}, ["set OPENAI_API_KEY"]),
     ({"judge": "guess"}, ["no model 'guess'"]),
     ({"judge": {"kind": "model", "model": "http://h/v1#j", "tokens": 3}}, ["'judge.tokens'", "max_tokens"]),
     ({"name": "a/b"}, ["name: 'a/b' cannot name the run's folder", "letters"]),
-    ({"name": "../up"}, ["name"]),
-    ({"conditions": "guessed"}, ["conditions", "'closed-book'"]),
     *(({key: []}, [f"{key}: an empty list; name at least one"]) for key in (
         "models", "reasoning", "retrieval", "retriever", "rules", "conditions", "formats")),
     ({"concurrency": 0}, ["concurrency", "greater than or equal to 1"]),

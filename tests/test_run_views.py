@@ -7,8 +7,7 @@ from experiments.analysis.view import View
 from experiments.metrics import share_of
 from experiments.terminal import display
 from experiments.terminal.display import print_table
-from experiments.terminal.tables import on_published, run_table
-from experiments.terminal.view_tables import print_views, table_of, tables_of
+from experiments.terminal.tables import print_views, run_table, table_of, tables_of
 from strategies.catalogue import CRESTS
 
 FIVE = list(CRESTS)
@@ -28,12 +27,6 @@ def test_a_short_breakdown_is_shown_as_it_is():
     title, (header, rows) = table_of(breakdown(2, 2), "lexical")
     assert (title, header) == ("By task", ["task", "cell", "n", "accuracy [95 %]", "unparsed [95 %]"])
     assert rows[1] == ["t0", "c1", "10", "0.10 [0.02, 0.40]", "0.00 [0.00, 0.28]"]
-
-
-def test_a_breakdown_of_one_cell_does_not_name_it():
-    _, (header, rows) = table_of(breakdown(1, 20), "lexical")
-    assert header == ["task", "n", "accuracy [95 %]", "unparsed [95 %]"]
-    assert rows[0] == ["t0", "10", "0.00 [0.00, 0.28]", "0.00 [0.00, 0.28]"]
 
 
 def test_a_long_breakdown_of_several_cells_becomes_a_cross_table_of_the_first_figure():
@@ -56,12 +49,6 @@ def test_breakdowns_stand_in_the_terminal_until_its_room_is_used_and_other_views
     shown = list(tables_of([breakdown(2, 6), breakdown(2, 6), other, breakdown(1, 12), other], "lexical"))
     assert [title for title, table in shown if table] == ["By task", "By task", "Win rate", "Win rate"]
     assert shown[3] == ("By task: 12 rows, in the report and with --json", None)
-
-
-def test_many_cells_and_few_values_are_crossed_the_other_way():
-    title, (header, rows) = table_of(breakdown(9, 2), "lexical")
-    assert (title, header) == ("By task: accuracy", ["cell", "t0, n 10 [95 %]", "t1, n 10 [95 %]"])
-    assert rows[8] == ["c8", "0.80 [0.49, 0.94]", "0.80 [0.49, 0.94]"]
 
 
 def test_of_many_comparisons_the_real_ones_are_shown_and_the_others_counted(capsys):
@@ -117,29 +104,6 @@ def test_names_that_are_alike_at_their_beginning_are_shown_to_their_end(capsys, 
     assert all(name.replace(" ", "") in shown for name in names)
 
 
-def test_a_long_value_of_a_tag_leaves_room_for_the_figures(capsys):
-    rows = [["x" * 140, "c", 10, share_of(1, 10), share_of(0, 10)], ["y", "c", 10, share_of(2, 10), share_of(0, 10)]]
-    print_table(*table_of(view(rows), "lexical")[1])
-    _, first, *rest, last = (line.split() for line in capsys.readouterr().out.splitlines())
-    assert first[1:] == ["10", "0.10", "[0.02,", "0.40]", "0.00", "[0.00,", "0.28]"]
-    assert "".join([first[0], *(part for part, in rest)]) == "x" * 140
-    assert last[:3] == ["y", "10", "0.20"]
-
-
-def test_a_judges_long_name_is_left_to_the_title_of_the_runs_table():
-    rows = [["a", "c", 1, share_of(0, 1), share_of(0, 1)]]
-    header = ("task", "cell", "n", "graded_em (http://host/v1#judge)", "em")
-    assert table_of(view(rows, header), "http://host/v1#judge")[1][0] == [
-        "task", "n", "graded_em [95 %]", "em [95 %]"]
-    assert table_of(view(rows, ("task", "cell", "n", "unified (lexical)", "em")), "lexical")[1][0][2] == (
-        "unified (lexical) [95 %]")
-
-
-def test_a_heat_map_is_shown_as_counts():
-    _, (_, rows) = table_of(view([["a", "c", 9, share_of(1, 4), None]], shaded=(0.0, 1.0)), "lexical")
-    assert rows == [["a", "9", "1 of 4", "-"]]
-
-
 def test_the_runs_table_has_the_factors_that_tell_cells_apart_and_models_by_their_short_names():
     cells = [{"model": f"http://127.0.0.1:8000/v1#{model}", "reasoning": "direct", "condition": condition,
               "rules": "closed-book" if condition == "closed-book" else "grounded", "judge": None, "n": 1,
@@ -151,13 +115,6 @@ def test_the_runs_table_has_the_factors_that_tell_cells_apart_and_models_by_thei
     assert header == ["model", "condition", "n", "em", "outcomes", "passages", "calls", "tokens", "price"]
     assert [row[5] for row in rows] == ["2.33", "2.33", "-", "-"]  # summaries of earlier versions do not say
     assert [row[:2] for row in rows] == [["a", "given"], ["a", "closed-book"], ["b", "given"], ["b", "closed-book"]]
-
-
-def test_the_papers_tables_are_named():
-    assert on_published(["crest_3", "crest_4"]) == [
-        "The report has the paper's own figures beside these, marked as published: CReSt (Khang et al., 2025), "
-        "Table 3, Table 4."]
-    assert on_published([]) == []
 
 
 def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, ragbed):
@@ -182,17 +139,3 @@ def test_a_run_prints_its_breakdowns_and_keeps_them_in_its_summary(serve, town, 
     assert papers.count("published") == 45
     assert papers.count("this run") == 5  # chain of thought beside all four, direct beside Table 6
     assert (town.run / "report.html").read_text().count(">published<") == 4
-
-
-def test_chain_outcomes_that_never_occurred_leave_the_terminal_to_the_others():
-    def share(mean):
-        return {"mean": mean, "low": None, "high": None, "n": 2}
-
-    rows = [["2", outcome, cell, 2, share(mean)] for outcome, mean in (
-        ("c c c", 0.5), ("c w c", 0.0), ("w w w", 0.5), ("right for the right reason", 0.5), ("lucky", 0.0))
-        for cell in ("a", "b")]
-    made = view(rows, ("sub-questions", "outcome", "cell", "n", "share"), 3, name="chain", title="Chain outcomes")
-    (title, (_, shown)), = tables_of([made], None)
-    assert [row[1] for row in shown] == [outcome for outcome in (
-        "c c c", "w w w", "right for the right reason", "lucky") for _ in range(2)]
-    assert "never occurred are in the report" in title

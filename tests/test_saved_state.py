@@ -108,6 +108,7 @@ def plain(answer: Answer):
     return json.loads(json.dumps(asdict(replace(answer, cost=replace(answer.cost, seconds=0.0)))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reasoning", "retrieval"), [*((name, "once") for name in ANSWERING),
                                                       *(("direct", name) for name in RETRIEVAL)])
 async def test_a_question_stopped_after_any_step_ends_in_a_new_process_as_one_never_stopped(

@@ -2,9 +2,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from gathering import Scene, decisions
@@ -16,7 +13,6 @@ from strategies.reading import REFUSAL
 from strategies.settings.choosing import chosen, reasoning
 from strategies.types import Draft, Reply, Task, Usage
 
-ROOT = Path(__file__).parent.parent
 LIBRARY = {"": "jaws spielberg"}
 
 
@@ -124,11 +120,6 @@ def test_as_many_samples_are_drawn_as_a_budget_of_tokens_is_expected_to_hold(tok
     assert [call.sample for call in scene.calls] == list(range(len(costs)))
 
 
-def test_a_server_that_counts_no_tokens_gives_as_many_samples_as_there_may_be():
-    scene, _ = played(*["Ohio"] * 4, settings={"samples": 4, "tokens": 10})
-    assert len(scene.calls) == 4
-
-
 def test_a_strategy_in_several_steps_is_sampled_as_a_whole_in_lockstep():
     replies = {"decompose": ["What is Jaws?", "Who made it?\nWhere is he from?"],
                "solve": ["A film.", "Spielberg.", "From Ohio."]}
@@ -146,20 +137,6 @@ def test_what_a_retrieval_strategy_asks_a_model_for_is_asked_once_and_not_sample
     others = [call for call in scene.calls if call.purpose != "answer"]
     assert [(call.sample, call.temperature) for call in others] == [(0, None)]
     assert [call.sample for call in scene.calls if call.purpose == "answer"] == [0, 1, 2]
-
-
-def test_samples_of_samples_are_different_calls():
-    inner = {"kind": "self_consistency", "samples": 2, "temperature": 0.3}
-    scene, answer = played(*["Ohio"] * 6, settings={"of": inner, "samples": 3})
-    assert sorted(call.sample for call in scene.calls) == [0, 1, 2, 3, 4, 5]
-    assert {call.temperature for call in scene.calls} == {0.3}
-    assert [what for what, _ in decisions(answer)] == ["votes"] * 4
-    assert decisions(answer)[1] == ("votes", "2: 2 of 2 agree")
-
-
-def test_a_question_over_its_budget_ends_as_any_other():
-    _, answer = played(*["Ohio"] * 5, limits=Limits(calls=4))
-    assert (answer.outcome, answer.figures) == ("budget", {})
 
 
 def test_every_form_and_rule_is_sampled():
@@ -188,13 +165,6 @@ def test_settings_that_cannot_be_are_one_line(settings, says):
         chosen("reasoning", {"kind": "self_consistency", **settings})
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_tables_call_it_by_what_is_not_as_usual():
-    assert chosen("reasoning", {"kind": "self_consistency", "of": "chain_of_thought", "samples": 5}).label == \
-        "self_consistency"
-    assert chosen("reasoning", {"kind": "self_consistency", "of": {"kind": "native", "effort": "high"},
-                                "samples": 3}).label == "self_consistency(native(effort=high), samples=3)"
 
 
 def sampled(body):
@@ -233,23 +203,3 @@ def test_agreement_is_a_column_with_an_interval_where_it_was_measured(serve, tow
     header, *rows = (tmp_path / "all.csv").read_text().splitlines()
     assert "score.agreement" in header.split(",")
     assert len(rows) == 12
-
-
-def test_the_result_does_not_hang_on_the_seed_of_hashes():
-    script = """
-from strategies.settings.choosing import reasoning, retrieval
-from strategies.types import Decision, Reply, Search, Task
-recipe = reasoning({"kind": "self_consistency", "of": "least_to_most"})(Task("q", "Why?", retrieval("once")))
-asked, said = recipe.send(None), []
-try:
-    while True:
-        said.append(repr(asked))
-        asked = recipe.send(None if isinstance(asked, Decision) else [
-            () if isinstance(one, Search) else Reply(f"What is {one.sample}?\\nAnd what is {one.sample + 1}?")
-            for one in asked])
-except StopIteration as end:
-    print(*said, repr(end.value))
-"""
-    said = {subprocess.run([sys.executable, "-c", script], env={"PYTHONHASHSEED": seed}, check=True, text=True,
-                           capture_output=True, cwd=ROOT).stdout for seed in ("1", "2")}
-    assert len(said) == 1

@@ -54,11 +54,6 @@ def test_a_glob_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
         find_sources([f"{tmp_path}/*.txt"])
 
 
-def test_an_existing_name_with_brackets_is_no_glob(tmp_path: Path) -> None:
-    write(tmp_path, "a[1].txt", "a1.txt")
-    assert relatives(tmp_path / "a[1].txt") == ["a[1].txt"]
-
-
 def test_equal_names_in_two_folders_get_distinct_relative_paths(tmp_path: Path) -> None:
     write(tmp_path, "p/docs/a.txt", "q/docs/a.txt", "q/docs/b.txt")
     assert relatives(tmp_path / "p/docs", tmp_path / "q/docs") == ["b.txt", "p/docs/a.txt", "q/docs/a.txt"]
@@ -132,13 +127,6 @@ def test_a_glob_follows_no_link_that_a_folder_refuses(tmp_path: Path) -> None:
     assert shallow == {"deep/b.txt": None, "folder": followed}
     deep = {source.relative: source.problem for source in find_sources([f"{tmp_path}/docs/**/*.txt"])}
     assert deep == {"a.txt": None, "deep/b.txt": None, "out.txt": outside, "folder": followed, "deep/loop": followed}
-
-
-def test_a_folder_that_only_a_glob_names_is_reported(tmp_path: Path) -> None:
-    write(tmp_path, "docs/a.txt", "docs/deep/b.txt")
-    problems = {source.relative: source.problem for source in find_sources([f"{tmp_path}/docs/*"])}
-    assert problems == {"a.txt": None, "deep": "a folder; to search it, name it without a pattern"}
-    assert relatives(f"{tmp_path}/docs/**") == ["a.txt", "deep/b.txt"]
 
 
 @pytest.mark.parametrize(("given", "line"), [

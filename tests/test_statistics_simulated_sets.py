@@ -1,23 +1,17 @@
 """Simulated sets whose truth is known: the intervals of their means cover, and of many comparisons few are found."""
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from factored import Row
 
-from experiments.analysis.pairs import comparisons
 from experiments.metrics import aggregate, share_among
 from experiments.question import Gold, Question
-from experiments.statistics import Clusters, clusters
+from experiments.statistics import clusters
+
+pytestmark = pytest.mark.slow
 
 TIMES = 250  # the standard error of a share of 0.95 is 0.014
 LEAST, MOST = 0.915, 0.985
-
-
-@dataclass
-class Row:
-    scores: dict
-    answerable: bool = True
-    outcome: str = "answered"
 
 
 def covered(sets, name, truth, clusters=None, resamples=400):
@@ -41,13 +35,6 @@ def test_intervals_of_few_grades_cover_at_least_nearly_at_their_rate(n):
     rng = np.random.default_rng(n)
     sets = [[Row({"f1": float(value)}) for value in rng.beta(0.6, 0.9, n)] for _ in range(TIMES)]
     assert covered(sets, "f1", 0.4) >= 0.9
-
-
-@pytest.mark.parametrize("n", [15, 60])
-def test_intervals_of_grades_cover_at_their_rate(n):
-    rng = np.random.default_rng(n)
-    sets = [[Row({"f1": float(value)}) for value in rng.beta(0.6, 0.9, n)] for _ in range(TIMES)]
-    assert LEAST <= covered(sets, "f1", 0.4) <= MOST
 
 
 @pytest.mark.parametrize(("part", "each"), [(0.3, 4), (0.7, 3)])
@@ -110,34 +97,3 @@ def test_intervals_of_two_splits_cover_where_one_is_small_or_without_spread(refu
     rng = np.random.default_rng(unanswerable)
     sets = [unified(rng, refused, unanswerable) for _ in range(TIMES)]
     assert covered(sets, "unified", (0.25 + refused) / 2) >= (LEAST if unanswerable > 12 or refused != 0.05 else 0.9)
-
-
-def test_what_a_sample_without_spread_leaves_open_holds_the_truth():
-    rng = np.random.default_rng(2)
-    sets = [[Row({"f1": float(value)}) for value in rng.uniform(size=30) < 0.04] for _ in range(4 * TIMES)]
-    none = [rows for rows in sets if not any(row.scores["f1"] for row in rows)]
-    assert len(none) > 200
-    assert covered(none, "f1", 0.04, resamples=2) == 1.0
-
-
-FACTORS = {"benchmark": "b", "model": "m", "retrieval": None, "retriever": None, "rules": "grounded",
-           "show": "question", "perturbation": None, "format": None, "repeat": 0, "seed": None}
-
-
-@pytest.mark.parametrize(("metric", "documents", "each", "runs"), [("em", 120, 1, 200), ("f1", 20, 3, 80)])
-def test_of_all_pairs_without_a_difference_none_is_found_in_19_of_20_runs(metric, documents, each, runs):
-    rng = np.random.default_rng(each)
-    rows = [{**FACTORS, "id": f"{way}{shown}", "reasoning": way, "condition": shown}
-            for way in "abc" for shown in ("given", "full")]
-    of = Clusters({f"q{place}": name for place, name in enumerate(names(documents, each))})
-    families = []
-    for _ in range(runs):
-        hard = by_document(rng, documents, each, 0.5)
-        values = [np.clip(0.5 + hard / 5 + by_document(rng, documents, each, 0.5) / 10, 0, 1) for _ in rows]
-        values = [value > 0.5 for value in values] if metric == "em" else values
-        answers = {row["id"]: {f"q{place}": Row({metric: float(one)}) for place, one in enumerate(value)}
-                   for row, value in zip(rows, values, strict=True)}
-        families.append(comparisons(rows, answers, of, metric, "corrected")["pairs"])
-    assert all(len(pairs) == 9 for pairs in families)
-    assert np.mean([min(pair["p_holm"] for pair in pairs) <= 0.05 for pairs in families]) <= 0.09
-    assert np.mean([min(pair["p"] for pair in pairs) <= 0.05 for pairs in families]) > 0.12

@@ -82,11 +82,6 @@ async def test_reasoning_timings_and_cached_tokens_are_kept(serve, name):
     assert told.text("reasoning") == "Let me see."
 
 
-async def test_reasoning_under_both_names_is_told_once(serve):
-    done, told = await heard(serve([{"pieces": [delta(reasoning="Hm", reasoning_content="Hm"), *ending()]}]))
-    assert (done.reply.reasoning, told.text("reasoning")) == ("Hm", "Hm")
-
-
 def call_piece(index, id=None, name=None, arguments=None):
     function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
     place = {} if index is None else {"index": index}
@@ -108,12 +103,6 @@ async def test_tool_calls_come_together_as_one_reply_has_them(serve, pieces):
                           action)
     assert done.reply == one.reply
     assert [call["id"] for call in done.reply.tool_calls] == ["a", "b"]
-
-
-async def test_a_schema_is_read_from_the_whole_reply(serve):
-    action = Generate(ASK.messages, "answer", schema={"type": "object"})
-    done, told = await heard(serve([streamed('{"answer": "Paris"}')]), action)
-    assert (done.reply.parsed, told.text()) == ({"answer": "Paris"}, '{"answer": "Paris"}')
 
 
 @pytest.mark.parametrize("broken", [
@@ -140,14 +129,6 @@ async def test_an_error_inside_the_stream_means_what_its_status_would(serve, err
     assert caught.value.kind == kind
 
 
-async def test_lasting_trouble_is_named_without_the_key(serve):
-    server = serve(lambda _: {"pieces": [event(error={"message": f"bad \x1b[31m {KEY}"})]})
-    with pytest.raises(CallError) as caught:
-        await heard(server, attempts=2)
-    assert (caught.value.kind, caught.value.attempts, KEY in str(caught.value)) == ("http_500", 2, False)
-    assert "\x1b" not in str(caught.value)
-
-
 @pytest.mark.parametrize(("line", "says"), [
     ({"pieces": [b"data: " + b"x" * (65 << 20)]}, "larger than 64 MB"),
     ({"pieces": [delta(content="x" * (1 << 20))] * 17}, "larger than 16 MB"),
@@ -159,14 +140,6 @@ async def test_a_stream_beyond_any_size_or_form_is_final(serve, line, says):
     with pytest.raises(CallError, match=says) as caught:
         await heard(server)
     assert (caught.value.kind, len(server.requests)) == ("bad_response", 1)
-
-
-async def test_what_is_no_choice_of_ours_makes_no_difference(serve):
-    odd = [b": keep-alive\n\n", event(choices=None), event(choices=[None, {"index": 1, "delta": {"content": "no"}}]),
-           event(choices=[{"index": 0, "delta": None}]), delta(content=["x", {"text": "Par"}]), delta(tool_calls=5),
-           b"event: message\r\ndata: " + delta(content="is\u2028")[6:].replace(b"\n", b"\r\n")]
-    done, _ = await heard(serve([{"pieces": [*odd, *ending()]}]))
-    assert done.reply.text == "Paris\u2028"
 
 
 async def test_a_server_that_sends_one_reply_anyway_is_taken_as_it_is(serve):

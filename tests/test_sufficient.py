@@ -2,12 +2,9 @@
 import pytest
 from disciplined import Told, decided
 from gathering import QUESTION
-from growth import grows_linearly
 
 from strategies.reading import REFUSAL
-from strategies.settings.choosing import chosen
-from strategies.support.check import read_share
-from strategies.support.sufficiency import Sufficiency, read_sufficiency
+from strategies.support.check import Sufficiency, read_share, read_sufficiency
 
 LIBRARY = {QUESTION: "jaws shark", "birthplace of Steven Spielberg": "spielberg jaws"}
 SHORT = "Missing: birthplace of Steven Spielberg\nSufficiency: 3"
@@ -44,10 +41,10 @@ def test_what_the_second_search_finds_reaches_the_second_judgement_and_the_answe
     assert decided(answer) == [("searches again", "birthplace of Steven Spielberg")]
 
 
-def test_two_laps_search_twice_and_then_refuse_with_what_is_missing():
+def test_two_iterations_search_twice_and_then_refuse_with_what_is_missing():
     told = scene(SHORT, "Missing: the year\nSufficiency: 4", "Missing: a [7] map\nSufficiency: 2",
                  library=LIBRARY | {"the year": "spielberg shark jaws", QUESTION: "jaws"})
-    answer = told.play("once", {**ONCE, "laps": 2})
+    answer = told.play("once", {**ONCE, "iterations": 2})
     assert told.purposes == ["sufficiency"] * 3
     assert [call.shown for call in told.calls] == [(1,), (1, 2), (1, 2, 3)]
     assert (answer.outcome, answer.text, answer.notes) == ("refused", f"{REFUSAL} Missing: a map.", ("insufficient",))
@@ -55,16 +52,16 @@ def test_two_laps_search_twice_and_then_refuse_with_what_is_missing():
     assert [what for what, _ in decided(answer)] == ["searches again", "searches again", "refuses"]
 
 
-def test_a_search_without_news_ends_the_laps_without_another_judgement():
+def test_a_search_without_news_ends_the_iterations_without_another_judgement():
     told = scene(SHORT, library={"": "jaws shark"})
-    answer = told.play("once", {**ONCE, "laps": 5})
+    answer = told.play("once", {**ONCE, "iterations": 5})
     assert told.purposes == ["sufficiency"]
     assert answer.outcome == "refused"
     assert [what for what, _ in decided(answer)] == ["searches again", "stops searching", "refuses"]
 
 
-def test_without_laps_or_without_a_thing_to_search_for_it_refuses_at_once():
-    for settings, said in (({"laps": 0}, SHORT), ({}, "Sufficiency: no")):
+def test_without_iterations_or_without_a_thing_to_search_for_it_refuses_at_once():
+    for settings, said in (({"iterations": 0}, SHORT), ({}, "Sufficiency: no")):
         told = scene(said)
         assert told.play("once", {**ONCE, **settings}).outcome == "refused"
         assert told.rounds == [[QUESTION]]
@@ -105,15 +102,10 @@ def test_by_default_half_of_the_needed_facts_do_not_suffice():
         assert scene(f"Missing: nothing\nSufficiency: {grade}").play("once", ONCE).outcome == outcome
 
 
-def test_the_threshold_is_reached_by_a_grade_that_equals_it():
-    for threshold, outcome in ((0.3, "answered"), (0.31, "refused"), (0, "answered"), (1, "refused")):
-        assert scene(SHORT).play("once", {**ONCE, "laps": 0, "threshold": threshold}).outcome == outcome
-
-
 def test_the_strategy_inside_really_searches_for_all_but_what_was_gathered():
     told = Told(LIBRARY | {"Who directed Jaws?": "shark"}, {
         "sufficiency": [ENOUGH], "self_ask": ["Follow up: Who directed Jaws?", "So the final answer is: Cincinnati"]})
-    told.play("once", {"kind": "sufficient", "of": {"kind": "self_ask", "laps": 2}})
+    told.play("once", {"kind": "sufficient", "of": {"kind": "self_ask", "iterations": 2}})
     assert told.rounds[:2] == [[QUESTION], ["Who directed Jaws?"]]
 
 
@@ -143,13 +135,3 @@ def test_a_share_is_read_from_what_models_write(text, share):
     ("Sufficiency - 5", Sufficiency(0.5)), ("# Missing: a `b`\nScore: partly", Sufficiency(0.5, "a `b"))])
 def test_a_judgement_is_read_from_its_lines(text, judged):
     assert read_sufficiency(text) == judged
-
-
-@pytest.mark.parametrize("piece", ["Sufficiency: ", "Missing:", "*_`", "\n\n", "7/", " "])
-def test_judgements_without_end_take_no_time(piece):
-    grows_linearly(lambda n: read_sufficiency(piece * n), 20_000)
-
-
-def test_it_is_called_by_its_settings():
-    assert chosen("reasoning", {"kind": "sufficient", "of": "chain_of_thought", "laps": 1}).label == "sufficient"
-    assert chosen("reasoning", {**ONCE, "threshold": 0.7}).label == "sufficient(direct, threshold=0.7)"

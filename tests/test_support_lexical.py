@@ -1,6 +1,5 @@
 """The check of a sentence against its documents without a model: words, numbers, dates, and what it cannot see."""
 import pytest
-from growth import grows_linearly
 
 from documents.types import Chunk
 from strategies.support.check import MOST_STATEMENTS, statements_of
@@ -130,10 +129,3 @@ def test_endless_answers_are_a_bounded_number_of_statements_with_all_their_words
     found = pieces("Ships sail. " * 1_000 + "Trains run.", (1,))
     assert len(found) == MOST_STATEMENTS
     assert found[-1][0].endswith("Trains run.")
-
-
-@pytest.mark.parametrize("piece", [
-    "Ships sail. ", ".", "[1]", ". [", "9", "9,", "- ", "가", "x [1] ", "(1) ", "\n", "\t", "May 3, 2023 "])
-def test_texts_without_end_take_no_time(piece):
-    grows_linearly(lambda n: pieces(piece * n, (1,)), 5_000)
-    grows_linearly(lambda n: score(piece * n + str(n), "x?", passages(piece * n)), 1_000)

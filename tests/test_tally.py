@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+from experiments.cells import Cell
 from experiments.record import Record, Result, Timing
 from experiments.running.budget import Spending
 from experiments.running.runner import Begun
-from experiments.settings.cells import Cell
 from experiments.settings.limits import Budget
-from experiments.terminal.live import ProgressLine, RunView, Tally, screen_of
+from experiments.terminal.live import RunView, Tally, screen_of
 from strategies.types import Usage
 
 CODE = re.compile(r"\x1b\[[\d;]*m")
@@ -97,35 +97,6 @@ def test_the_rate_is_that_of_the_last_minute():
     assert tally.rate() == pytest.approx(4.0, rel=0.05)
     clock.now += 600  # silence: the rate falls
     assert tally.rate() < 0.5
-
-
-def test_a_burst_from_the_journal_says_nothing_of_the_time_that_the_model_takes():
-    one = cell()
-    tally, clock = tally_of([one], 1000)
-    for _ in range(500):
-        clock.now += 0.002
-        tally.add(record(one, attempts=0))
-    assert tally.rate() == pytest.approx(500, rel=0.01)
-    for _ in range(5):
-        clock.now += 10
-        tally.add(record(one))
-    assert tally.rate() == pytest.approx(0.1)
-    assert tally.seconds_left() == pytest.approx(4950)
-    assert tally.figures()["price"] == {"paid": 0.0, "live": 250.0}  # no call of this sitting was counted here
-
-
-def test_many_cells_are_shown_by_the_first_factor_that_has_few_levels():
-    cells = [cell(reasoning, condition, f"m{number}") for number in range(20) for condition in ("given", "full")
-             for reasoning in ("direct", "chain_of_thought", "least_to_most")]
-    tally, _ = tally_of(cells, 10, [(cells[0].id, "q1"), (cells[5].id, "q2"), ("gone", "q1")])
-    tally.add(record(cells[0], outcome="error"))
-    assert tally.lines(5) == [ProgressLine("direct", 2, 400, 1), ProgressLine("chain_of_thought", 0, 400, 0),
-                              ProgressLine("least_to_most", 1, 400, 0)]
-    assert [line.name for line in tally.lines(2)] == ["given", "full"]
-    assert [line.name for line in tally.lines(30)][:2] == ["m0", "m1"]
-    assert tally.lines(1) == []
-    assert len(tally.lines(120)) == 120
-    assert (tally.done, tally.total, dict(tally.failed)) == (3, 1200, {"error": 1})
 
 
 def test_the_screen_has_a_line_for_each_cell_or_for_several_and_fits_its_width():

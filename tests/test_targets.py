@@ -3,19 +3,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import get_args
 
 import pytest
 
-from documents.errors import SettingsError
 from experiments.benchmarks import BENCHMARKS
-from experiments.metrics import Scored
-from experiments.metrics.ranking import ranking
 from experiments.settings.targets import Part, runs_of_target
-from experiments.terminal.lists import CONDITIONS, PERTURBATIONS, RULES
-from retrieval.conditions import Condition, Perturbation
 from strategies.catalogue import CRESTS
-from strategies.types import Rules
 
 ALL = Part()
 
@@ -28,7 +21,7 @@ def of(kind="crest", path="there", part=ALL, **options):
 def test_a_benchmark_by_its_name_is_run_as_its_paper_ran_it():
     settings = of()
     assert (settings.name, settings.benchmark.kind, settings.benchmark.path) == ("crest", "crest", "there")
-    assert (settings.reasoning, settings.layout, settings.conditions) == (
+    assert ([one.said for one in settings.reasoning], settings.layout, settings.conditions) == (
         ["chain_of_thought"], "as_published", ["given"])
     assert of(path=None).benchmark.path == "hub:upstage/CReSt"
 
@@ -37,7 +30,7 @@ def test_options_are_settings():
     settings = of(models=["openai:a", "openai:b"], reasoning=["all"], conditions=["gold"], judge="openai:c",
                   perturbations=["shuffle", "negatives@2"], scoring="as-published", name="mine", out="elsewhere")
     assert settings.models == ["openai:a", "openai:b"]
-    assert settings.reasoning == list(CRESTS)
+    assert [one.said for one in settings.reasoning] == list(CRESTS)
     assert (settings.conditions, settings.perturbations) == (["gold"], ["shuffle", "negatives@2"])
     assert (settings.judge.name, settings.scoring, str(settings.folder)) == (
         "openai:c", "as-published", "elsewhere/mine")
@@ -81,36 +74,23 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
     (["jsonl"], ["say where its files are", "ragbed run jsonl PATH"]),
     (["demo", "folder"], ["demo needs no PATH"]),
     (["demo", "--filter", "language"], ["TAG=VALUE"]),
-    (["demo", "--filter", "a=b", "--filter", "a=c"], ["'a' twice"]),
     (["demo", "--reasoning", "guess"], ["unknown reasoning strategy 'guess'"]),
     (["demo", "--condition", "guess"], ["conditions", "'closed-book'"]),
-    (["demo", "--perturbation", "guess"], ["unknown perturbation 'guess'"]),
-    (["demo", "--scoring", "guess"], ["scoring", "'as-published'"]),
     (["demo", "--set", "brief"], ["KEY=VALUE"]),
     (["demo", "--set", "limits.token=5"], ["unknown setting 'limits.token'", "max_tokens"]),
-    (["demo", "--name", "a", "--set", "name.x=5"], ["name is set already"]),
     ([""], ["an empty TARGET; give a YAML file of settings, or a benchmark's name"]),
     (["/"], ["/ is a folder; give a YAML file of settings, or a benchmark's name"]),
     (["a" * 5000], ["File name too long"]), (["mrceval", "a" * 5000], ["File name too long"]),
     (["mrceval", ""], ["an empty path"]), (["mrceval", " "], ["an empty path"]),
     (["demo", "--set", "name=x", "--set", "name=y"], ["name is given twice"]),
-    (["demo", "--set", "name=x", "--name", "y"], ["name is given twice"]),
-    (["demo", "--set", "limits.calls=3", "--set", "limits={max_tokens: 9}"], ["limits is given twice"]),
     (["mrceval", "there", "--set", "benchmark.path=here"], ["benchmark.path is given twice"]),
     (["demo", "--limit", "3", "--set", "benchmark.limit=5"], ["--limit and --set benchmark.limit are one setting"]),
     (["demo", "--set", "seed=" + "9" * 5000], ["not readable as YAML", "a whole number that is none, or beyond 9223"]),
-    (["demo", "--set", "seed=0x" + "f" * 5000], ["not readable as YAML", "a whole number that is none, or beyond"]),
-    (["demo", "--set", 'seed=!!int ""'], ["not readable as YAML"]),
     (["demo", "--set", "name=2020-13-45"], ["not readable as YAML: a date"]),
-    (["demo", "--set", 'name=!!timestamp "x"'], ["not readable as YAML: a date, or a value with a tag"]),
     (["demo", "--set", 'out="a\\0b"'], ["out: a path cannot hold the character NUL"]),
-    (["demo", "--set", 'retriever={kind: dense, index: "a\\0b"}'], ["index: a path cannot hold the character NUL"]),
     (["demo", "--set", "repeats=99999999999"], ["repeats", "less than or equal to 1000"]),
     (["demo", "--set", "..a=5"], ["KEY=VALUE"]),
-    (["demo", "--set", "limits.=5"], ["KEY=VALUE"]),
     (["demo", "--set", "benchmark.kind=crest"], ["another benchmark than demo"]),
-    (["demo", "--set", "benchmark={kind: {a: b}}"], ["another benchmark than demo"]),
-    (["demo", "--set", "benchmark=crest"], ["another benchmark than demo"]),
     (["multihop_rag", "--set", "benchmark.size=0"], ["benchmark.size", "greater than or equal to 1"]),
     (["demo", "--set", "retriever=[{kind: dense, name: a}, {kind: dense}, {kind: dense, name: dense@5}]"],
      ["two retrievers are called dense@5"]),
@@ -119,16 +99,6 @@ def test_a_file_goes_before_a_kind_and_a_folder_of_that_name_does_not(town, monk
 ])
 def test_what_does_not_fit_is_one_line(ragbed, arguments, says):
     ragbed.refuses("run", *arguments, says=says)
-
-
-def test_judging_again_is_bounded_as_repeats_are(ragbed, tmp_path):
-    status, _, err = ragbed("judge", tmp_path, "--repeats", "1001")
-    assert (status, "1000" in err) == (2, True)
-
-
-@pytest.mark.parametrize("kind", [["crest"], {"a": "b"}, None])
-def test_a_kind_that_is_no_name_is_one_line(ragbed, town, kind):
-    ragbed.refuses("run", town.config("http://127.0.0.1:9/v1", benchmark={"kind": kind}), says=["benchmark", "kind"])
 
 
 def test_a_settings_file_takes_no_options_of_a_benchmark(ragbed, town):
@@ -180,29 +150,7 @@ def test_list_benchmarks_says_for_each_what_it_is_and_what_is_here(ragbed):
     assert "unified" in rows["crest"]["metrics"]
 
 
-def test_every_condition_rule_and_perturbation_is_listed():
-    assert list(CONDITIONS) == list(get_args(Condition))
-    assert list(RULES) == list(get_args(Rules))
-    for name in PERTURBATIONS:
-        parts = name.replace("A+B", "shuffle+separators_off").replace("@N", "@3")
-        assert str(Perturbation.parse(parts)) == parts
-    assert {name.partition("@")[0] for name in PERTURBATIONS} == {
-        "none", "A+B", *Perturbation.__dataclass_fields__} - {"sort"}
-    with pytest.raises(SettingsError):
-        Perturbation.parse("A+B")
-
-
 def test_pages_that_are_indexed_are_searched_unless_another_condition_is_named():
     assert of("demo", None).conditions == ["retrieved"]
     assert of("jsonl").conditions == ["retrieved"]
     assert of("jsonl", conditions=["closed-book"]).conditions == ["closed-book"]
-
-
-def test_families_of_metrics_are_listed_with_what_is_computed_of_them(ragbed):
-    rows = {row["name"]: row["is"] for row in json.loads(ragbed("list", "metrics", "--json")[1])["metrics"]}
-    computed = [name.split("@") for name in ranking(Scored("answered", True)) if "@" in name]
-    for family in ("recall", "ndcg"):
-        cuts = [cut for name, cut in computed if name == family]
-        *before, last = cuts
-        said = f"{', '.join(before)} and {last}" if before else last
-        assert rows[f"{family}@N"].endswith(f"in every record for {said}")

@@ -1,12 +1,9 @@
 """A sweep of a threshold: as many cells as thresholds, the calls of one, and what each answers and refuses."""
 import json
-from itertools import pairwise
 
 import pytest
 from bs4 import BeautifulSoup
-from charted import CELLS, SUMMARY, page, words
-
-from experiments.metrics import share_of
+from charted import words
 
 REFUSE = {"kind": "supported", "otherwise": "refuse"}
 
@@ -37,7 +34,7 @@ def test_a_sweep_of_judged_sufficiency_judges_once_too(serve, town, ragbed):
         return "Sufficiency: 6" if "Judge whether" in body["messages"][-1]["content"] else reply(body)
 
     server = serve(both)
-    settings = {"kind": "sufficient", "of": "direct", "laps": 0, "threshold": [0.2, 0.5, 0.8]}
+    settings = {"kind": "sufficient", "of": "direct", "iterations": 0, "threshold": [0.2, 0.5, 0.8]}
     assert ragbed("run", town.config(server.url, reasoning=settings))[0] == 0
     summary = json.loads((town.run / "summary.json").read_text())
     assert len(server.requests) == 12
@@ -64,19 +61,3 @@ def test_each_threshold_tells_what_it_answers_and_refuses(serve, town, ragbed):
 def test_strategies_of_different_settings_are_no_sweep(serve, town, ragbed):
     _, summary = made(serve, town, ragbed, [REFUSE, {**REFUSE, "threshold": 0.9, "of": "chain_of_thought"}, "direct"])
     assert all("sweep" not in row for row in summary["tradeoff"])
-
-
-def test_the_chart_joins_the_thresholds_in_order(tmp_path):
-    shares = ((40, 10), (30, 3), (20, 1))
-    stored = [{"cell": cell["id"], "answered": share_of(answered, 50), "risk": share_of(wrong, answered), "sweep": "s",
-               "threshold": threshold, "rightly": share_of(5, 10), "needlessly": share_of(4, 40)}
-              for cell, (answered, wrong), threshold in zip(CELLS, shares, (0.5, 0.3, 0.7), strict=False)]
-    section = page(tmp_path, SUMMARY | {"tradeoff": stored}).select_one("#refusals")
-    assert [words(row.select("th")[1]).replace(" ", "") for row in section.select(
-        '[data-view="refusals:thresholds"] tbody tr')] == ["0.3", "0.5", "0.7"]
-    shapes = [spot.select_one("path.shape").parent for spot in section.select("a.spot")]
-    spots = [(shape["x"], shape["y"]) for shape in shapes]
-    lines = [((one["x1"], one["y1"]), (one["x2"], one["y2"])) for one in section.select("line.front")]
-    assert lines == list(pairwise(spots))
-    assert "A line joins strategies that differ in their threshold alone" in words(section.figcaption)
-    assert page(tmp_path, SUMMARY).select("#refusals line.front") == []

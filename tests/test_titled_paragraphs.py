@@ -109,20 +109,3 @@ def test_morehopqa_has_its_chain_and_the_paragraphs_that_support_it():
                           "chain": ("masked",)}
     assert {gold.chunk for gold in first.gold} == {chunk.id for chunk in first.given}
     assert [question.tags["hops"] for question in questions] == [("3",), ("1",), ("5",)]
-
-
-@pytest.mark.parametrize("file", ["hotpotqa_100.json", "hotpot_distractor_100.jsonl"])
-@pytest.mark.parametrize("units", ["paragraphs", "sentences"])
-def test_published_hotpotqa_loads_with_all_of_its_gold(data, file, units):
-    questions = HotpotQa(path=str(data / "hotpotqa" / file), units=units).load().questions
-    assert len(questions) == 100
-    for question in questions:
-        assert {gold.chunk for gold in question.gold} <= {chunk.id for chunk in question.given}
-        assert len(question.gold) >= 2
-
-
-def test_published_morehopqa_loads(data):
-    questions = MoreHopQa(path=str(data / "morehopqa")).load().questions
-    assert len(questions) == 150
-    assert all(len(question.given) == len(question.gold) == 2 for question in questions)
-    assert all(len(question.sub_questions) == len(question.sub_answers) == 3 for question in questions)

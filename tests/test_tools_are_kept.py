@@ -10,9 +10,6 @@ import pytest
 
 from agents.journal import call_key
 from agents.replies import read_reply
-from agents.settings import Context
-from documents.errors import CallTooLong
-from experiments.analysis.steps import divergences
 from experiments.runs.store import RunFolder
 from strategies.types import Message
 
@@ -25,7 +22,7 @@ def function(name, arguments):
 
 
 def reply(body):
-    """Two laps of calls, one of them unreadable, and then the answer."""
+    """Two iterations of calls, one of them unreadable, and then the answer."""
     results = sum(message["role"] == "tool" for message in body["messages"])
     if body.get("tool_choice") == "none":
         return "<Answer>yes [2]</Answer>"
@@ -109,22 +106,6 @@ def test_exports_and_the_terminal_show_calls_and_what_answers_them(run, ragbed, 
     assert "decides: stops (finish is called)" in out
 
 
-def test_two_runs_part_at_what_was_called(run, serve, town, ragbed):
-    def otherwise(body):
-        said = reply(body)
-        return said if isinstance(said, str) or len(body["messages"]) > 2 else {
-            **said, "message": {**said["message"], "tool_calls": [{**function("finish", "{}"), "id": "a"}]}}
-
-    path = DATA / "hotpotqa/hotpot_dev_distractor_v1.json"
-    other = town.config(serve(otherwise).url, benchmark={"kind": "hotpotqa", "path": str(path), "limit": 2},
-                        conditions="retrieved", retriever={"kind": "bm25", "k": 1}, reasoning="react", name="other")
-    assert ragbed("run", other)[0] == 0
-    names = [name for _, name, _ in rows(run)]
-    there = town.folder / "runs" / "other"
-    found = divergences((run, rows(run)[0][0]), (there, rows(there)[0][0]), names)
-    assert {one.where for one in found} == {"2 react: the reply"}
-
-
 def test_the_key_of_a_call_names_its_tools_and_without_any_it_is_what_it_was():
     plain = (Message("system", ("Be brief.",)), Message("user", ("Where?",)))
     call = {"id": "a", **function("search", '{"query": "x"}')}
@@ -153,10 +134,6 @@ def test_calls_of_a_reply_have_only_the_fields_that_they_should_and_texts_of_bou
             for call in read(calls).tool_calls] == kept
 
 
-def test_a_reply_has_64_calls_at_most():
-    assert len(read([{"id": "a", **function("f", "{}")}] * 900).tool_calls) == 64
-
-
 KEY = 'sk-canary/+"0123456789'
 ESCAPED = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
 INNER = json.dumps(KEY)[1:-1]
@@ -180,9 +157,3 @@ def test_a_key_that_a_server_sends_back_in_a_call_however_escaped_is_kept_nowher
     assert b"[key]" in written
     for form in (KEY, INNER, json.dumps(INNER)[1:-1], ESCAPED, json.dumps(ESCAPED)[1:-1], "canary"):
         assert form.encode() not in written
-
-
-def test_what_calls_say_counts_towards_the_context():
-    call = {"id": "a", **function("search", "word " * 50)}
-    with pytest.raises(CallTooLong, match="at least 51 tokens"):
-        Context(50).check([Message("user", ("one",)), Message("assistant", (), (call,))], 1)

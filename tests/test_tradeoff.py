@@ -3,7 +3,7 @@ import pytest
 
 from experiments.analysis.causes import Case
 from experiments.analysis.error_analysis import tradeoff_of
-from experiments.settings.cells import Cell
+from experiments.cells import Cell
 
 CELL = Cell(model="m", retrieval=None, retriever=None, reasoning="direct", rules="grounded", condition="given",
             perturbation=None, show="question", format=None, benchmark="b", repeat=0)

@@ -1,7 +1,6 @@
 """TREC runs: read as trec_eval reads them, written so that it can, refused in one line, scored as ir_measures does."""
 import gzip
 import os
-from pathlib import Path
 
 import ir_measures
 import pytest
@@ -10,7 +9,6 @@ from ir_measures import AP, RR, R, nDCG
 from documents.errors import BenchmarkError, SettingsError
 from experiments.analysis.trec import scores_of
 from experiments.analysis.trec_files import read_run, write_run
-from experiments.benchmarks import Beir
 from experiments.question import Gold, Question
 
 LINES = "1 Q0 d1 1 0.5 x\n1 Q0 d2 2 1.5e0 x\n\n2\tQ0\td9\t1\t-3\tx\r\n1 Q0 d3 1 0.5 x\n"
@@ -40,12 +38,6 @@ def test_what_is_written_is_read_again_and_by_ir_measures(tmp_path, name):
     before = (tmp_path / name).read_bytes()
     write_run(tmp_path / name, rankings, "bm25@100 · fixed")
     assert (tmp_path / name).read_bytes() == before
-
-
-@pytest.mark.parametrize("rankings", [{"a b": ["d"]}, {"a": ["d\ne"]}, {"a": [""]}])
-def test_an_id_that_no_line_can_hold_is_refused(tmp_path, rankings):
-    with pytest.raises(SettingsError, match="is empty or holds space, so a TREC run cannot name it"):
-        write_run(tmp_path / "a.run", rankings, "t")
 
 
 @pytest.mark.parametrize(("text", "complaint"), [
@@ -98,10 +90,3 @@ def test_a_ranking_is_scored_by_graded_documents():
 def test_gold_that_is_finer_than_documents_is_refused(gold):
     with pytest.raises(SettingsError, match="is finer than documents, and a TREC run ranks documents"):
         scores_of({}, [Question("1", "?", (), True, gold=(gold,))])
-
-
-def test_a_run_over_a_beir_folder_is_scored_by_its_questions():
-    benchmark = Beir(path=str(Path(__file__).parent / "data" / "beir")).load()
-    scores = scores_of({"1": ["4983", "5836", "33370"]}, benchmark.questions)
-    assert {id: one.scores["recall@5"] for id, one in scores.items()} == {"1": 1.0, "2": 0.0}
-    assert scores["1"].scores["map"] == pytest.approx((1 + 2 / 3) / 2)

@@ -112,18 +112,6 @@ def test_the_order_ablation_stands_beside_the_original_with_paired_changes():
     assert rows[1][5:] == [pytest.approx(1 / 3), 0.0]
 
 
-def test_every_seed_of_a_shuffle_stands_beside_the_original_which_draws_nothing():
-    cells = {"plain": {"condition": "given"}, **{f"s{seed}": {"condition": "given", "perturbation": "shuffle",
-                                                              "seed": seed} for seed in (1, 2)}}
-    grades = {"plain": 0.8, "s1": 0.5, "s2": 0.6}
-    run = material(cells, [result(name, "q", {"graded_accuracy": grade}) for name, grade in grades.items()],
-                   [question("q")], ("graded_accuracy",))
-    view, = OF_BENCHMARKS["order"](run)
-    assert [means(row, 3) for row in view.rows] == [
-        ["original", "direct", 1, 0.8, None], ["shuffled", "seed 1", 1, 0.5, pytest.approx(-0.3)],
-        ["shuffled", "seed 2", 1, 0.6, pytest.approx(-0.2)]]
-
-
 def test_without_an_original_or_with_it_alone_there_is_no_order_ablation():
     assert OF_BENCHMARKS["order"](order_run([None])) == []
     assert OF_BENCHMARKS["order"](order_run(["shuffle", "separators_off"])) == []
@@ -148,23 +136,6 @@ def test_the_heat_map_counts_steps_by_depth_and_length():
     assert view.notes[1] == "Reasonings that were not judged and are left out: 1."
 
 
-def test_the_heat_map_has_lengths_without_the_condition_full():
-    asked = [replace(question("q0", (Step("a", 0.3),)), length=120_000)]
-    run = material({"found": {"condition": "gold"}}, [result("found", "q0", {}, [0])], asked, ())
-    view, = OF_BENCHMARKS["depth"](run)
-    assert [row[0] for row in view.rows] == ["100,000 to 200,000 characters"]
-
-
-def test_a_reply_without_reasoning_holds_no_step_though_nobody_judged_it():
-    results = [result("full", "q0", {"reasoning_score": 0.0, "unjudged": 0.0})]
-    view, = OF_BENCHMARKS["depth"](material({"full": {}}, results, [question("q0", (Step("a", 0.3),))], ()))
-    assert [(row[0], row[2], row[6]) for row in view.rows] == [("length not known", 1, share_of(0, 1))]
-
-
-def test_without_steps_whose_place_is_known_there_is_no_heat_map():
-    assert OF_BENCHMARKS["depth"](choice_run()) == []
-
-
 def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
     chains = ["ccc", "ccc", "ccw", "wcc", "wwc", "www", "cccc", ""]
     def scores(chain):
@@ -186,23 +157,6 @@ def test_chain_outcomes_are_shares_of_all_patterns_by_hops():
     assert sum(share for (hops, words), share in shares.items() if hops == "2" and words[1] == " ") == pytest.approx(1)
     assert shares["3", "c c c c"] == 1.0
     assert view.notes[1] == "Answers without a scored chain, which are left out: 1."
-
-
-def test_of_long_chains_only_the_patterns_that_occur_are_listed():
-    def scores(chain):
-        return {"chain_correct": float("w" not in chain), "lucky": float("w" in chain and chain.endswith("c")),
-                **{f"sub_em@{n}": float(one == "c") for n, one in enumerate(chain[:-1], 1)}}
-
-    chains = ["c" * 25, "w" + "c" * 24, "c" * 24 + "w", "c" * 25]
-    results = [result("a", f"q{n}", scores(chain)) for n, chain in enumerate(chains)]
-    view, = OF_BENCHMARKS["chain"](material({"a": {}}, results, [question(f"q{n}") for n in range(4)], ("em",)))
-    assert [(row[0], row[1].replace(" ", "")[-3:], row[3], row[4]["mean"]) for row in view.rows] == [
-        ("24", "ccc", 4, 0.5), ("24", "ccw", 4, 0.25), ("24", "ccc", 4, 0.25), ("24", "son", 4, 0.5),
-        ("24", "ong", 4, 0.25)]
-
-
-def test_a_run_without_sub_questions_has_no_chains():
-    assert OF_BENCHMARKS["chain"](choice_run()) == []
 
 
 def test_the_gap_is_paired_and_by_the_hops_of_the_edited_question():

@@ -8,12 +8,12 @@ from itertools import groupby, takewhile
 
 from documents.numbers import with_signs
 from documents.parsers.clean_html import HEADINGS, Event, Open
-from documents.parsers.table_cells import TableCell, TableRow, allowance, expanded
+from documents.parsers.table_cells import HtmlCell, HtmlRow, allowance, expanded
 
 Line = tuple[bool, list[str]]
 
 
-def write_table(rows: Sequence[TableRow]) -> list[str]:
+def write_table(rows: Sequence[HtmlRow]) -> list[str]:
     """Return the table as blocks of text: one pipe table, or the cells in order if it is used for layout.
 
     Columns and rows without text are left out; a lone currency sign, bracket or per cent sign joins its number.
@@ -31,8 +31,8 @@ def write_table(rows: Sequence[TableRow]) -> list[str]:
     return blocks
 
 
-def _pipes(rows: list[TableRow]) -> list[str]:
-    heads = len(list(takewhile(TableRow.heads, rows)))
+def _pipes(rows: list[HtmlRow]) -> list[str]:
+    heads = len(list(takewhile(HtmlRow.heads, rows)))
     written = [(index < heads, line if index < heads else with_signs(line))
                for index, line in enumerate(expanded(rows, heads))]
     lines, width = _without_empty([(head, line) for head, line in written if any(line)])
@@ -80,7 +80,7 @@ class _Flow:
     attributes: dict[str, str] = field(default_factory=dict)
     blocks: list[str] = field(default_factory=list)
     inline: list[str] = field(default_factory=list)
-    rows: list[TableRow] = field(default_factory=list)
+    rows: list[HtmlRow] = field(default_factory=list)
     number: int = 0
     nested: bool = False
     listed: bool = False
@@ -124,7 +124,7 @@ class _Writer:
         elif tag == "sup":
             self.flow.inline.append("^")
         elif tag == "tr":
-            self._table().rows.append(TableRow(header=self._stack[-1].tag == "thead"))
+            self._table().rows.append(HtmlRow(header=self._stack[-1].tag == "thead"))
         elif tag == "thead" or tag in _FLOWS or tag in ("table", "ul", "ol", "dl", "pre"):
             self.flow.flush()
             self._stack.append(_Flow(tag, attributes, number=int(attributes.get("start", 1)) - 1))
@@ -182,8 +182,8 @@ _LONG = 300
 _ALL_ROWS = 9_999
 
 
-def _cell(done: _Flow) -> TableCell:
-    return TableCell(done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
+def _cell(done: _Flow) -> HtmlCell:
+    return HtmlCell(done.blocks, done.tag == "th", int(done.attributes.get("colspan", 1)),
                 int(done.attributes.get("rowspan", 1)) or _ALL_ROWS, done.nested, done.listed)
 
 

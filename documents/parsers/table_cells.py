@@ -16,7 +16,7 @@ _NEXT_ITEM = re.compile(r"\n\s*(?:- |(?=\d+\. ))")
 
 
 @dataclass(frozen=True, slots=True)
-class TableCell:
+class HtmlCell:
     """A cell as it was written.
 
     Attributes:
@@ -39,11 +39,11 @@ class TableCell:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRow:
+class HtmlRow:
     """A row's cells; `header` for rows of a `thead`."""
 
     header: bool = False
-    cells: list[TableCell] = field(default_factory=list)
+    cells: list[HtmlCell] = field(default_factory=list)
 
     def heads(self) -> bool:
         """Tell whether the row is part of the table's header: as the page says, or titles beside an empty corner."""
@@ -54,12 +54,12 @@ class TableRow:
             is_year(title) or not is_number(title) for title in titles)
 
 
-def allowance(rows: Sequence[TableRow]) -> int:
+def allowance(rows: Sequence[HtmlRow]) -> int:
     """Limit the length of a table, in characters, to some times its own text, however far its cells claim to reach."""
     return _SPARE + 3 * sum(len(block) + _BAR for row in rows for cell in row.cells for block in cell.blocks or [""])
 
 
-def expanded(rows: Sequence[TableRow], heads: int) -> list[list[str]]:
+def expanded(rows: Sequence[HtmlRow], heads: int) -> list[list[str]]:
     """Texts by row and column.
 
     A spanned cell is written in each row that it spans and, in header rows, in each column. Where that exceeds
@@ -75,7 +75,7 @@ def expanded(rows: Sequence[TableRow], heads: int) -> list[list[str]]:
 
 
 class _Grid:
-    def __init__(self, rows: Sequence[TableRow], heads: int, repeat: bool, limit: int) -> None:
+    def __init__(self, rows: Sequence[HtmlRow], heads: int, repeat: bool, limit: int) -> None:
         self._rows, self._heads, self._repeat, self._left = rows, heads, repeat, limit
         widest = max((sum(min(cell.columns, _WIDEST) for cell in row.cells) for row in rows), default=0)
         self._width = min(widest, max(_WIDEST, max((len(row.cells) for row in rows), default=0)))
@@ -91,7 +91,7 @@ class _Grid:
             grid.append(line)
         return grid
 
-    def _line(self, row: TableRow, head: bool) -> list[str]:
+    def _line(self, row: HtmlRow, head: bool) -> list[str]:
         line: list[str] = []
         last = max(self._below, default=-1)
         for cell in row.cells:
@@ -111,7 +111,7 @@ class _Grid:
                 self._below[column] = (left - 1, text)
             self._put(line, text)
 
-    def _place(self, cell: TableCell, line: list[str], head: bool) -> None:
+    def _place(self, cell: HtmlCell, line: list[str], head: bool) -> None:
         text = cell.text()
         again = text if self._repeat and len(text) <= _REPEATED else ""
         for offset in range(max(1, min(cell.columns, self._width))):

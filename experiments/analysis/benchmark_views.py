@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from experiments.analysis.inputs import AnalysisInput, change, figures
 from experiments.analysis.view import Value, View
+from experiments.cells import FACTORS, called, varying
 from experiments.metrics import Estimate, share_among
 from experiments.record import Result
-from experiments.settings.cells import FACTORS, called, level, varying
 
 _BINS = 10
 _LENGTHS = (50_000, 100_000, 200_000, 400_000, 800_000)  # characters
@@ -192,7 +192,7 @@ def _comparable(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether they differ in the condition alone, and in what has no effect without documents."""
     closed = "closed-book" in (first["condition"], second["condition"])
     free = (*_FREE, "rules", "perturbation", "framing", "seed") if closed else _FREE
-    return all(level(first, name) == level(second, name) for name in FACTORS if name not in free)
+    return all(first.get(name) == second.get(name) for name in FACTORS if name not in free)
 
 
 def _answers(material: AnalysisInput, first: Mapping[str, Any],

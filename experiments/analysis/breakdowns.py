@@ -13,10 +13,10 @@ from typing import Any, Concatenate, ParamSpec
 from experiments.analysis.inputs import AnalysisInput, change, figures, figures_of_cell
 from experiments.analysis.view import Value, View
 from experiments.benchmarks.mrceval import TASKS
+from experiments.cells import FACTORS, called, varying
 from experiments.metrics import chain_pattern, share_among
 from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import FACTORS, called, varying
 
 VERSIONS = ("original", "edited")
 P = ParamSpec("P")

@@ -11,11 +11,11 @@ from typing import Any
 from experiments.analysis.pairs import difference_view, tested_pairs
 from experiments.analysis.variants import Variant, replicates, variants_of
 from experiments.analysis.view import Value, View
+from experiments.cells import Cell
 from experiments.metrics import Scoring, aggregate, may_refuse, scored_result, shown_name
 from experiments.question import Question, Scheme
 from experiments.record import Record, Result, Unit, used
 from experiments.runs.finished import Finished
-from experiments.settings.cells import Cell
 from experiments.statistics import Comparison, compare, pairs_of
 from strategies.types import Failure
 
@@ -139,7 +139,7 @@ def _kept(run: Finished, unit: Unit) -> dict[str, dict[str, Kept]]:
         result = record.result
         if result.cell in cells:
             found[result.cell][result.question] = kept_of(
-                record, unit, cells[result.cell], run.questions[result.question], run.scheme, run.settings.scoring)
+                record, unit, cells[result.cell], run.questions[result.question], run.scheme, run.scoring)
     return found
 
 
@@ -153,7 +153,7 @@ def _row(run: Finished, own: Sequence[Mapping[str, Kept]], variants: Sequence[Va
 
 def _figure(run: Finished, variant: Variant, metric: str) -> dict[str, Any]:
     clusters = [run.grouped.of.get(question, question) for question in variant.answers]
-    made = aggregate(list(variant.answers.values()), run.settings.scoring, run.settings.seed,
+    made = aggregate(list(variant.answers.values()), run.scoring, run.seed,
                      refusing=may_refuse(variant.row["rules"]), clusters=clusters)
     return dict(made.get(metric) or {"mean": None, "low": None, "high": None, "n": 0})
 
@@ -165,11 +165,11 @@ def _tests(run: Finished, sides: Sequence[Sequence[Variant]], budgets: Sequence[
     most = min(pairs, _MOST_TESTS // max(len(budgets), 1))
     wanted = [(budget, *pair) for budget, own in zip(budgets, each, strict=True) for pair in own[:most]]
     made = [(budget, first, second, pairs_of(
-        metric, first.answers, second.answers, run.grouped.of, run.settings.scoring,
+        metric, first.answers, second.answers, run.grouped.of, run.scoring,
         may_refuse(first.row["rules"]) and may_refuse(second.row["rules"])))
         for budget, _, first, second in wanted]
     shown = [one for one in made if one[3].n]
-    found = compare([pairs for *_, pairs in shown], run.settings.seed)
+    found = compare([pairs for *_, pairs in shown], run.seed)
     rows = [{"budget": budget, "first": run.labels[first.row["id"]], "second": run.labels[second.row["id"]],
              **one.plain()} for (budget, first, second, _), one in zip(shown, found, strict=True)]
     notes = tested_pairs(sides[0])[1] if sides else []

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 
 from experiments.analysis.causes import Case, Cause, cause_of
 from experiments.analysis.view import View
+from experiments.cells import Cell
 from experiments.metrics import METRICS, Estimate, Scoring, scored_of, share_among
-from experiments.question import Question, Scheme
+from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import Cell
 from retrieval.conditions import Perturbation
 
 # What a condition decides, or makes to have no effect; all else must agree, repeats among it. A seed is a cell's only
@@ -98,8 +98,8 @@ Grouped = Mapping[str, str]  # by question, its cluster; see `experiments.statis
 _COARSE = ("page", "document")
 
 
-def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
-              scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
+def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
+              rights: Sequence[str], scoring: Scoring = "corrected") -> dict[str, dict[str, str]]:
     """Return the name of the cause (`CAUSES`) of every result, by its cell's id and then by its question's.
 
     Computed from what is stored alone. Empty where the benchmark has no notion of a right answer.
@@ -107,9 +107,10 @@ def causes_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mappi
     Args:
         results: of these cells, with their scores; their traces are not needed.
         questions: by id.
+        rights: the metrics whose score of 1 means right, of which the first that applies counts (`Scheme.rights`).
         scoring: that the results were scored by.
     """
-    found = cases_of(cells, results, questions, scheme, scoring)
+    found = cases_of(cells, results, questions, rights, scoring)
     return {cell: {question: cause_of(case).name for question, case in cases.items()} for cell, cases in found.items()}
 
 
@@ -159,10 +160,9 @@ def facts(case: Case) -> Iterator[str]:
             yield f"{'right' if said else 'wrong'} {name}"
 
 
-def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
-             scoring: Scoring) -> dict[str, dict[str, Case]]:
+def cases_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
+             rights: Sequence[str], scoring: Scoring) -> dict[str, dict[str, Case]]:
     """The cases of all results of these cells; see `causes_of`. Every cell is there, in order."""
-    rights = scheme.rights
     if not rights:
         return {}
     alone: dict[str, dict[str, Case]] = {cell.id: {} for cell in cells}

@@ -28,7 +28,8 @@ OF_EVERY_RUN: MappingProxyType[str, Analysis] = MappingProxyType({
     "dose": lambda run: dose_views(run.found.get("dose"), labels_of_variants(run.cells), run.judge),
     "refusals": lambda run: refusal_views(run.found.get("tradeoff"), run.cells, run.labels, run.rights),
     "comparisons": lambda run: comparison_views(run.found.get("comparisons"), run.cells),
-    "papers": paper_views})
+    "papers": paper_views,
+})
 OF_BENCHMARKS: MappingProxyType[str, Analysis] = MappingProxyType(
     {"order": order, "wins": wins, "depth": depth, "chain": chain, "gap": gap, "attacks": attacks})
 _BY = "by:"

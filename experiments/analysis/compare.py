@@ -12,9 +12,9 @@ from experiments.analysis.compared_run import ComparedRun
 from experiments.analysis.pairs import change_of, difference_view, on_replicates, tested_pairs
 from experiments.analysis.variants import VARIED, Variant, with_own_intervals
 from experiments.analysis.view import View
+from experiments.cells import FACTORS
 from experiments.metrics import METRICS, ScoredRow, family_of, may_refuse, metric_named, shown_name
 from experiments.question import Question
-from experiments.settings.cells import FACTORS, level
 from experiments.statistics import Comparison, Pairs, clusters, compare, pairs_of
 from experiments.words import ON_INTERVALS
 
@@ -102,14 +102,14 @@ def differing(first: ComparedRun, second: ComparedRun) -> list[str]:
 
 
 def _values(run: ComparedRun, name: str) -> set[str]:
-    return {str(level(row, name)) for row in run.rows}
+    return {str(row.get(name)) for row in run.rows}
 
 
 def _key(run: ComparedRun, label: str, apart: Sequence[str]) -> tuple[str, ...]:
     """The repeat and seed tell single cells apart, and nothing else."""
     names = VARIED if label in run.cells else FACTORS
     row = run.cell(label).row
-    return tuple(str(level(row, name)) for name in names if name not in apart)
+    return tuple(str(row.get(name)) for name in names if name not in apart)
 
 
 def _chosen(run: ComparedRun, wanted: Sequence[str]) -> list[str]:
@@ -128,7 +128,7 @@ def _one(run: ComparedRun, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CellComparison:
     """A cell against its baseline by one metric, with the pairs that it is of."""
 
     match: Match
@@ -137,7 +137,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class RunComparison:
     """What was compared, by metric and then by cell, and what a reader has to know of it.
 
     Attributes:
@@ -147,7 +147,7 @@ class Findings:
 
     first: ComparedRun
     second: ComparedRun
-    found: tuple[Finding, ...]
+    found: tuple[CellComparison, ...]
     notes: tuple[str, ...]
     left_out: Mapping[str, str]
 
@@ -162,7 +162,7 @@ class Findings:
 
 
 def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] = (), cells: Sequence[str] = (),
-         baseline: str | None = None) -> Findings:
+         baseline: str | None = None) -> RunComparison:
     """Compare; p is corrected over everything that is found here.
 
     Args:
@@ -188,13 +188,13 @@ def find(first: ComparedRun, second: ComparedRun | None, metrics: Sequence[str] 
     pairs = [(match, _pairs(first, other, match, name, questions, grouped.of)) for name in names for match in matches]
     results = [with_own_intervals(one, first.figures(match.baseline), other.figures(match.cell)) for (match, _), one
                in zip(pairs, compare([made for _, made in pairs], first.seed), strict=True)]
-    found = tuple(Finding(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
+    found = tuple(CellComparison(match, result, made) for (match, made), result in zip(pairs, results, strict=True))
     compared = [*(first.cell(one.baseline) for one in matches), *(other.cell(one.cell) for one in matches)]
     left_out = {} if second is None else dict(_left_out(first, second, questions, matches, cells, baseline))
     notes = [*_on_runs(first, second, names), *left_out.values(),
              *on_replicates(compared), *bound, *([grouped.note] if grouped.note else []),
              *_on_tests(any(one.pairs.clustered for one in found), sum(one.pairs.n > 0 for one in found))]
-    return Findings(first, other, found, tuple(notes), left_out)
+    return RunComparison(first, other, found, tuple(notes), left_out)
 
 
 def _check(name: str, first: ComparedRun, second: ComparedRun) -> None:
@@ -262,7 +262,7 @@ def _on_tests(clustered: bool, tests: int) -> Iterator[str]:
         yield f"p (Holm) is corrected for {tests} comparisons, all that are shown."
 
 
-def compare_views(findings: Findings) -> list[View]:
+def compare_views(findings: RunComparison) -> list[View]:
     """Return a view of the comparisons by each metric, and where cells of one run are compared, by each factor."""
     views = []
     for metric, group in groupby(findings.found, key=lambda one: one.comparison.metric):
@@ -272,7 +272,7 @@ def compare_views(findings: Findings) -> list[View]:
     return [replace(one, notes=findings.notes) if place == 0 else one for place, one in enumerate(views)]
 
 
-def _view(findings: Findings, found: Sequence[Finding], title: str) -> View:
+def _view(findings: RunComparison, found: Sequence[CellComparison], title: str) -> View:
     factor = found[0].match.factor
     named = findings.first is not findings.second and any(
         one.match.cell != one.match.baseline for one in findings.found)
@@ -283,7 +283,7 @@ def _view(findings: Findings, found: Sequence[Finding], title: str) -> View:
     return difference_view(f"compare:{found[0].comparison.metric}:{factor or ''}", title, keys, rows, sides=sides)
 
 
-def heading(findings: Findings) -> str:
+def heading(findings: RunComparison) -> str:
     """Return what is compared, in words."""
     if findings.first is findings.second:
         match = findings.found[0].match
@@ -294,6 +294,6 @@ def heading(findings: Findings) -> str:
     return f"{names[1]} against {names[0]}, {findings.first.scoring} scoring"
 
 
-def change_named(findings: Findings, one: Finding) -> str:
+def change_named(findings: RunComparison, one: CellComparison) -> str:
     """Return what a comparison is of, in words."""
     return change_of(one.match.factor, *findings.cells(one.match), one.match.baseline, one.match.cell)

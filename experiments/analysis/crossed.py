@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.analysis.view import Value, View
+from experiments.cells import PART, REPLICATED, labels, shortened, telling
 from experiments.metrics import METRICS, family_of
-from experiments.settings.cells import PART, REPLICATED, labels, level, shortened, telling
 from experiments.words import listed, metric_words
 
 _FIRST = ("reasoning", "condition")
@@ -29,7 +29,7 @@ def crossed_factors(rows: Sequence[CellRow], varying: Sequence[str]) -> tuple[st
 
 def level_words(row: CellRow, factor: str) -> str:
     """Return the cell's value of the factor, a missing one as `none`."""
-    found = level(row, factor)
+    found = row.get(factor)
     return "none" if found is None else str(found)
 
 
@@ -87,8 +87,8 @@ def _follows(rows: Sequence[CellRow], name: str, of: str) -> bool:
 
 
 def _rest(row: CellRow, factors: Sequence[str]) -> str:
-    return PART.join(f"{name} {level_words(row, name)}" if name in REPLICATED else level_words(row, name)
-                     for name in factors)
+    return PART.join(f"no {name}" if (level := level_words(row, name)) == "none" else
+                     f"{name} {level}" if name in REPLICATED else level for name in factors)
 
 
 def _on_fewer(rows: Sequence[CellRow], labelled: Mapping[str, str], metric: str) -> list[str]:

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from experiments.analysis.variants import Averaged, Variant
+from experiments.cells import PART, shortened
 from experiments.metrics import ScoredRow
-from experiments.settings.cells import PART, shortened
 from retrieval.conditions import Perturbation
 
 _TITLES = {("negatives", "negatives"): "negatives added to what is shown",
@@ -26,7 +26,7 @@ _THIRDS = {"easy": "easiest third of negatives", "medium": "middle third of nega
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CurveGroup:
     """Curves of a summary's `dose`.
 
     Attributes:
@@ -48,7 +48,7 @@ class Group:
         return _TITLES.get((self.axis, self.word), f"{self.axis}, {self.word}")
 
 
-def groups_of(dose: Mapping[str, Any]) -> list[Group]:
+def groups_of(dose: Mapping[str, Any]) -> list[CurveGroup]:
     """The groups of a summary's `dose`, in the order of its curves."""
     places: dict[tuple[str, str], list[int]] = {}
     for place, curve in enumerate(dose["curves"]):
@@ -56,11 +56,11 @@ def groups_of(dose: Mapping[str, Any]) -> list[Group]:
     return [_group(dose, axis, word, found) for (axis, word), found in places.items()]
 
 
-def _group(dose: Mapping[str, Any], axis: str, word: str, places: Sequence[int]) -> Group:
+def _group(dose: Mapping[str, Any], axis: str, word: str, places: Sequence[int]) -> CurveGroup:
     curves = [dose["curves"][place] for place in places]
     doses = sorted({point["dose"] for curve in curves for point in curve["points"]})
     words = [dose["hardness"][one] if axis == "hardness" else str(one) for one in doses]
-    return Group(axis, word, tuple(places), tuple(labels([curve["factors"] for curve in curves])), tuple(doses),
+    return CurveGroup(axis, word, tuple(places), tuple(labels([curve["factors"] for curve in curves])), tuple(doses),
                  tuple(words))
 
 

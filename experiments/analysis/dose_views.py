@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.analysis.dose_curves import Group, groups_of, labels
+from experiments.analysis.dose_curves import CurveGroup, groups_of, labels
 from experiments.analysis.pairs import difference_view
 from experiments.analysis.view import Chart, Point, Value, View
 from experiments.metrics import family_of, shown_name
@@ -34,7 +34,7 @@ def dose_views(found: Mapping[str, Any] | None, called: Mapping[str, str], judge
     return [replace(views[0], notes=(*views[0].notes, *found["notes"])), *views[1:]]
 
 
-def _group_views(group: Group, found: Mapping[str, Any], called: Mapping[str, str],
+def _group_views(group: CurveGroup, found: Mapping[str, Any], called: Mapping[str, str],
                  judge: str | None) -> Iterator[View]:
     metric, name = found["metric"], f"dose:{group.axis}:{group.word}"
     curves = [found["curves"][place] for place in group.curves]
@@ -58,7 +58,7 @@ def _group_views(group: Group, found: Mapping[str, Any], called: Mapping[str, st
         yield compared
 
 
-def _curves(group: Group, curves: Sequence[CurveRow], found: Mapping[str, Any], called: Mapping[str, str],
+def _curves(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any], called: Mapping[str, str],
             judge: str | None, tests: Sequence[Comparison]) -> View:
     metric, plain = found["metric"], any(curve["plain"] for curve in curves)
     rows = []
@@ -81,7 +81,7 @@ def _change(stored: Mapping[str, Any] | None) -> tuple[Value, ...]:
             stored["p"], stored["p_holm"])
 
 
-def _tests(group: Group, found: Mapping[str, Any]) -> Iterator[tuple[tuple[Value, ...], Comparison]]:
+def _tests(group: CurveGroup, found: Mapping[str, Any]) -> Iterator[tuple[tuple[Value, ...], Comparison]]:
     places = {place: at for at, place in enumerate(group.curves)}
     factors = [found["curves"][place]["factors"] for place in group.curves]
     for one in found["comparisons"]:
@@ -93,7 +93,7 @@ def _tests(group: Group, found: Mapping[str, Any]) -> Iterator[tuple[tuple[Value
             yield (factor, f"{before} → {after}{rest}"), Comparison.of(found["metric"], one)
 
 
-def _said(group: Group, curves: Sequence[CurveRow], found: Mapping[str, Any],
+def _said(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any],
           tests: Sequence[Comparison]) -> Iterator[str]:
     """Which curve has the largest area, which of them really change, and which areas really differ."""
     metric = found["metric"]
@@ -151,7 +151,7 @@ def _facets(curves: Sequence[CurveRow], names: Sequence[str]) -> list[_Facet]:
     return [_Facet(title, series, tuple(own)) for title, own in parts.items()]
 
 
-def _charts(group: Group, curves: Sequence[CurveRow], found: Mapping[str, Any], called: Mapping[str, str],
+def _charts(group: CurveGroup, curves: Sequence[CurveRow], found: Mapping[str, Any], called: Mapping[str, str],
             judge: str | None) -> tuple[Chart, ...]:
     """A chart of each metric, and where there are many curves of each part of them."""
     plain = any(curve["plain"] for curve in curves)
@@ -190,7 +190,7 @@ def _apart(curves: Sequence[CurveRow], names: Sequence[str]) -> dict[str, list[s
     return found
 
 
-def _points(group: Group, label: str, curve: CurveRow, metric: str, called: Mapping[str, str]) -> Iterator[Point]:
+def _points(group: CurveGroup, label: str, curve: CurveRow, metric: str, called: Mapping[str, str]) -> Iterator[Point]:
     words = dict(zip(group.doses, group.words, strict=True))
     placed = [(one["dose"], one) for one in curve["points"]]
     for dose, one in [*([(_PLAIN, curve["plain"])] if curve["plain"] else []), *placed]:

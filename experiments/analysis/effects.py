@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.analysis.variants import VARIED, Variant, variants_of
 from experiments.analysis.view import Value, View
+from experiments.cells import short_names
 from experiments.metrics import Interval, ScoredRow, Scoring, shown_name
-from experiments.settings.cells import short_names
 from experiments.statistics import ALPHA, Clusters, holm
 from experiments.statistics.factorial import Design, Fit, Term, design_of, fit, varying
 from experiments.words import probability

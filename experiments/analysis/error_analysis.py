@@ -9,13 +9,12 @@ from typing import Any
 from agents.types import Outcome
 from experiments.analysis.cases import Cases, Grouped, cases_of, gold_alone, share, siblings_of
 from experiments.analysis.causes import CAUSES, Case, cause_of
-from experiments.analysis.tradeoff import tradeoff_of
+from experiments.analysis.tradeoff import Sweeps, tradeoff_of
 from experiments.analysis.view import Chart, Point, Value, View
+from experiments.cells import Cell
 from experiments.metrics import Estimate, Scoring, aggregate, share_among
-from experiments.question import Question, Scheme
+from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import Cell
-from experiments.settings.strategies import NO_SWEEPS, Sweeps
 from experiments.statistics import ALPHA, holm, mcnemar, pairs_of, permutation
 from experiments.words import metric_words
 
@@ -94,7 +93,7 @@ _DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _RightAnswer:
     """Whether it is right, as pairs are made of it."""
 
     scores: Mapping[str, float | None]
@@ -154,7 +153,7 @@ def _p(pairs: Mapping[str, tuple[Case, Case]], lost: int, gained: int, grouped: 
         return None
     if len({grouped.get(question, question) for question in pairs}) == len(pairs):
         return mcnemar(gained, lost)
-    first, second = ({question: _Answer({"right": float(pair[side].right)}) for question, pair in pairs.items()}
+    first, second = ({question: _RightAnswer({"right": float(pair[side].right)}) for question, pair in pairs.items()}
                      for side in (1, 0))
     return permutation(pairs_of("right", first, second, grouped), seed)
 
@@ -164,7 +163,7 @@ def _rounded(p: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _GoldFound:
     """The recall of all that was shown, for averaging."""
 
     scores: Mapping[str, float | None]
@@ -172,31 +171,32 @@ class _Found:
     outcome: Outcome = "answered"
 
 
-def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question], scheme: Scheme,
-               scoring: Scoring, grouped: Grouped, seed: int, sweeps: Sweeps = NO_SWEEPS) -> dict[str, Any]:
+def figures_of(cells: Sequence[Cell], results: Iterable[Result], questions: Mapping[str, Question],
+               rights: Sequence[str], scoring: Scoring, grouped: Grouped, seed: int,
+               sweeps: Sweeps) -> dict[str, Any]:
     """The summary's `error_analysis` and `tradeoff`.
 
     Args:
         results: of these cells, with their scores; their traces are not needed.
         grouped: by question, its cluster.
     """
-    cases = cases_of(cells, results, questions, scheme, scoring)
-    return {"error_analysis": error_analysis_of(cells, cases, questions, scheme, grouped, seed),
+    cases = cases_of(cells, results, questions, rights, scoring)
+    return {"error_analysis": error_analysis_of(cells, cases, questions, rights, grouped, seed),
             "tradeoff": tradeoff_of(cells, cases, grouped, sweeps)}
 
 
-def error_analysis_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question], scheme: Scheme,
-                   grouped: Grouped, seed: int) -> dict[str, Any] | None:
+def error_analysis_of(cells: Sequence[Cell], cases: Cases, questions: Mapping[str, Question],
+                      rights: Sequence[str], grouped: Grouped, seed: int) -> dict[str, Any] | None:
     """The summary's `error_analysis`; None where the benchmark has no notion of a right answer.
 
     Of each cell, beside the shares of the causes: `known`, the share of its right answers that are right closed-book
     too; `gold_whole`, the share of the answerable questions with named gold that had all of it in view; `gold_found`,
     the mean share of it that was; `abstained`, the share of the retrieval misses that were refused.
     """
-    if scheme.right is None:
+    if not rights:
         return None
     joint = joint_of(cells, cases, grouped, seed)
-    return {"metric": scheme.right,
+    return {"metric": rights[0],
             "causes": [{"name": one.name, "title": one.title, "definition": one.definition} for one in CAUSES],
             "cells": [_cell_row(cell, cases[cell.id], grouped, seed) for cell in cells],
             "joint": joint,
@@ -218,7 +218,7 @@ def _cell_row(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, seed: int
 
 
 def _found(cases: Mapping[str, Case], grouped: Grouped, seed: int) -> Estimate:
-    rows = [_Found({"recall": case.found / case.gold}) for case in cases.values() if case.gold]
+    rows = [_GoldFound({"recall": case.found / case.gold}) for case in cases.values() if case.gold]
     together = [grouped.get(question, question) for question in cases]
     return aggregate(rows, seed=seed, clusters=together)["recall"] if rows else share({}, grouped)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from documents.errors import RunError, SettingsError
-from experiments.analysis.compare import Finding
+from experiments.analysis.compare import CellComparison
 from experiments.metrics import metric_named
 from experiments.statistics import Comparison
 from experiments.words import difference, probability
@@ -65,11 +65,11 @@ class Passed:
     """Whether a cell passes a gate."""
 
     gate: Gate
-    finding: Finding
+    finding: CellComparison
     passes: bool
 
     @classmethod
-    def of(cls, gate: Gate, finding: Finding) -> Passed:
+    def of(cls, gate: Gate, finding: CellComparison) -> Passed:
         """RunError where that cannot be checked."""
         try:
             return cls(gate, finding, not gate.holds(finding.comparison))

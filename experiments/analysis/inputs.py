@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from experiments.analysis.view import Value, View
+from experiments.cells import labels
 from experiments.metrics import Estimate, Scoring, aggregate, estimate, may_refuse, shown_name
 from experiments.question import Question
 from experiments.record import Result
-from experiments.settings.cells import labels
 from experiments.statistics import interval_of, pairs_of
 
 

@@ -11,13 +11,11 @@ from statistics import median
 from pydantic import TypeAdapter
 
 from agents.catalogue import DEFAULT, entry_named
+from experiments.cells import Cell
 from experiments.metrics import cut_of, may_refuse
 from experiments.question import Question
 from experiments.record import Result, Verdict
-from experiments.settings import RunSettings
-from experiments.settings.cells import Cell
-from experiments.settings.finders import finders_of
-from experiments.settings.retrievers import parts_of
+from experiments.settings.retrievers import Finder, parts_of
 from experiments.words import price
 from retrieval.conditions import Perturbation
 from retrieval.mining import miner_names
@@ -170,20 +168,22 @@ def on_short(perturbed: Iterable[tuple[str | None, Result]]) -> list[str]:
             for (name, kind), found in had.items()]
 
 
-def on_miners(settings: RunSettings, cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
+ON_MINERS = "Negatives were mined by what searches among them"
+
+
+def on_miners(finders: Mapping[str, Finder], cells: Iterable[Cell], questions: Iterable[Question]) -> list[str]:
     """That retrievers search among negatives which one of them, or a part of one, has mined: they are its own nearest
     misses, and no other's."""
     miners = dict.fromkeys(found.miner for question in questions for one in question.mined.values()
                            for found in one.found)
     searching = {cell.finder or "" for cell in cells if cell.searched and cell.format is None} if miners else ()
-    finders = finders_of(settings) if searching else {}
     parts = {name: parts_of(finders[name].retriever) for name in sorted(searching)}
     shared = {miner: names for miner in miners
               if (names := [name for name, own in parts.items() if own & _miner_parts(miner)])}
     if not shared:
         return []
     said = "; ".join(f"{miner} by {' and '.join(names)}" for miner, names in shared.items())
-    return [f"Negatives were mined by what searches among them, whole or in part: {said}. They are that retriever's "
+    return [f"{ON_MINERS}, whole or in part: {said}. They are that retriever's "
             "own nearest misses, so its figures, and which retriever is better, are relative to the miners. For a "
             "ranking that is not, mine by random, by a miner that no compared retriever is made of, or by all of them "
             "together."]

@@ -15,8 +15,8 @@ from experiments.analysis.variants import (
     with_own_intervals,
 )
 from experiments.analysis.view import Value, View
+from experiments.cells import PART, short_names
 from experiments.metrics import ScoredRow, Scoring, may_refuse
-from experiments.settings.cells import PART, short_names
 from experiments.statistics import Clusters, Comparison, compare, pairs_of
 from experiments.words import ON_INTERVALS, effect, is_alone, metric_words, verdict
 

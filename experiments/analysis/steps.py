@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.types import Outcome
-from experiments.analysis.compare import Finding, Findings, Match, change_named
+from experiments.analysis.compare import CellComparison, Match, RunComparison, change_named
 from experiments.analysis.gates import Passed
 from experiments.analysis.pairs import row_of
 from experiments.analysis.view import View
@@ -29,7 +29,7 @@ class Flip:
     after_outcome: Outcome
 
 
-def flips(findings: Findings, finding: Finding) -> list[Flip]:
+def flips(findings: RunComparison, finding: CellComparison) -> list[Flip]:
     """The flips of a finding, losses first, in the order of the questions; none for a metric of sets."""
     scores = finding.pairs.scores
     if scores is None:
@@ -80,7 +80,7 @@ class _TracedStep:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _TracedAnswer:
     steps: tuple[_TracedStep, ...]
     read: tuple[str, str]
 
@@ -108,7 +108,7 @@ def histogram(found: Sequence[Divergence], up: set[str], down: set[str]) -> list
             for (_, _, where), count in sorted(counts.items())]
 
 
-def _parted(question: str, first: _Answer, second: _Answer) -> Divergence:
+def _parted(question: str, first: _TracedAnswer, second: _TracedAnswer) -> Divergence:
     for number, (one, other) in enumerate(zip_longest(first.steps, second.steps), 1):
         if what := _difference(one, other):
             return Divergence(question, number, f"{number} {what}")
@@ -125,7 +125,7 @@ def _difference(one: _TracedStep | None, other: _TracedStep | None) -> str:
     return f"{one.name}: {different[0]}" if different else ""
 
 
-def _answers(path: Path, cell: str) -> dict[str, _Answer]:
+def _answers(path: Path, cell: str) -> dict[str, _TracedAnswer]:
     folder = RunFolder.existing(path)
     try:
         return {question: _answer(*json.loads(stored)) for question, stored in folder.database.read(_TRACES, (cell,))}
@@ -134,9 +134,9 @@ def _answers(path: Path, cell: str) -> dict[str, _Answer]:
 
 
 def _answer(trace: Sequence[Mapping[str, Any]], evidence: Sequence[Mapping[str, Any]], outcome: str,
-            text: str) -> _Answer:
+            text: str) -> _TracedAnswer:
     chunks = {passage["number"]: passage["chunk"] for passage in evidence}
-    return _Answer(tuple(_steps(trace, chunks)), (outcome, text))
+    return _TracedAnswer(tuple(_steps(trace, chunks)), (outcome, text))
 
 
 def _steps(trace: Sequence[Mapping[str, Any]], chunks: Mapping[int, str]) -> Iterator[_TracedStep]:
@@ -167,13 +167,13 @@ class Parting:
     bars: tuple[Bar, ...]
 
 
-def partings_of(findings: Findings) -> list[Parting]:
+def partings_of(findings: RunComparison) -> list[Parting]:
     """One for each cell that is compared, whatever by how many metrics; of repeats and seeds, the first's."""
     first_of = {one.match: one for one in reversed(findings.found)}
     return [_parting(findings, one) for one in reversed(first_of.values())]
 
 
-def _parting(findings: Findings, one: Finding) -> Parting:
+def _parting(findings: RunComparison, one: CellComparison) -> Parting:
     first, second = findings.cells(one.match)
     before, after = (findings.first.path, first.row["id"]), (findings.second.path, second.row["id"])
     found = divergences(before, after, list(findings.second.questions))
@@ -183,7 +183,7 @@ def _parting(findings: Findings, one: Finding) -> Parting:
     return Parting(one.match, one.comparison.metric, tuple(found), tuple(histogram(found, up, down)))
 
 
-def findings_json(findings: Findings, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:
+def findings_json(findings: RunComparison, failed: Sequence[Passed], with_flips: bool) -> dict[str, Any]:
     """The comparisons, each with the names of its cells and the metric."""
     rows = [{"metric": one.comparison.metric, **row_of(*findings.cells(one.match), one.comparison),
              **_names(one.match), "verdict": verdict(one.comparison),
@@ -194,13 +194,13 @@ def findings_json(findings: Findings, failed: Sequence[Passed], with_flips: bool
             "failed": [{"condition": one.gate.text, **_cells(findings, one.finding.match)} for one in failed]}
 
 
-def partings_json(findings: Findings, partings: Sequence[Parting]) -> list[dict[str, Any]]:
+def partings_json(findings: RunComparison, partings: Sequence[Parting]) -> list[dict[str, Any]]:
     """Where the answers of each two cells part."""
     return [{**_cells(findings, one.match), "metric": one.metric, "histogram": [asdict(bar) for bar in one.bars],
              "questions": [asdict(divergence) for divergence in one.questions]} for one in partings]
 
 
-def _cells(findings: Findings, match: Match) -> dict[str, str]:
+def _cells(findings: RunComparison, match: Match) -> dict[str, str]:
     first, second = findings.cells(match)
     return {"first": first.row["id"], "second": second.row["id"], **_names(match)}
 
@@ -209,7 +209,7 @@ def _names(match: Match) -> dict[str, str]:
     return {"first_name": match.baseline, "second_name": match.cell}
 
 
-def flip_view(findings: Findings, metric: str) -> View | None:
+def flip_view(findings: RunComparison, metric: str) -> View | None:
     """Return the questions whose score by the metric differs; None without any."""
     found = [one for one in findings.found if one.comparison.metric == metric]
     places = {id: place for place, id in enumerate(findings.second.questions, start=1)}
@@ -220,7 +220,7 @@ def flip_view(findings: Findings, metric: str) -> View | None:
         "number", "question", "cell", "baseline's", "cell's"), tuple(rows), 3, 3) if rows else None
 
 
-def parting_views(findings: Findings, partings: Sequence[Parting]) -> list[View]:
+def parting_views(findings: RunComparison, partings: Sequence[Parting]) -> list[View]:
     """Return a histogram for each two cells, the bars of all drawn to one scale."""
     most = max((bar.questions for one in partings for bar in one.bars), default=1)
     views = [View(f"steps:{one.match.baseline}:{one.match.cell}",

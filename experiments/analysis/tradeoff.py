@@ -13,16 +13,16 @@ from typing import Any
 from experiments.analysis.cases import Cases, Grouped, share
 from experiments.analysis.causes import Case
 from experiments.analysis.view import Chart, Goal, Point, View
+from experiments.cells import Cell
 from experiments.metrics import may_refuse
-from experiments.settings.cells import Cell
-from experiments.settings.strategies import NO_SWEEPS, Sweeps
 from experiments.words import cut, metric_words, percent
 
+Sweeps = Mapping[str, tuple[str, float]]  # see `experiments.runs.manifest.Made`
 _ANSWERED, _WRONG = "answered rather than refused", "wrong among those answered"
 
 
 def tradeoff_of(cells: Sequence[Cell], cases: Cases, grouped: Grouped,
-                sweeps: Sweeps = NO_SWEEPS) -> list[dict[str, Any]] | None:
+                sweeps: Sweeps) -> list[dict[str, Any]] | None:
     """The summary's `tradeoff`: a row for each cell whose rules offer a refusal; None where none do, or where the
     benchmark has no notion of a right answer.
 
@@ -45,7 +45,7 @@ def _swept(cell: Cell, cases: Mapping[str, Case], grouped: Grouped, sweeps: Swee
         return {}
     refused = {answerable: {question: case.refused for question, case in cases.items() if case.answerable is answerable}
                for answerable in (False, True)}
-    return {"sweep": replace(cell, reasoning=swept.rest).id, "threshold": swept.threshold,
+    return {"sweep": replace(cell, reasoning=swept[0]).id, "threshold": swept[1],
             "rightly": share(refused[False], grouped), "needlessly": share(refused[True], grouped)}
 
 

@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from agents.types import Outcome
+from experiments.cells import FACTORS, REPLICATED, labels
 from experiments.metrics import ScoredRow, Scoring, aggregate, may_refuse
-from experiments.settings.cells import FACTORS, REPLICATED, labels, level
 from experiments.statistics import Clusters, Comparison
 
 VARIED = tuple(name for name in FACTORS if name not in REPLICATED)
@@ -48,7 +48,7 @@ class Variant:
 
 def _level(name: str, row: Mapping[str, Any]) -> str | None:
     """No perturbation is a perturbation among others."""
-    value = level(row, name)
+    value = row.get(name)
     return "none" if value is None and name == "perturbation" else None if value is None else str(value)
 
 
@@ -72,7 +72,7 @@ def replicates(rows: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]
     """The cells of each variant, in their order."""
     alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        alike.setdefault(tuple(str(level(row, name)) for name in VARIED), []).append(row)
+        alike.setdefault(tuple(str(row.get(name)) for name in VARIED), []).append(row)
     return list(alike.values())
 
 

@@ -34,7 +34,7 @@ def search(query: Query, index: IndexFolder,
            json: AsJson = False) -> None:
     """Show the chunks that a retriever finds for a query."""
     from documents.errors import SettingsError
-    from experiments.settings.finders import finding
+    from experiments.settings.targets import finding
     from experiments.terminal.display import note, print_json, say
     from experiments.terminal.show import hit_row, place
     from retrieval.filters.narrowed import narrowed
@@ -139,7 +139,7 @@ def _settings(index: Path, model: str, reasoning: str, retrieval: str, k: int, r
     from agents.assistant import AssistantSettings
     from agents.settings import Limits, ModelSettings
     from experiments.settings.file import strategy_of
-    from experiments.settings.finders import finding
+    from experiments.settings.targets import finding
 
     kind, conditions = finding(retriever, where or [])
     return AssistantSettings(index=index, model=model, reasoning=strategy_of("reasoning", reasoning),

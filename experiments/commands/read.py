@@ -69,9 +69,9 @@ def compare(first: Annotated[Path, typer.Argument(metavar="A", help="A finished 
 
     Cells are compared question by question.
     """
-    from experiments.terminal.comparing import Wanted, show_comparisons
+    from experiments.terminal.comparing import CompareOptions, show_comparisons
 
-    wanted = Wanted(metric or [], cell or [], baseline, fail_if or [], shared, flips, steps, junit)
+    wanted = CompareOptions(metric or [], cell or [], baseline, fail_if or [], shared, flips, steps, junit)
     show_comparisons((first, second), wanted, json)
 
 

@@ -43,7 +43,7 @@ Reasonings = Annotated[list[str] | None, typer.Option("--reasoning", help="A nam
                                                       rich_help_panel=_BY_NAME)]
 Retrievals = Annotated[list[str] | None, typer.Option("--retrieval", help="May be given again.",
                                                       rich_help_panel=_BY_NAME)]
-Conditions = Annotated[list[str] | None, typer.Option("--condition", help="closed-book, given, evidence, retrieved or "
+Conditions = Annotated[list[str] | None, typer.Option("--condition", help="closed-book, given, gold, retrieved or "
                                                                           "full; may be given again.",
                                                       rich_help_panel=_BY_NAME)]
 Perturbations = Annotated[list[str] | None, typer.Option("--perturbation", help="See `ragbed list perturbations`; may "
@@ -70,8 +70,8 @@ Filter = Annotated[list[str] | None, typer.Option("--filter", metavar="TAG=VALUE
     "Only questions with this tag, as a run of its own; given again, with all of them."))]
 
 Budgets = Annotated[list[str] | None, typer.Option("--budget", metavar="PART=AMOUNT", help=(
-    "What may be spent before the run stops, resumably: dollars=5 or tokens=200000, of all sessions together, or "
-    "seconds=1800, of this one; `none` lifts one; may be given again. In the place of what the settings say."))]
+    "What may be spent before the run stops, resumably: dollars=5 or tokens=200000, of all starts together, or "
+    "seconds=1800, of this start; `none` lifts one; may be given again. In the place of what the settings say."))]
 
 
 def run(target: Target = None, path: Files = None, model: Models = None, reasoning: Reasonings = None,

@@ -135,9 +135,9 @@ def rescore(run: Annotated[Path, typer.Argument(help="A finished run's folder.")
 
     Shows which figures differ. The run stays as it is.
     """
-    from experiments.terminal.score_again import score_again
+    from experiments.terminal.rescoring import show_rescored
 
-    score_again(run, scoring.value if scoring else None, judge, metric or [], json, plugin or [])
+    show_rescored(run, scoring.value if scoring else None, judge, metric or [], json, plugin or [])
 
 
 def judge(run: Annotated[Path, typer.Argument(help="A run's folder.")],
@@ -155,6 +155,6 @@ def judge(run: Annotated[Path, typer.Argument(help="A run's folder.")],
 
     The run stays as it is.
     """
-    from experiments.terminal.judge_again import judge_again
+    from experiments.terminal.rescoring import show_agreement
 
-    judge_again(run, judge or [], repeats, labels or [], sheet, json)
+    show_agreement(run, judge or [], repeats, labels or [], sheet, json)

@@ -89,8 +89,8 @@ def export(run: Finished, destination: str) -> str:
         return f"MLflow: {log_to_mlflow(run, uri)}"
     assert write is not None
     check_replaceable(path, form)
-    material = ExportedRun(run, causes_of(run.cells, run.folder.results(), run.questions, run.scheme,
-                                       run.settings.scoring))
+    causes = causes_of(run.cells, run.folder.results(), run.questions, run.scheme.rights, run.scoring)
+    material = ExportedRun(run, causes)
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}")  # the file is there whole or not at all
     try:
         write(material, partial)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from documents.errors import MissingExtra, RunError, SettingsError
+from experiments.cells import FACTORS
 from experiments.runs.finished import Finished
-from experiments.settings.cells import FACTORS
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -11,11 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from experiments.cells import FACTORS
 from experiments.question import Question
 from experiments.record import Result, StoredStep
 from experiments.running.labels import guarded
 from experiments.runs.finished import Finished
-from experiments.settings.cells import FACTORS
 from strategies.types import Usage
 
 

@@ -27,8 +27,10 @@ What is ours all the same:
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from experiments.metrics.scored import Scored, Scores
+if TYPE_CHECKING:
+    from experiments.metrics.scored import Scored, Scores
 
 _CITATION = re.compile(r"\[(\d+)\]")
 _HALVES = {"Correct": 2, "Partially Correct": 1, "Wrong": 0}

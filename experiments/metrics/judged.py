@@ -177,7 +177,7 @@ MEASURED = (
     Metric("rows_found", "table_first: the share of the rows whose value stands in a document", _MEASURED),
     Metric("worked_out", "program_aided: the share of the lines that could be worked out", _MEASURED),
     Metric("checks", "chain_of_verification: how many questions checked the draft", _MEASURED, high=None),
-    Metric("laps", "reflect: how often a draft was checked", _MEASURED, high=None),
+    Metric("iterations", "reflect: how often a draft was checked", _MEASURED, high=None),
     Metric("repaired", "supported: whether the answer was asked for a second time", _MEASURED, share=True),
     Metric("revised", "strategies that revise: whether the final answer says something else than the first", _MEASURED,
            share=True))

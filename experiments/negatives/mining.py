@@ -25,7 +25,7 @@ from retrieval.hits import DECIMALS
 from retrieval.index import Index
 from retrieval.mining import Miner, Nearness, Rows, check_miners, open_miner
 from retrieval.pool import Pool
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import alone, replaced
 from retrieval.types import Collection, Progress

@@ -7,8 +7,8 @@ from typing import Any
 
 from agents.types import OUTCOMES
 from experiments.analysis.crossed import crossed_factors
+from experiments.cells import FACTORS, labels, short_name, shortened, telling
 from experiments.metrics import METRICS, family_of, shown_name
-from experiments.settings.cells import FACTORS, labels, short_name, shortened, telling
 from experiments.words import metric_words, visible
 
 _SHARED = (*FACTORS, "layout", "exemplars", "scoring", "judge")
@@ -47,11 +47,11 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReportColumn:
     """A column of the table: a figure, or several shares of the same questions as counts.
 
     Attributes:
-        parts: keys of `Cell.figures`.
+        parts: keys of `ReportCell.figures`.
         title: for people, such as `correct / wrong`; `judge` apart.
     """
 
@@ -65,7 +65,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ReportCell:
     """One row.
 
     Attributes:
@@ -110,7 +110,7 @@ class Cell:
         """The column and figure of the metric."""
         return next(((name, figure) for name, figure in self.figures.items() if metric_of(name) == metric), None)
 
-    def counts(self, column: Column) -> list[int]:
+    def counts(self, column: ReportColumn) -> list[int]:
         """How many questions each share of a joined column is; none where any is not known."""
         found = [figure.count for part in column.parts if (figure := self.figures.get(part)) is not None]
         known = [count for count in found if count is not None]
@@ -128,9 +128,9 @@ class Table:
         shared: factors with the value that all cells have; `varying`, those that tell cells apart.
     """
 
-    cells: tuple[Cell, ...]
-    columns: tuple[Column, ...]
-    more: tuple[Column, ...]
+    cells: tuple[ReportCell, ...]
+    columns: tuple[ReportColumn, ...]
+    more: tuple[ReportColumn, ...]
     quality: str
     shared: tuple[tuple[str, str], ...]
     varying: tuple[str, ...]
@@ -175,7 +175,7 @@ def table(stored: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> T
                  tuple(telling(stored)) if len(stored) > 1 else ())
 
 
-def _columns(metrics: Sequence[str], seen: Sequence[str]) -> list[Column]:
+def _columns(metrics: Sequence[str], seen: Sequence[str]) -> list[ReportColumn]:
     """The metrics that a place of the benchmark's table holds: together where all are shares, else one by one."""
     found = [name for metric in metrics for name in seen if metric_of(name) == metric]
     shares = all((known := METRICS.get(family_of(metric))) is not None and known.share for metric in metrics)
@@ -184,10 +184,10 @@ def _columns(metrics: Sequence[str], seen: Sequence[str]) -> list[Column]:
     return [_column([name]) for name in found]
 
 
-def _column(parts: Sequence[str]) -> Column:
+def _column(parts: Sequence[str]) -> ReportColumn:
     judges = dict.fromkeys(part.partition(" ")[2].strip("()") for part in parts)
     title = " / ".join(metric_words(metric_of(part)) for part in parts)
-    return Column(tuple(parts), title, ", ".join(filter(None, judges)))
+    return ReportColumn(tuple(parts), title, ", ".join(filter(None, judges)))
 
 
 def metric_of(column: str) -> str:
@@ -195,10 +195,10 @@ def metric_of(column: str) -> str:
     return column.split(" ")[0]
 
 
-def _cell(number: int, stored: Mapping[str, Any], label: str) -> Cell:
+def _cell(number: int, stored: Mapping[str, Any], label: str) -> ReportCell:
     usage = stored.get("usage") or {}
     judge = stored.get("judge")
-    return Cell(
+    return ReportCell(
         id=stored["id"], ids=(stored["id"],), number=number, label=label, n=int(stored.get("n") or 0),
         factors={name: None if stored.get(name) is None else visible(str(stored[name])) for name in FACTORS},
         figures={column(name, judge): Figure.of(value) for name, value in (stored.get("metrics") or {}).items()},
@@ -227,6 +227,6 @@ def crossed(table: Table) -> tuple[str, str] | None:
     return crossed_factors([cell.factors for cell in table.cells], table.varying)
 
 
-def level_of(cell: Cell, factor: str) -> str:
+def level_of(cell: ReportCell, factor: str) -> str:
     """Return the cell's value of the factor in words."""
     return cell.factors.get(factor) or "none"

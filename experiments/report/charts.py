@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from experiments.analysis.view import Chart, Point
 from experiments.report.axes import Axis, cost_axis, percent_axis, quality_axis, word_axis
-from experiments.report.cells import Cell, Table, crossed, level_of
+from experiments.report.cells import ReportCell, Table, crossed, level_of
 from experiments.report.text import to_questions
 from experiments.words import cut, money, part, visible
 
@@ -162,7 +162,7 @@ def _cell_looks(table: Table, chart: Chart, numbers: Mapping[str, int]) -> Looks
                           (numbers.get(point.cell, 1) - 1) % SHAPES + 1), ()
 
 
-def _numbered(levels: Sequence[str], shown: Collection[Cell], factor: str) -> list[tuple[str, int]]:
+def _numbered(levels: Sequence[str], shown: Collection[ReportCell], factor: str) -> list[tuple[str, int]]:
     """The levels that the chart shows, with the number of their colour or shape."""
     seen = {level_of(cell, factor) for cell in shown}
     return [(level, number) for number, level in enumerate(levels, 1) if level in seen]

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.report.cells import Cell, Figure, Table
+from experiments.report.cells import Figure, ReportCell, Table
 from experiments.statistics import Comparison
 from experiments.words import is_alone, money, probability
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CellCosts:
     """Cost per question.
 
     Attributes:
@@ -30,7 +30,7 @@ class Cost:
     def what(self) -> str:
         return "price" if self.priced else "tokens"
 
-    def share(self, cell: Cell, of: Cell) -> float:
+    def share(self, cell: ReportCell, of: ReportCell) -> float:
         """What one cell costs of another's cost; 1 where either's is not known."""
         return self.of[cell.id] / self.of[of.id] if cell.id in self.of and of.id in self.of else 1.0
 
@@ -43,14 +43,14 @@ class Cost:
         return f"{self.words(value)} per question" if self.priced else f"{value:,.0f} {self.unit}"
 
 
-def cost_of(cells: Sequence[Cell]) -> Cost:
+def cost_of(cells: Sequence[ReportCell]) -> CellCosts:
     """Price where all cells have one, none of them 0; else prompt and completion tokens."""
     if cells and all(cell.price and cell.n for cell in cells):
-        return Cost(True, {cell.id: (cell.price or 0.0) / cell.n for cell in cells})
-    return Cost(False, {cell.id: cell.tokens_each for cell in cells if cell.tokens_each})
+        return CellCosts(True, {cell.id: (cell.price or 0.0) / cell.n for cell in cells})
+    return CellCosts(False, {cell.id: cell.tokens_each for cell in cells if cell.tokens_each})
 
 
-def front(table: Table, cost: Cost) -> tuple[Cell, ...]:
+def front(table: Table, cost: CellCosts) -> tuple[ReportCell, ...]:
     """The Pareto front, cheapest first: the cells than which none is as good for less, nor better for as much.
 
     By means alone. Cells of different judges do not compare, so there is none.
@@ -74,8 +74,8 @@ class CellPair:
     """
 
     factor: str
-    first: Cell
-    second: Cell
+    first: ReportCell
+    second: ReportCell
     tested: Comparison
 
     @property
@@ -101,15 +101,15 @@ class CellPair:
         """The test's p, and after the correction."""
         return f"p {self.p}" if self.tested.p == self.tested.p_holm else f"p {self.p}, corrected {self.p_holm}"
 
-    def other(self, cell: Cell) -> Cell:
+    def other(self, cell: ReportCell) -> ReportCell:
         return self.second if self.first.id == cell.id else self.first
 
-    def beyond(self, cell: Cell) -> float | None:
+    def beyond(self, cell: ReportCell) -> float | None:
         """By how much the cell is above the other one; None where there is no figure."""
         found = self.tested.difference
         return found if found is None or self.second.id == cell.id else 0.0 - found
 
-    def bounds(self, cell: Cell) -> tuple[float, float] | None:
+    def bounds(self, cell: ReportCell) -> tuple[float, float] | None:
         """The interval of `beyond`."""
         low, high = self.tested.low, self.tested.high
         if low is None or high is None:
@@ -145,7 +145,7 @@ class CellPairs:
     def alone(self) -> int:
         return sum(pair.alone for pair in self.pairs)
 
-    def with_cell(self, cell: Cell) -> list[CellPair]:
+    def with_cell(self, cell: ReportCell) -> list[CellPair]:
         """Return the pairs that the cell is one of."""
         return [pair for pair in self.pairs if cell.id in (pair.first.id, pair.second.id)]
 
@@ -169,7 +169,7 @@ class Standing:
         level: those from which no difference is seen.
     """
 
-    cell: Cell
+    cell: ReportCell
     below: tuple[CellPair, ...]
     alone: tuple[CellPair, ...]
     level: tuple[CellPair, ...]
@@ -184,7 +184,7 @@ class Standing:
         """Those that are not really different, the least far below first."""
         return sorted((*self.alone, *self.level), key=lambda pair: pair.beyond(self.cell) or 0.0)
 
-    def others(self, pairs: Sequence[CellPair]) -> list[Cell]:
+    def others(self, pairs: Sequence[CellPair]) -> list[ReportCell]:
         return [pair.other(self.cell) for pair in pairs]
 
 
@@ -194,7 +194,7 @@ def figures(table: Table) -> dict[str, Figure]:
             if (found := cell.of(table.quality)) is not None and found[1].mean is not None}
 
 
-def leaders(table: Table, among: Sequence[Cell] | None = None) -> list[Cell]:
+def leaders(table: Table, among: Sequence[ReportCell] | None = None) -> list[ReportCell]:
     """The cells with the highest mean, several where it is the same; none where judges differ."""
     known = figures(table)
     cells = [cell for cell in (table.cells if among is None else among) if cell.id in known]
@@ -204,7 +204,7 @@ def leaders(table: Table, among: Sequence[Cell] | None = None) -> list[Cell]:
     return [cell for cell in cells if known[cell.id].mean == highest]
 
 
-def standing(cell: Cell, tested: CellPairs | None, factor: str | None = None) -> Standing:
+def standing(cell: ReportCell, tested: CellPairs | None, factor: str | None = None) -> Standing:
     """Of the pairs that have a figure, by one factor alone where it is named."""
     pairs = [pair for pair in (tested.with_cell(cell) if tested else ())
              if pair.tested.difference is not None and factor in (None, pair.factor)]
@@ -215,7 +215,7 @@ def standing(cell: Cell, tested: CellPairs | None, factor: str | None = None) ->
                     tuple(pair for pair in real if (pair.beyond(cell) or 0.0) <= 0))
 
 
-def cheapest(found: Standing, cost: Cost) -> CellPair | None:
+def cheapest(found: Standing, cost: CellCosts) -> CellPair | None:
     """With the cheapest cell that is not really different, where that costs clearly less."""
     pair = min(found.unsettled, key=lambda pair: cost.share(pair.other(found.cell), found.cell), default=None)
     return pair if pair and cost.share(pair.other(found.cell), found.cell) <= _CHEAPER else None

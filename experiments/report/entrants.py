@@ -6,8 +6,8 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from experiments.report.cells import Cell, Figure, Table, column
-from experiments.settings.cells import REPLICATED, called
+from experiments.cells import REPLICATED, called
+from experiments.report.cells import Figure, ReportCell, Table, column
 from experiments.words import plural
 
 # The gold alone is at no user's hand: it is the ceiling; closed-book is the floor.
@@ -48,7 +48,7 @@ def rank(condition: str) -> int:
     return next((place for place, tier in enumerate(_TIERS) if condition in tier), -1)
 
 
-def _label(cell: Cell, table: Table, factors: list[str]) -> str:
+def _label(cell: ReportCell, table: Table, factors: list[str]) -> str:
     """By the factors that are left, with what follows the factors in its name, such as its number of repeats."""
     whole = called(cell.factors, table.varying)
     rest = cell.label.removeprefix(whole) if cell.label.startswith(whole) else ""
@@ -65,7 +65,7 @@ def entrants(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
     if len(factors) == len(table.varying):
         return table
     known = {row["cell"]: row["metrics"] for row in repeated}
-    alike: dict[tuple[str | None, ...], list[Cell]] = {}
+    alike: dict[tuple[str | None, ...], list[ReportCell]] = {}
     for cell in table.cells:
         key = tuple(value for name, value in cell.factors.items() if name not in REPLICATED)
         alike.setdefault(key, []).append(cell)
@@ -73,7 +73,7 @@ def entrants(table: Table, repeated: Sequence[Mapping[str, Any]] = ()) -> Table:
     return replace(table, cells=cells, varying=tuple(factors))
 
 
-def _together(cells: Sequence[Cell], factors: Sequence[str], known: Mapping[str, Any]) -> Cell:
+def _together(cells: Sequence[ReportCell], factors: Sequence[str], known: Mapping[str, Any]) -> ReportCell:
     first = cells[0]
     label = called(first.factors, factors) or first.factors.get("reasoning") or first.label
     if len(cells) == 1:

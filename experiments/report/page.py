@@ -35,7 +35,6 @@ def report_run(run: Finished) -> Path:
 
     Raises:
         RunError: the file cannot be written.
-        SettingsError: the run's settings cannot be read.
     """
     path = run.path / "report.html"
     try:
@@ -47,17 +46,19 @@ def report_run(run: Finished) -> Path:
 
 
 def _input(run: Finished) -> ReportInput:
+    rights = tuple(run.summary["rights"])
     return ReportInput(run.name, dict(run.summary), run.questions, run.folder.records(traces=True),
-                       run.folder.database.text, run.scheme.rights,
-                       lambda results: causes_of(run.cells, results, run.questions, run.scheme, run.settings.scoring),
+                       run.folder.database.text, rights,
+                       lambda results: causes_of(run.cells, results, run.questions, rights, run.scoring),
                        _facts(run))
 
 
 def _facts(run: Finished) -> list[tuple[str, str]]:
     """Which questions of the benchmark were asked, what was drawn by, and which ragbed writes this."""
-    chosen = run.settings.benchmark
-    found = {"sample": f"{chosen.sample} (seed {chosen.seed})" if chosen.sample else None, "limit": chosen.limit,
-             "filter": ", ".join(f"{name} {value}" for name, value in chosen.filter.items()) or None,
+    chosen = run.config.get("benchmark", {})
+    sample, only = chosen.get("sample"), chosen.get("filter") or {}
+    found = {"sample": f"{sample} (seed {chosen.get('seed')})" if sample else None, "limit": chosen.get("limit"),
+             "filter": ", ".join(f"{name} {value}" for name, value in only.items()) or None,
              "seed": run.summary["seed"], "ragbed": version("ragbed")}
     return [(name, visible(str(value))) for name, value in found.items() if value is not None]
 
@@ -92,14 +93,14 @@ def render(view: ReportInput, budget: int = BUDGET) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Takeaway:
     """Lines of sentences, and what they are about; the first of all is about nothing in particular."""
 
     about: str
     lines: tuple[str, ...]
 
 
-def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Verdict]:
+def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result] = ()) -> list[Takeaway]:
     """Return what a reader takes home first, then quality, factors, cost, causes, refusals and failures.
 
     Args:
@@ -118,7 +119,7 @@ def verdicts(summary: Mapping[str, Any], whole: Table, results: Sequence[Result]
              (_APART, on_parts(whole, tested)), ("Factors", on_effects(summary.get("effects"))),
              ("Cost", on_cost(best, cost, among)), ("Causes", on_causes(best, summary.get("error_analysis"))),
              ("Refusals", on_refusals(whole)), ("Failures", on_failures(whole, results)))
-    return [Verdict(about, tuple(said) if about == _APART else (" ".join(said),)) for about, said in parts if said]
+    return [Takeaway(about, tuple(said) if about == _APART else (" ".join(said),)) for about, said in parts if said]
 
 
 def headlines(summary: Mapping[str, Any]) -> list[str]:

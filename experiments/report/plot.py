@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from experiments.analysis.view import Chart, Mark, Point
 from experiments.report.cells import Table
-from experiments.report.competition import Cost, front
+from experiments.report.competition import CellCosts, front
 from experiments.report.entrants import contenders
 from experiments.words import column_words, cut, interval, metric_words, plural
 
 _LEAST = {"unified": -0.5}  # of metrics that go below 0
 
 
-def plot(table: Table, cost: Cost) -> Chart | None:
+def plot(table: Table, cost: CellCosts) -> Chart | None:
     """Return the chart; None where no cell has both the first column's figure and a cost.
 
     Args:
@@ -43,7 +43,7 @@ def plot(table: Table, cost: Cost) -> Chart | None:
                  caption=_caption(merged, bool(best), len(competing) < len(table.cells), cost))
 
 
-def _caption(merged: bool, drawn: bool, rivals: bool, cost: Cost) -> str:
+def _caption(merged: bool, drawn: bool, rivals: bool, cost: CellCosts) -> str:
     said = ["Upright bars are 95 % intervals of the mean; higher is better, further left is cheaper."]
     if merged:
         said.append("Repeats of a cell are one point, with their mean, under the number of the first.")

@@ -11,7 +11,7 @@ from typing import Any
 
 from experiments.question import Question
 from experiments.record import Record, Result
-from experiments.report.cells import Cell, column
+from experiments.report.cells import ReportCell, column
 from experiments.report.evidence import Passages, Texts, asked, graded, linked, references, steps, subs
 from experiments.report.store import BUDGET, Blocks, Packed, as_json, pack
 from experiments.report.text import ReportInput, bounded, shown
@@ -39,7 +39,7 @@ class Words:
 class Listing:
     """Collects the columns, one entry a question; those of answers have one for each cell of each question."""
 
-    def __init__(self, view: ReportInput, cells: Sequence[Cell]) -> None:
+    def __init__(self, view: ReportInput, cells: Sequence[ReportCell]) -> None:
         self._view, self._cells = view, cells
         self._rows: list[tuple[int, dict[str, Any]]] = []
         self._outcomes, self._grades, self._tags = Words("missing"), Words(""), Words()
@@ -120,7 +120,7 @@ class Browser:
         return {kind.kind: kind.left_out for kind in self.kinds if kind.left_out}
 
 
-def browse(view: ReportInput, cells: Sequence[Cell], results: list[Result], budget: int = BUDGET) -> Browser:
+def browse(view: ReportInput, cells: Sequence[ReportCell], results: list[Result], budget: int = BUDGET) -> Browser:
     """Every question of the run or of its records, in the benchmark's order; the unknown ones last.
 
     Args:
@@ -152,7 +152,7 @@ def _asked(view: ReportInput) -> Iterator[tuple[Question, dict[str, Record]]]:
 class _Items:
     """Makes the items of all kinds."""
 
-    def __init__(self, view: ReportInput, cells: Sequence[Cell]) -> None:
+    def __init__(self, view: ReportInput, cells: Sequence[ReportCell]) -> None:
         self.metrics = Words()
         self._numbers: dict[tuple[str, str | None], int] = {}
         self._cells, self._rights = cells, view.rights
@@ -179,7 +179,7 @@ class _Items:
         prompts = self._texts.packed_prompts(budget - questions.size - evidence.size - traces.size)
         return questions, evidence, traces, prompts
 
-    def _answer(self, cell: Cell, record: Record, passages: Passages) -> dict[str, Any]:
+    def _answer(self, cell: ReportCell, record: Record, passages: Passages) -> dict[str, Any]:
         result, timing = record.result, record.timing
         answer = bounded(result.text, ANSWER)
         return {
@@ -192,7 +192,7 @@ class _Items:
             "price": result.usage.price, "seconds": round(timing.seconds, 2), "attempts": timing.attempts,
             "steps": len(result.trace), "trace": self._trace(result)}
 
-    def _scores(self, result: Result, cell: Cell) -> list[list[float | int | None] | int]:
+    def _scores(self, result: Result, cell: ReportCell) -> list[list[float | int | None] | int]:
         """The numbers of the metrics, their values, and the place of the one that says whether the answer is right."""
         judge = result.verdict.judge if result.verdict else cell.judge
         decides = deciding(result, self._rights)

@@ -8,11 +8,11 @@ from itertools import groupby
 from typing import Any
 
 from experiments.analysis.view import Value, View, text_of
+from experiments.cells import short_name
 from experiments.metrics import METRICS, family_of
 from experiments.report.cells import Table
 from experiments.report.charts import Drawing, drawn
 from experiments.report.text import to_questions
-from experiments.settings.cells import short_name
 from experiments.statistics import ALPHA
 from experiments.words import figure, metric_words, visible
 
@@ -51,7 +51,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class TableRow:
+class ShownRow:
     """A row: what it is of, after what its group is of, and its values."""
 
     names: tuple[Entry, ...]
@@ -72,8 +72,8 @@ class ShownView:
     anchor: str
     title: str
     header: tuple[str, ...]
-    groups: tuple[tuple[Entry, tuple[TableRow, ...]], ...]
-    rest: tuple[tuple[Entry, tuple[TableRow, ...]], ...]
+    groups: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]
+    rest: tuple[tuple[Entry, tuple[ShownRow, ...]], ...]
     drawings: tuple[Drawing, ...]
 
     @property
@@ -145,16 +145,16 @@ class _Builder:
         p = self.view.p_of(row)
         return p is not None and p < ALPHA
 
-    def _groups(self, rows: Sequence[tuple[Value, ...]]) -> tuple[tuple[Entry, tuple[TableRow, ...]], ...]:
+    def _groups(self, rows: Sequence[tuple[Value, ...]]) -> tuple[tuple[Entry, tuple[ShownRow, ...]], ...]:
         ordered = sorted(rows, key=lambda row: row[0] != _ALL) if self.view.keys > 1 else rows
         parts = groupby(ordered, key=lambda row: row[0]) if self.view.keys > 1 else ((row[0], [row]) for row in ordered)
         return tuple((self._name(self.view.header[0], key), tuple(map(self._row, own))) for key, own in parts)
 
-    def _row(self, row: tuple[Value, ...]) -> TableRow:
+    def _row(self, row: tuple[Value, ...]) -> ShownRow:
         keys, header = self.view.keys, self.view.header
         n = row[header.index("n")] if "n" in header else row[header.index("answers")] if "answers" in header else None
         values = zip(header[keys:], row[keys:], strict=True)
-        return TableRow(tuple(map(self._name, header[1:keys], row[1:keys])),
+        return ShownRow(tuple(map(self._name, header[1:keys], row[1:keys])),
                         tuple(self._entry(name, value, n) for name, value in values), self._real(row))
 
     def _name(self, column: str, value: Value) -> Entry:

@@ -6,8 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments.report.cells import Cell, Figure, Table, crossed, level_of
-from experiments.report.competition import CellPair, CellPairs, Cost, Standing, cheapest, figures, leaders, standing
+from experiments.report.cells import Figure, ReportCell, Table, crossed, level_of
+from experiments.report.competition import (
+    CellCosts,
+    CellPair,
+    CellPairs,
+    Standing,
+    cheapest,
+    figures,
+    leaders,
+    standing,
+)
 from experiments.report.entrants import in_words, rank, setting_of
 from experiments.statistics import ALPHA, POWER
 from experiments.words import column_words, interval, listed, metric_words, plural, portion
@@ -23,7 +32,7 @@ def on_parts(table: Table, tested: CellPairs | None) -> list[str]:
     factors = crossed(table)
     if factors is None or tested is None or len(table.varying) > 2 or len(table.judges) > 1:
         return []
-    parts: dict[str, list[Cell]] = {}
+    parts: dict[str, list[ReportCell]] = {}
     for cell in table.cells:
         parts.setdefault(level_of(cell, factors[1]), []).append(cell)
     several = [(_called(factors[1], level), cells) for level, cells in parts.items() if len(cells) > 1]
@@ -37,7 +46,7 @@ def _called(factor: str, level: str) -> str:
     return in_words(level) if factor == "condition" else f"{factor.capitalize()} {level}"
 
 
-def _best(cells: Sequence[Cell], factor: str, table: Table, tested: CellPairs) -> str:
+def _best(cells: Sequence[ReportCell], factor: str, table: Table, tested: CellPairs) -> str:
     best = leaders(table, cells)
     if not best:
         return "no figure"
@@ -56,7 +65,7 @@ def _best(cells: Sequence[Cell], factor: str, table: Table, tested: CellPairs) -
 _NAMED = 4  # cells that a sentence names
 
 
-def headline(table: Table, tested: CellPairs | None, cost: Cost) -> str:
+def headline(table: Table, tested: CellPairs | None, cost: CellCosts) -> str:
     """The best cell, and how far that is certain.
 
     Args:
@@ -124,7 +133,7 @@ def mean_words(figure: Figure) -> str:
     return f"{figure.mean or 0.0:z.2f}" + (f" {between}" if between else "")
 
 
-def _against(found: Standing, tested: CellPairs | None, cost: Cost) -> str:
+def _against(found: Standing, tested: CellPairs | None, cost: CellCosts) -> str:
     """The end of the headline: what the best cell beats, and what is the best choice beside it."""
     if tested is None:
         return ". Whether that is a real difference was not tested: ragbed compare does."
@@ -143,7 +152,7 @@ def _beaten(found: Standing) -> str:
     return f"{len(named)} of the other {found.tested}"
 
 
-def _beside(found: Standing, cost: Cost) -> str:
+def _beside(found: Standing, cost: CellCosts) -> str:
     """The cheapest of those that are not settled, where it costs clearly less; else the nearest."""
     cheaper = cheapest(found, cost)
     pair = cheaper or next(iter(found.unsettled), None)
@@ -207,7 +216,7 @@ def on_bounds(table: Table, competing: Table) -> list[str]:
     return said
 
 
-def _under(condition: str, best: Cell, table: Table) -> Cell | None:
+def _under(condition: str, best: ReportCell, table: Table) -> ReportCell | None:
     """The cell that answers in the same way, without perturbation, under another condition."""
     return next((cell for cell in table.cells if cell.factors.get("condition") == condition
                  and cell.factors.get("perturbation") is None

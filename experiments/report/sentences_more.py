@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.analysis.causes import CAUSES
+from experiments.cells import short_names
 from experiments.record import Result
-from experiments.report.cells import Cell, Figure, Table
-from experiments.report.competition import CellPairs, Cost, cheapest, front, leaders, standing
-from experiments.settings.cells import short_names
+from experiments.report.cells import Figure, ReportCell, Table
+from experiments.report.competition import CellCosts, CellPairs, cheapest, front, leaders, standing
 from experiments.statistics import ALPHA
 from experiments.words import interval, listed, metric_words, part, percent, plural, portion, probability, visible
 
@@ -94,11 +94,11 @@ def on_refusals(table: Table) -> list[str]:
     return said + ([_ends(over, "Answerable questions are needlessly refused")] if over else [])
 
 
-def _known(table: Table, metric: str) -> list[tuple[Cell, Figure]]:
+def _known(table: Table, metric: str) -> list[tuple[ReportCell, Figure]]:
     return [(cell, found[1]) for cell in table.cells if (found := cell.of(metric)) and found[1].mean is not None]
 
 
-def _ends(known: list[tuple[Cell, Figure]], refused: str) -> str:
+def _ends(known: list[tuple[ReportCell, Figure]], refused: str) -> str:
     means = [figure.mean or 0.0 for _, figure in known]
     if min(means) == max(means):
         return f"{refused} by {'each cell' if len(known) > 1 else known[0][0].label} in {_cases(known)}."
@@ -106,19 +106,19 @@ def _ends(known: list[tuple[Cell, Figure]], refused: str) -> str:
     return f"{refused} most often by {_who(most)}, least often by {_who(least)}."
 
 
-def _who(level: list[tuple[Cell, Figure]]) -> str:
+def _who(level: list[tuple[ReportCell, Figure]]) -> str:
     """The cells, which have the same mean, with it."""
     return f"{listed([cell.label for cell, _ in level])} ({'each ' if len(level) > 1 else ''}in {_cases(level)})"
 
 
-def _cases(level: list[tuple[Cell, Figure]]) -> str:
+def _cases(level: list[tuple[ReportCell, Figure]]) -> str:
     """A count, where it is one of questions; a mean of repeats is a share of them."""
     found = {f"{figure.count if len(cell.ids) == 1 else percent(figure.mean or 0.0)} of {figure.n} cases"
              for cell, figure in level}
     return found.pop() if len(found) == 1 else f"{percent(level[0][1].mean or 0.0)} of cases"
 
 
-def on_cost(table: Table, cost: Cost, tested: CellPairs | None) -> list[str]:
+def on_cost(table: Table, cost: CellCosts, tested: CellPairs | None) -> list[str]:
     """The cheapest cell that is not really different from the best one, and the Pareto front.
 
     Args:
@@ -135,7 +135,7 @@ def on_cost(table: Table, cost: Cost, tested: CellPairs | None) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def _for_less(table: Table, cost: Cost, tested: CellPairs | None) -> str:
+def _for_less(table: Table, cost: CellCosts, tested: CellPairs | None) -> str:
     at_the_top = [cell for cell in leaders(table) if cell.id in cost.of]
     if len(at_the_top) != 1:
         return ""
@@ -150,7 +150,7 @@ def _for_less(table: Table, cost: Cost, tested: CellPairs | None) -> str:
             f"than {best.label}: {kind} ({least.both_p}).")
 
 
-def _range(known: list[Cell], cost: Cost) -> str:
+def _range(known: list[ReportCell], cost: CellCosts) -> str:
     least, most = (end(known, key=lambda cell: cost.of[cell.id]) for end in (min, max))
     return (f"The dearest, {most.label}, takes {1 / cost.share(least, most):,.1f} times as much as the cheapest, "
             f"{least.label}: {cost.words(cost.of[most.id])} against {cost.full(cost.of[least.id])}.")

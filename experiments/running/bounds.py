@@ -18,7 +18,7 @@ from agents.types import Answer
 from documents.errors import CallTooLong
 from documents.types import Chunk
 from experiments.question import Question
-from experiments.running.tasks import Tasks
+from experiments.running.plan import Tasks
 from strategies.types import Evidence, Failure, Generate, Reply, Search, Task, Usage
 
 

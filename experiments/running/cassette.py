@@ -15,16 +15,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agents.cassette import CallLine, Cassette, is_cassette, write_cassette
 from documents.errors import BenchmarkError, RunError, SettingsError
 from experiments.record import Result
+from experiments.running.crossing import finders_of
+from experiments.running.plan import Plan, strategies_of
 from experiments.running.recording import chunks_pin, embedder_pin, how_pin, index_pin
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
+from experiments.settings.difference import difference
 from experiments.settings.file import check_settings, read_value
-from experiments.settings.finders import finders_of
+from experiments.settings.matrix import retrievers_of
 from experiments.settings.retrievers import RetrieverFactor
-from experiments.settings.strategies import strategies_of
-from experiments.settings.targets import Part, difference, narrowed, option
-from strategies.settings.plugins import FAMILIES
+from experiments.settings.targets import Part, narrowed, option
 from strategies.types import Usage
 
 if TYPE_CHECKING:
@@ -101,20 +102,18 @@ class Replay:
 
     def same_settings(self, settings: RunSettings) -> bool:
         """Whether a run with these settings is the recorded one, wherever its files are."""
-        known, now = (yaml.safe_dump({**portable(one), "name": ""}) for one in (self.recorded, settings))
+        known, now = (yaml.safe_dump({**portable(yaml.safe_load(one.resolved())), "name": ""})
+                      for one in (self.recorded, settings))
         return difference(known, now, same_questions=True) is None
 
-    def check(self, settings: RunSettings, questions: str) -> None:
+    def check(self, plan: Plan) -> None:
         """Make sure that the recorded run is made again from the recorded questions; other settings may ask others.
-
-        Args:
-            questions: the hash of those that were loaded.
 
         Raises:
             RunError: they are others.
         """
-        if self.same_settings(settings) and questions != self.about.benchmark.hash:
-            raise RunError(f"{self.about.benchmark.name}: the questions{self.place(settings)} are not "
+        if self.same_settings(plan.settings) and plan.questions_hash != self.about.benchmark.hash:
+            raise RunError(f"{self.about.benchmark.name}: the questions{self.place(plan.settings)} are not "
                            f"those that {self.path} was recorded with; name the files of those with --set "
                            "benchmark.path=PATH")
 
@@ -132,20 +131,20 @@ class Replay:
         return BenchmarkError(f"{error}; that is where {self.path} has them: name another place with --set "
                               "benchmark.path=PATH")
 
-    def pins(self, settings: RunSettings) -> dict[str, str]:
-        """Return the recorded contents of what these settings search; retrievers of one name search one thing."""
-        before = {name: _searches(one.retriever) for name, one in finders_of(self.recorded).items()}
-        now = {name: _searches(one.retriever) for name, one in finders_of(settings).items()}
+    def pins(self, plan: Plan) -> dict[str, str]:
+        """Return the recorded contents of what a plan searches; retrievers of one name search one thing."""
+        recorded = finders_of(self.recorded, retrievers_of(self.recorded))
+        before = {name: _searches(one.retriever) for name, one in recorded.items()}
+        now = {name: _searches(one.retriever) for name, one in plan.finders.items()}
         names = {pin for name, searches in now.items() if before.get(name) == searches
                  for pin in (chunks_pin(name), embedder_pin(name), how_pin(name),
                              *(index_pin((name, format)) for format in FORMATS))}
         return {name: value for name, value in self.about.pins.items() if name in names}
 
 
-def portable(settings: RunSettings) -> dict[str, Any]:
-    """Return every setting but those of `LEFT_OUT`, as plain values."""
-    every: dict[str, Any] = yaml.safe_load(settings.resolved())
-    return {name: value for name, value in every.items() if name not in LEFT_OUT}
+def portable(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every resolved setting but those of `LEFT_OUT`."""
+    return {name: value for name, value in config.items() if name not in LEFT_OUT}
 
 
 def _searches(retriever: RetrieverFactor) -> tuple[object, ...]:
@@ -187,7 +186,7 @@ def settings_of_cassette(replay: Replay, options: Mapping[str, Any], part: Part)
 
 def check_named(settings: RunSettings, replay: Replay, said: Sequence[str]) -> None:
     """Make sure that the user names each file that is executed: a cassette may be a stranger's."""
-    files = [file for family in FAMILIES for one in strategies_of(settings, family).values() for file in one.files]
+    files = [file for family in strategies_of(settings).values() for one in family.values() for file in one.files]
     unnamed = next((file for file in files if not any(file in text for text in said)), None)
     if unnamed is not None:
         raise SettingsError(f"{replay.path}: its run used the strategy {unnamed}, which is code; read the file, then "
@@ -241,7 +240,7 @@ def _about(run: Finished) -> RecordedRun:
         raise RunError(f"{run.path}: was made by a ragbed that did not keep what searches find; give its `ragbed run` "
                        "command once with --journal replay, where what it searches is, and export it then")
     benchmark = RecordedBenchmark(**{name: made.benchmark[name] for name in RecordedBenchmark.model_fields})
-    return RecordedRun(name=run.name, settings=portable(run.settings), benchmark=benchmark, prompts=made.prompts,
+    return RecordedRun(name=run.name, settings=portable(run.config), benchmark=benchmark, prompts=made.prompts,
                        judge_prompt=made.judge_prompt, exemplars=made.exemplars, models=made.models,
                        pins=run.folder.pins(), cells=list(run.labels.values()), results=run.summary["results"])
 

@@ -9,21 +9,18 @@ from agents.models import without_opening
 from agents.replies import Pricer
 from agents.settings import Context
 from experiments.analysis.pairs import planned_pairs
+from experiments.cells import Cell, labels
 from experiments.judges import ModelJudge
-from experiments.question import Benchmark, Question
+from experiments.question import Question
 from experiments.running.bounds import Bounds, Use, bounds_of
 from experiments.running.budget import check_prices
 from experiments.running.foreseen import Foreseen, detectable, judged
-from experiments.running.prepare import outset_of
+from experiments.running.plan import Plan
+from experiments.running.prepare import identities, what_differs
 from experiments.running.resources import Resources
-from experiments.running.tasks import Tasks
-from experiments.runs.manifest import identities, questions_hash, what_differs
 from experiments.runs.store import config_of
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell, labels
 from experiments.settings.limits import foreseen
-from experiments.settings.matrix import models_of
-from experiments.settings.strategies import strategies_of
 from experiments.statistics import clusters
 from strategies.settings.choosing import Strategy
 
@@ -48,11 +45,11 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
     Raises:
         UserError: the run could not begin: its benchmark, exemplars, conditions or models do not fit.
     """
-    outset = outset_of(settings)
-    benchmark, cells = outset.benchmark, outset.cells
-    check_prices(settings, [cell.model for cell in cells])
-    identities(settings, {})
-    planner = _Planner(settings, Resources(benchmark, settings.seed, outset.exemplars))
+    plan = Plan.of(settings)
+    benchmark, cells = plan.benchmark, plan.cells
+    check_prices(settings, plan.models)
+    identities(plan, {})
+    planner = _Planner(plan, Resources(plan))
     plans = [planner.plan(cell) for cell in cells]
     summary = [{"id": cell.id, **cell.levels} for cell in cells]
     names, grouped = labels(summary), clusters(benchmark.questions)
@@ -63,16 +60,17 @@ def plan_run(settings: RunSettings) -> dict[str, Any]:
             "total": _figures(total, _sum([plan.least for plan in plans]), _sum([plan.most for plan in plans])),
             "judge": planner.judge(sum((plan.judge for plan in plans), Use())),
             "detectable": detectable(benchmark, cells, grouped, planned_pairs(summary)),
-            "notes": [*_notes(settings, benchmark, planner, plans), *([grouped.note] if grouped.note else [])]}
+            "notes": [*_notes(plan, planner, plans), *([grouped.note] if grouped.note else [])]}
 
 
 class _Planner:
     """Plans cells; those that differ in what no prompt shows are played once, and of many seeds some stand for all."""
 
-    def __init__(self, settings: RunSettings, resources: Resources) -> None:
-        self.settings, self.resources = settings, resources
-        self.foreseen = Foreseen(settings, resources)
-        self._models = {name: without_opening(name, settings.calls) for name in models_of(settings)}
+    def __init__(self, plan: Plan, resources: Resources) -> None:
+        settings = plan.settings
+        self.run, self.settings, self.resources = plan, settings, resources
+        self.foreseen = Foreseen(plan, resources)
+        self._models = {name: without_opening(name, settings.calls) for name in plan.models}
         self._seeds: dict[int | None, int] = {seed: settings.seeds[place % _SEEDS]
                                                 for place, seed in enumerate(settings.seeds)}
         self._played: dict[tuple[Cell, Context | None], tuple[Bounds, Use]] = {}
@@ -90,7 +88,7 @@ class _Planner:
 
     def _play(self, cell: Cell, context: Context | None) -> tuple[Bounds, Use]:
         resources, benchmark = self.resources, self.resources.benchmark
-        tasks = Tasks(cell, self.settings, benchmark.scheme, resources.exemplars)
+        tasks = self.run.tasks(cell)
         bounds, judge, some = Bounds(), Use(), spread(benchmark.questions)
         for question in some:
             def search(k: int | None, turn: int, asked: Question = question) -> Sequence[Any]:
@@ -137,8 +135,8 @@ def _figures(bounds: Bounds, least: float | None, most: float | None) -> dict[st
             "too_long": round(bounds.too_long)}
 
 
-def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
-           plans: Sequence[CellPlan]) -> Iterator[str]:
+def _notes(plan: Plan, planner: _Planner, plans: Sequence[CellPlan]) -> Iterator[str]:
+    settings, benchmark = plan.settings, plan.benchmark
     yield ("Tokens are estimated from the prompts that the strategies build, without the model's tokeniser: within a "
            "quarter for English. The most is where every reply is as long as it may be.")
     if len(benchmark.questions) > SAMPLE:
@@ -158,17 +156,17 @@ def _notes(settings: RunSettings, benchmark: Benchmark, planner: _Planner,
         cells = sum(plan.bounds.ended > 0 for plan in plans)
         yield (f"`limits` may end up to {round(ended.ended)} of {len(plans) * len(benchmark.questions)} questions, in "
                f"{cells} of {len(plans)} cells, before they have an answer: {'; '.join(ended.limits)}.")
-    yield from _on_votes(settings, benchmark)
-    done = _is_finished(settings, benchmark)
+    yield from _on_votes(plan)
+    done = _is_finished(plan)
     if not done:
         yield from _on_budget(settings, planner, plans)
-    yield from _on_folder(settings, benchmark, done)
+    yield from _on_folder(plan, done)
 
 
-def _on_votes(settings: RunSettings, benchmark: Benchmark) -> Iterator[str]:
+def _on_votes(plan: Plan) -> Iterator[str]:
     """Where answers are voted on that are too long for two to be equal."""
-    voting = [label for label, one in strategies_of(settings, "reasoning").items() if _votes(one)]
-    if voting and not settings.brief and not all(question.options for question in benchmark.questions):
+    voting = [label for label, one in plan.strategies["reasoning"].items() if _votes(one)]
+    if voting and not plan.settings.brief and not all(question.options for question in plan.benchmark.questions):
         yield (f"{', '.join(voting)}: answers are voted on word by word, and of whole sentences hardly two are equal; "
                "`brief: true` asks for short ones.")
 
@@ -187,25 +185,27 @@ def _on_budget(settings: RunSettings, planner: _Planner, plans: Sequence[CellPla
                         (bounds.least.prompt, tokens))
 
 
-def _is_finished(settings: RunSettings, benchmark: Benchmark) -> bool:
+def _is_finished(plan: Plan) -> bool:
     """Whether the folder holds this run, complete: it then asks nothing, whatever its budget."""
-    return (settings.folder / "summary.json").exists() and not _apart(settings, benchmark)
+    return (plan.settings.folder / "summary.json").exists() and not _apart(plan)
 
 
-def _apart(settings: RunSettings, benchmark: Benchmark) -> str | None:
+def _apart(plan: Plan) -> str | None:
     """What the folder's run has other than this one; nothing where it is the same, or there is none."""
-    known = config_of(settings.folder)
-    return known and what_differs(settings.folder, known, settings.resolved(), questions_hash(benchmark))
+    folder = plan.settings.folder
+    known = config_of(folder)
+    return known and what_differs(folder, known, plan.settings.resolved(), plan.questions_hash)
 
 
-def _on_folder(settings: RunSettings, benchmark: Benchmark, done: bool) -> Iterator[str]:
+def _on_folder(plan: Plan, done: bool) -> Iterator[str]:
     """What stands in the run's folder: calls that need not be made again, or another run."""
+    folder = plan.settings.folder
     if done:
-        yield f"{settings.folder} holds this run, finished: all that is counted here was asked, and is not asked again."
-    elif not (settings.folder / "records.sqlite").exists():
+        yield f"{folder} holds this run, finished: all that is counted here was asked, and is not asked again."
+    elif not (folder / "records.sqlite").exists():
         return
-    elif apart := _apart(settings, benchmark):
-        yield (f"{settings.folder} holds a run with {apart}; where a call was made for it, this one is refused without "
+    elif apart := _apart(plan):
+        yield (f"{folder} holds a run with {apart}; where a call was made for it, this one is refused without "
                "another --name or --fresh.")
     else:
-        yield f"{settings.folder} holds calls or records already; what it has is not asked again, and counted here."
+        yield f"{folder} holds calls or records already; what it has is not asked again, and counted here."

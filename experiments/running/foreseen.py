@@ -13,15 +13,16 @@ from typing import Any
 from agents.scripted import questions
 from documents.chunkers import CrestSizes, Sections
 from documents.types import Chunk, Format
+from experiments.cells import Cell
 from experiments.judges import Graded, Judge
 from experiments.metrics import Scored, score
 from experiments.question import Benchmark, Question, Rubric, distinct
 from experiments.running.bounds import Use, prompt_tokens
+from experiments.running.crossing import has_index
+from experiments.running.plan import Plan
 from experiments.running.resources import Resources
 from experiments.running.search import index_folder
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell, has_index
-from experiments.settings.finders import finders_of
 from experiments.settings.retrievers import RetrieverFactor
 from experiments.statistics import Clusters, assumed, planned
 from strategies.types import Failure, Reply
@@ -38,9 +39,9 @@ class Foreseen:
     those that are searched, and in the place of an index that is not built, chunks of the size that its chunker makes.
     """
 
-    def __init__(self, settings: RunSettings, resources: Resources) -> None:
-        self._settings, self._resources = settings, resources
-        self._finders = finders_of(settings)
+    def __init__(self, plan: Plan, resources: Resources) -> None:
+        self._settings, self._resources = plan.settings, resources
+        self._finders = plan.finders
         self._some: dict[tuple[str | None, str | None], list[Chunk]] = {}
         self.guessed = False
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from agents.search import FoundHits
 from documents.types import Chunk, Format
+from experiments.cells import Cell
 from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import match
 from experiments.running.recording import IndexKey, Recording, as_json
-from experiments.settings.cells import Cell
 from retrieval.index import Index
 from strategies.types import Passage
 

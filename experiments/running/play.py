@@ -3,22 +3,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agents.graph import Graph, State, build_graph, recursion_limit
-from agents.journal import Model
 from agents.playback import Playback, Runtime
 from agents.search import SearchFunction, instant
-from agents.settings import Limits
-from agents.types import Answer
 from documents.errors import RunError
-from documents.types import Chunk
-from experiments.question import Question, Scheme
-from experiments.running.resources import Shown
-from experiments.running.tasks import Tasks
-from experiments.settings.cells import Cell
-from experiments.settings.run import RunSettings, SubAnswers
 from retrieval.conditions import Placed
-from strategies.types import Evidence, Exemplar, Task
+
+if TYPE_CHECKING:
+    from agents.journal import Model
+    from agents.settings import Limits
+    from agents.types import Answer
+    from documents.types import Chunk
+    from experiments.cells import Cell
+    from experiments.question import Question
+    from experiments.running.plan import Tasks
+    from experiments.running.resources import Shown
+    from experiments.settings import SubAnswers
+    from strategies.types import Evidence, Task
 
 
 class CellPlayer:
@@ -26,16 +29,12 @@ class CellPlayer:
 
     Args:
         shown: what a question's searches return under the cell's condition.
-        scheme: of the benchmark: whether sub-questions are scored.
     """
 
-    def __init__(self, cell: Cell, settings: RunSettings, model: Model,
-                 shown: Callable[[Cell, Question], Shown], scheme: Scheme,
-                 exemplars: tuple[Exemplar, ...] = ()) -> None:
-        self.cell = cell
-        self.settings = settings
+    def __init__(self, tasks: Tasks, model: Model, shown: Callable[[Cell, Question], Shown]) -> None:
+        self.cell, self.settings = tasks.cell, tasks.settings
         self.model = model
-        self._tasks = Tasks(cell, settings, scheme, exemplars)
+        self._tasks = tasks
         self._shown = shown
         self._live: dict[str, Playback] = {}
         self._graph: Graph = build_graph(self)

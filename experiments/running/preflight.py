@@ -2,20 +2,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from agents.settings import Context, least_tokens
-from documents.types import Chunk
 from experiments.metrics import may_refuse
-from experiments.question import Benchmark
 from experiments.running.gold import missing_documents
-from experiments.running.resources import Resources
-from experiments.settings import RunSettings
-from experiments.settings.cells import Cell
+
+if TYPE_CHECKING:
+    from documents.types import Chunk
+    from experiments.cells import Cell
+    from experiments.question import Benchmark
+    from experiments.running.plan import Plan
+    from experiments.running.resources import Resources
+    from experiments.settings import RunSettings
 
 
-def beforehand(settings: RunSettings, cells: Sequence[Cell], resources: Resources) -> Iterator[str]:
+def preflight(plan: Plan, resources: Resources) -> Iterator[str]:
     """Notes, one line each, on what looks like a mistake and on what cannot be answered."""
-    benchmark = resources.benchmark
+    benchmark, cells, settings = plan.benchmark, plan.cells, plan.settings
     if benchmark.scheme.right is None and not settings.only_searches and "steps" not in benchmark.scheme.groups:
         yield (f"{benchmark.name} is scored by what is found alone; the model is asked all the same, and what it "
                "answers has no score; reasoning: search_only asks none")

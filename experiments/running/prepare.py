@@ -1,50 +1,55 @@
-"""Beginning a run: whether its folder can take it, and what of an earlier one stays.
-
-What a run starts from, checked as far as it can be before anything is opened, asked or written.
-"""
+"""Preparing a session of a run: whether its folder can take it, what it is made of, what of an earlier one stays."""
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from documents.errors import RunError, UserError
-from experiments.question import Benchmark, Question
+from agents.models import resolve
+from documents.errors import RunError, SettingsError, UserError
+from documents.types import digest
+from experiments.judges.base import prompts_hash as judge_prompts_hash
 from experiments.running.budget import check_prices
-from experiments.running.cassette import Replay
-from experiments.running.checks import check_conditions
-from experiments.running.exemplars import check_exemplars, read_exemplars
+from experiments.running.plan import Plan
 from experiments.runs.lock import hold
-from experiments.runs.manifest import check_ids, identities, known_models, manifest_for, manifest_of, what_differs
-from experiments.runs.store import RunFolder, remove
-from experiments.settings import RunSettings
-from experiments.settings.cells import Cell, cells_of
-from experiments.settings.matrix import retrievers_of
-from experiments.settings.strategies import exemplars_of
+from experiments.runs.manifest import known_models, manifest_of
+from experiments.runs.store import RunFolder, question_json, remove
+from experiments.settings.difference import difference
 from retrieval.index import Index
-from strategies.types import Exemplar
+from strategies.prompting import prompts_hash
+from strategies.settings.exemplars import exemplars_hash
 
+if TYPE_CHECKING:
+    from experiments.running.cassette import Replay
+    from experiments.settings import RunSettings
+
+_PACKAGES = ("ragbed", "langgraph", "langchain-openai", "faiss-cpu", "sentence-transformers", "torch",
+             "beautifulsoup4", "pymupdf", "pydantic", "xllamacpp")
 # In the order of their removal: a kill in between leaves settings without records, never records without settings.
 _OWN_FILES = ("summary.json", "report.html", "records.sqlite-wal", "records.sqlite-shm", "records.sqlite",
               "manifest.json", "config.yaml")
 
 
 @dataclass(slots=True)
-class Beginning:
-    """A run that can begin. Its folder is held, and what an earlier run left there is untouched until `begin`.
+class Session:
+    """A session of a run that can begin: one process that works on its folder, from start to end.
+
+    The folder is held, and what an earlier run left there is untouched until `begin`.
 
     Attributes:
+        manifest: what the run is made of, as it is written.
         folder: None until `begin` where the run is to begin anew: the earlier one may be damaged.
         continues: whether the folder holds calls or records of this run.
         replay: the cassette that its calls are from; None where it makes them.
     """
 
-    settings: RunSettings
+    plan: Plan
     manifest: dict[str, Any]
-    questions: tuple[Question, ...]
     lock: Connection
     folder: RunFolder | None = None
     continues: bool = False
@@ -61,13 +66,13 @@ class Beginning:
             RunError: a run was begun here, and some of the expected records are missing.
         """
         if self.continues and len(self.done()) < expected:
-            raise RunError(f"{self.settings.folder}: the run has not finished, so its journal cannot answer all of it; "
-                           "give the same command without --journal replay to continue it")
+            raise RunError(f"{self.plan.settings.folder}: the run has not finished, so its journal cannot answer all "
+                           "of it; give the same command without --journal replay to continue it")
 
     def kept(self) -> Mapping[str, str] | None:
         """The contents of what was searched, by what it is called, where all that was found is kept; else None."""
         if self.replay is not None:
-            return self.replay.pins(self.settings)
+            return self.replay.pins(self.plan)
         return self.folder.pins() if self.folder and self.folder.marked("searches") else None
 
     def keeps_searches(self) -> None:
@@ -86,8 +91,8 @@ class Beginning:
             RunError: what was made came from an index with another content, or the folder cannot be written.
         """
         if self.folder is None:
-            remove_run(self.settings.folder)
-            self.folder = RunFolder(self.settings.folder, self.lock)
+            remove_run(self.plan.settings.folder)
+            self.folder = RunFolder(self.plan.settings.folder, self.lock)
         if self.folder.is_empty():
             self.keeps_searches()
             if self.replay is not None:
@@ -96,7 +101,7 @@ class Beginning:
             self.folder.pin(name, content)
         if not self.continues:
             self.folder.clear_records()
-        self.folder.begin(self.settings.resolved(), self.manifest, self.questions)
+        self.folder.begin(self.plan.settings.resolved(), self.manifest, self.plan.benchmark.questions)
         return self.folder
 
     def _take(self, replay: Replay, folder: RunFolder) -> None:
@@ -110,9 +115,8 @@ class Beginning:
         (self.folder or self.lock).close()
 
 
-def prepare_run(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Exemplar, ...] = (),
-                fresh: bool = False, replay: Replay | None = None) -> Beginning:
-    """What begins a new run, or one with equal settings and questions that can be continued.
+def prepare_run(plan: Plan, fresh: bool = False, replay: Replay | None = None) -> Session:
+    """Prepare a new run, or one with equal settings and questions that can be continued.
 
     Args:
         fresh: what an earlier run left is of no interest, and `begin` removes it.
@@ -124,25 +128,25 @@ def prepare_run(settings: RunSettings, benchmark: Benchmark, exemplars: tuple[Ex
         ModelError: a model is unknown.
         SettingsError: two models are one.
     """
-    check_ids(benchmark)
-    known = {} if fresh else known_models(settings.folder)
+    folder = plan.settings.folder
+    known = {} if fresh else known_models(folder)
     if replay is not None:
         known |= replay.about.models
-    config, manifest = settings.resolved(), manifest_for(settings, benchmark, exemplars, known)
+    manifest = manifest_for(plan, known)
     if replay is not None:
-        replay.check(settings, manifest["benchmark"]["hash"])
+        replay.check(plan)
     with contextlib.ExitStack() as opened:
-        lock = hold(settings.folder)
+        lock = hold(folder)
         opened.callback(lock.close)
-        beginning = Beginning(settings, manifest, benchmark.questions, lock, replay=replay)
+        session = Session(plan, manifest, lock, replay=replay)
         if not fresh:
-            beginning.folder = RunFolder(settings.folder, lock)
-            opened.callback(beginning.folder.close)
-            beginning.continues = _continues(beginning.folder, config, manifest)
-            if beginning.continues and replay is not None:
-                _check_origin(beginning.folder, replay)
+            session.folder = RunFolder(folder, lock)
+            opened.callback(session.folder.close)
+            session.continues = _continues(session.folder, plan.settings.resolved(), manifest)
+            if session.continues and replay is not None:
+                _check_origin(session.folder, replay)
         opened.pop_all()
-    return beginning
+    return session
 
 
 def remove_run(path: Path) -> None:
@@ -184,33 +188,6 @@ def _other_run(path: Path, why: str) -> str:
     return f"{path} holds a run with {why}; give this one another name, or use --fresh to begin anew"
 
 
-@dataclass(frozen=True, slots=True)
-class Outset:
-    """The questions, the cells in which they are asked, and the worked examples that every prompt shows."""
-
-    benchmark: Benchmark
-    cells: list[Cell]
-    exemplars: tuple[Exemplar, ...]
-
-
-def outset_of(settings: RunSettings) -> Outset:
-    """What the run starts from.
-
-    Raises:
-        UserError: a file is missing or does not fit, or the benchmark has not what the settings want of it.
-    """
-    benchmark = settings.benchmark.load()
-    benchmark = replace(benchmark, scheme=settings.scheme_of(benchmark.questions))
-    cells = cells_of(settings, benchmark)
-    check_conditions(settings, cells, benchmark)
-    exemplars = read_exemplars(settings.exemplars)
-    check_exemplars(exemplars, benchmark)
-    for file, shown in exemplars_of(settings).items():
-        check_exemplars(shown, benchmark, f"few-shot examples: {file}")
-    check_ids(benchmark)
-    return Outset(benchmark, cells, exemplars)
-
-
 def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = False) -> None:
     """Make sure that each of several runs could begin, before the first call of any.
 
@@ -225,13 +202,76 @@ def check_all(runs: Sequence[RunSettings], fresh: bool = False, replay: bool = F
 
 
 def _check(settings: RunSettings, fresh: bool, replay: bool) -> None:
-    outset = outset_of(settings)
+    plan = Plan.of(settings)
     if not replay:
-        check_prices(settings, [cell.model for cell in outset.cells])
-    searched = {cell.retriever for cell in outset.cells if cell.format is not None}
-    for folder in {one.index for one in retrievers_of(settings) if one.name in searched and not replay} - {None}:
+        check_prices(settings, plan.models)
+    searched = {str(cell.finder) for cell in plan.cells if cell.format is not None and not replay}
+    for folder in {plan.finders[name].retriever.index for name in searched} - {None}:
         Index.open(str(folder))
     if fresh or not (settings.folder / "records.sqlite").exists():
-        identities(settings, {})
+        identities(plan, {})
     else:
-        prepare_run(settings, outset.benchmark, outset.exemplars).close()
+        prepare_run(plan).close()
+
+
+def what_differs(path: Path, known: str, config: str, questions: str) -> str | None:
+    """What a folder's run has other than these settings and questions, in words; None where both are the same.
+
+    Args:
+        known, config: the resolved settings of the run there, and of the one to be begun.
+        questions: the hash of the latter's.
+    """
+    same_questions = manifest_of(path).benchmark.get("hash") == questions
+    if known != config and (apart := difference(known, config, same_questions)):
+        return f"other settings: {apart}"
+    return None if same_questions else "other questions: the benchmark's files have changed"
+
+
+def manifest_for(plan: Plan, known: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a run would be made of, as its manifest is written (`runs.manifest.Made`), with the packages used.
+
+    Args:
+        known: identities of models by name, as an earlier session recorded them.
+
+    Raises:
+        ModelError, SettingsError: see `identities`.
+    """
+    settings, benchmark = plan.settings, plan.benchmark
+    return {"settings": digest(settings.resolved()),
+            "benchmark": {"name": benchmark.name, "questions": len(benchmark.questions), "hash": plan.questions_hash,
+                          "stored": digest(*(question_json(one.without_chunks()) for one in benchmark.questions))},
+            "prompts": prompts_hash(), "judge_prompt": judge_prompts_hash(),
+            "exemplars": exemplars_hash(plan.exemplars), "sources": plan.sources, "models": identities(plan, known),
+            "scheme": asdict(plan.scheme), "scoring": settings.scoring, "judge": settings.judge.name,
+            "sweeps": plan.sweeps, "cells": [{"id": cell.id, **cell.levels} for cell in plan.cells],
+            "python": platform.python_version(), "packages": {name: _version(name) for name in _PACKAGES}}
+
+
+def identities(plan: Plan, known: Mapping[str, str]) -> dict[str, str]:
+    """The identity of every model by name, judges' too. Of two with one identity, one would get no call.
+
+    Args:
+        known: of an earlier session of the run.
+
+    Raises:
+        ModelError: a model is unknown.
+        SettingsError: two models are one.
+    """
+    names: dict[str, str] = {}
+    for name in plan.models:
+        identity = resolve(name, calls=False, known=known.get(name)).identity
+        if identity in names:
+            raise SettingsError(f"models: {names[identity]} and {name} are one model, {identity}, to the journal, "
+                                "which knows neither host nor path; name one of them, or serve them under two names")
+        names[identity] = name
+    models = {name: identity for identity, name in names.items()}
+    for name in plan.settings.judging_models:
+        models[name] = resolve(name, calls=False, known=known.get(name)).identity
+    return models
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

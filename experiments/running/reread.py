@@ -14,18 +14,16 @@ from agents.types import Answer, CallOutcome
 from documents.errors import RecipeMismatch, SettingsError
 from documents.types import Chunk
 from experiments.metrics import refused_as_published
-from experiments.question import Question, Scheme
+from experiments.question import Question
 from experiments.record import Result, StoredStep
 from experiments.running.perturbing import PLACING
-from experiments.running.tasks import Tasks
+from experiments.running.plan import Plan
 from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
-from experiments.settings import RunSettings
-from experiments.settings.cells import Cell
 from strategies.settings.choosing import Strategy
 from strategies.settings.plugins import file_of
 from strategies.settings.source import hash_of
-from strategies.types import Exemplar, Failure, Generate, Reply, Search
+from strategies.types import Failure, Generate, Reply, Search
 
 
 def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collection[str]) -> str:
@@ -48,7 +46,7 @@ def hindrance(strategy: Strategy, recorded: Mapping[str, str], allowed: Collecti
         except SettingsError as error:
             return str(error)
     try:
-        changed = [kind for kind, content in strategy.sources.items() if content != recorded.get(kind)]
+        changed = [kind for kind, content in strategy.loaded().sources.items() if content != recorded.get(kind)]
     except SettingsError as error:
         return str(error)
     return f"{changed[0]} is not what the run was made with" if changed else ""
@@ -64,13 +62,16 @@ class Rereader:
         hindered: why the replies of a cell are not read again, by its id.
     """
 
-    def __init__(self, folder: RunFolder, settings: RunSettings, scheme: Scheme, cells: Sequence[Cell],
-                 exemplars: tuple[Exemplar, ...] = (), plugins: Collection[str] = ()) -> None:
+    def __init__(self, folder: RunFolder, plan: Plan, plugins: Collection[str] = ()) -> None:
         self._text = folder.database.text
-        self._limits = settings.limits
-        self._tasks = {cell.id: Tasks(cell, settings, scheme, exemplars) for cell in cells}
-        self.hindered = {id: why for id, tasks in self._tasks.items()
-                         if (why := _hindered(folder, tasks, plugins))}
+        self._limits = plan.settings.limits
+        recorded = manifest_of(folder.path).sources
+        self.hindered = {cell.id: why for cell in plan.cells if (why := next(filter(None, (
+            hindrance(one, recorded, plugins) for one in plan.tasks(cell).strategies)), ""))}
+        played = [cell for cell in plan.cells if cell.id not in self.hindered]
+        plan = plan.loading({"reasoning": {cell.reasoning for cell in played},
+                             "retrieval": {cell.retrieval for cell in played if cell.retrieval}})
+        self._tasks = {cell.id: plan.tasks(cell) for cell in played}
 
     def read(self, result: Result, question: Question) -> Result | None:
         """Return the result as its replies are read now; None where the strategy would have asked something else.
@@ -118,19 +119,11 @@ class Rereader:
                                       self._text(passage.text), pages=passage.pages) for passage in result.evidence}
 
 
-def _hindered(folder: RunFolder, tasks: Tasks, plugins: Collection[str]) -> str:
-    """Why the strategies of a cell are not played; empty where they may be."""
-    foreign = [one for one in tasks.strategies if one.has_sources]
-    recorded = manifest_of(folder.path).sources if foreign else {}
-    return next((why for one in foreign if (why := hindrance(one, recorded, plugins))), "")
-
-
 def _same(call: Generate, step: StoredStep) -> bool:
     """Whether the call has the messages that were sent, with the tools that they call."""
     return [(message.role, tuple(map(text_hash, message.parts)), message.call_id, *map(dict, message.tool_calls))
             for message in call.messages] == [
         (message.role, message.parts, message.call_id, *message.tool_calls) for message in step.messages]
-
 
 def _outcome(step: StoredStep, call: Generate) -> CallOutcome:
     parsed = parse_object(step.text) if call.schema is not None else None

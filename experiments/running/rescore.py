@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 
 from documents.errors import SettingsError, UserError
 from experiments.analysis.agreement import JudgedAnswer
+from experiments.cells import Cell
 from experiments.judges import Graded, Lexical
 from experiments.judges.ask import graded_of
 from experiments.metrics import GROUPS, Scoring, metric_named, scored_result
 from experiments.question import Question, Scheme
 from experiments.record import Result, Verdict
-from experiments.running.exemplars import read_exemplars
+from experiments.running.plan import Plan
 from experiments.running.rejudge import Material, judges_named, rejudge
 from experiments.running.reread import Rereader
 from experiments.runs.finished import Finished
 from experiments.runs.lock import hold
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell
 from retrieval.types import Progress
 
 
@@ -82,14 +82,15 @@ def score_anew(run: Finished, scoring: Scoring, judge: str | None, progress: Pro
     Raises:
         UserError: the judge or a metric is unknown, or another process works on the run.
     """
-    settings, scheme = run.settings, _measuring(run.scheme, metrics)
-    work = _Work(run, scoring, scheme, plugins)
+    plan, scheme = Plan.of_finished(run), _measuring(run.scheme, metrics)
+    settings = plan.settings
+    work = _Work(run, plan, scoring, scheme, plugins)
     asked = judge if scheme.rubric else None
     again = Again(scheme, scoring, (asked or settings.judge.name) if scheme.rubric else None, settings.seed)
     again.results = list(work.results({}))
     due = work.graded if asked else work.changed
     if due and (asked or isinstance(settings.judge, Lexical)):
-        again.asked = _judged(run, due, asked or "lexical", progress)
+        again.asked = _judged(run, settings, due, asked or "lexical", progress)
         again.results = list(work.results(again.asked))
     again.read, again.notes = work.read, list(_notes(work, again, settings))
     return again
@@ -112,8 +113,8 @@ def _measuring(scheme: Scheme, metrics: Sequence[str]) -> Scheme:
 class _Work:
     """Reads and scores the records of a run, one at a time: ten thousand traces are not held at once."""
 
-    def __init__(self, run: Finished, scoring: Scoring, scheme: Scheme, plugins: Collection[str]) -> None:
-        self.run, self.scoring, self.scheme, self.plugins = run, scoring, scheme, plugins
+    def __init__(self, run: Finished, plan: Plan, scoring: Scoring, scheme: Scheme, plugins: Collection[str]) -> None:
+        self.run, self.plan, self.scoring, self.scheme, self.plugins = run, plan, scoring, scheme, plugins
         self.cells = {cell.id: cell for cell in run.cells}
         self.graded: dict[JudgedAnswer, Graded] = {}
         self.changed: dict[JudgedAnswer, Graded] = {}
@@ -134,11 +135,11 @@ class _Work:
 
     def _reader(self) -> Rereader | None:
         try:
-            exemplars = read_exemplars(self.run.settings.exemplars)
+            plan = self.plan.showing_exemplars()
         except UserError as error:
             self.hindered = {f"no reply was read again: {error}": None}
             return None
-        reader = Rereader(self.run.folder, self.run.settings, self.run.scheme, self.run.cells, exemplars, self.plugins)
+        reader = Rereader(self.run.folder, plan, self.plugins)
         self.hindered = {f"not read again: {why}": None for why in reader.hindered.values()}
         return reader
 
@@ -155,17 +156,17 @@ class _Work:
             return result.model_copy(update={"verdict": verdicts[item]})
         if same:
             return result
-        unasked = None if due is None else Verdict(judge=self.run.settings.judge.name,
+        unasked = None if due is None else Verdict(judge=self.run.judge,
                                                     note="read otherwise than it was when it was judged")
         return result.model_copy(update={"verdict": unasked})
 
 
-def _judged(run: Finished, due: Mapping[JudgedAnswer, Graded], judge: str,
+def _judged(run: Finished, settings: RunSettings, due: Mapping[JudgedAnswer, Graded], judge: str,
             progress: Progress) -> Mapping[JudgedAnswer, Verdict]:
     assert run.scheme.rubric is not None
-    judges, material = judges_named([judge], run.settings), Material(run.scheme.rubric, due, {})
+    judges, material = judges_named([judge], settings), Material(run.scheme.rubric, due, {})
     with nullcontext() if isinstance(judges[0], Lexical) else closing(hold(run.path)):
-        raters, _ = asyncio.run(rejudge(run.folder, run.settings, material, judges, 1, progress))
+        raters, _ = asyncio.run(rejudge(run.folder, settings, material, judges, 1, progress))
     return raters[0].verdicts
 
 

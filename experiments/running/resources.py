@@ -6,24 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from agents.client import ModelClient
 from agents.search import FoundHits, Searcher, SearchFunction, instant
 from documents.errors import ReplayMiss
 from documents.types import Chunk, digest
-from experiments.question import Benchmark, Gold, Question
 from experiments.running.gold import by_source
 from experiments.running.perturbing import Changed, Perturber
 from experiments.running.placing import Placing
 from experiments.running.recording import IndexKey, Recording, Scopes, chunks_pin, embedder_pin, how_pin, index_pin
-from experiments.runs.manifest import questions_hash
-from experiments.settings.cells import Cell
 from retrieval.conditions import Perturbation, Placed
 from retrieval.index import Index
-from retrieval.pool import Pool, Within
-from retrieval.rerankers.base import Aids
-from strategies.types import Exemplar, Search
+from retrieval.rerankers.reranker import Aids
+
+if TYPE_CHECKING:
+    from agents.client import ModelClient
+    from experiments.cells import Cell
+    from experiments.question import Gold, Question
+    from experiments.running.plan import Plan
+    from retrieval.pool import Pool, Within
+    from strategies.types import Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,6 @@ class Shown:
 class Resources:
     """Shared by all cells.
 
-    Args:
-        seed: of what is drawn in a cell that has none of its own.
-
     Attributes:
         opened: the indexes that are open, by their folder.
         indexes: those, by finder's name and format.
@@ -89,9 +88,9 @@ class Resources:
         aids: what opening a retriever may need.
     """
 
-    def __init__(self, benchmark: Benchmark, seed: int, exemplars: tuple[Exemplar, ...] = ()) -> None:
-        self.benchmark = benchmark
-        self.exemplars = exemplars
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.benchmark = benchmark = plan.benchmark
         self.clients: dict[str, ModelClient] = {}
         self.judge: ModelClient | None = None
         self.opened: dict[Path, Index] = {}
@@ -102,7 +101,7 @@ class Resources:
         self.aids = Aids()
         self.recording = Recording(self.indexes, self.source_of)
         self._placing = Placing(benchmark, self.recording, self.source_of, self.indexed_gold)
-        self._seed = seed
+        self._seed = plan.settings.seed
         self.perturber = Perturber(benchmark, self.source_of)
         self._placed: dict[tuple[str | int | None, ...], Changed] = {}
 
@@ -219,7 +218,7 @@ class Resources:
     @cached_property
     def _questions(self) -> str:
         """A hash of all that negatives are drawn from beside an index."""
-        return digest(questions_hash(self.benchmark), *(chunk.id for chunk in self.benchmark.shared))
+        return digest(self.plan.questions_hash, *(chunk.id for chunk in self.benchmark.shared))
 
 
 def _missed(error: ReplayMiss) -> SearchFunction:

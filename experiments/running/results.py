@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from agents.database import Database
 from agents.types import Answer, Cost, DecisionStep, GenerateStep, SearchStep, Step
 from experiments.benchmarks.fields import with_references
+from experiments.cells import Cell
 from experiments.metrics import refused_as_published
 from experiments.question import Question
 from experiments.record import Record, Result, StoredMessage, StoredPassage, StoredStep, StoredSub, Timing
 from experiments.running.gold import GoldView
-from experiments.settings.cells import Cell
 from strategies.answering import read_sub_answers
 from strategies.prompting import fill
 from strategies.reading import is_refusal, strip_citations

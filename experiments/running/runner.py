@@ -15,15 +15,17 @@ from agents.journal import Journal, Mode, Model
 from agents.limits import in_window
 from agents.relevance import RelevanceJudges, on_judges
 from agents.types import Answer, unasked
+from experiments.cells import Cell
 from experiments.judges.ask import ask_judge, graded_of
 from experiments.metrics import scored_result
 from experiments.record import Record
 from experiments.running.budget import Metered, Spending, check_prices
 from experiments.running.cassette import Replay
 from experiments.running.gold import match
+from experiments.running.plan import Plan
 from experiments.running.play import CellPlayer
-from experiments.running.preflight import beforehand
-from experiments.running.prepare import outset_of, prepare_run
+from experiments.running.preflight import preflight
+from experiments.running.prepare import prepare_run
 from experiments.running.resources import Resources
 from experiments.running.results import make_record, make_result, subs_of
 from experiments.running.schedule import Allowances, Job, Prefix, jobs_of, prefix_of, side_by_side, turns_of
@@ -31,8 +33,7 @@ from experiments.running.search import open_resources
 from experiments.running.summary import summarise
 from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.types import Progress
 from strategies.types import Failure
 
@@ -92,33 +93,33 @@ async def run(settings: RunSettings, watch: Watch, mode: Mode = "record", again:
         BudgetSpent: the budget was spent before the end; without a summary, and so unfinished.
         UserError: what the user can mend; records made so far are kept.
     """
-    outset = outset_of(settings)
-    benchmark, cells, exemplars = outset.benchmark, outset.cells, outset.exemplars
+    plan = Plan.of(settings)
+    benchmark, cells = plan.benchmark, plan.cells
     spending = Spending(settings.budget, mode)
     if mode != "replay":
-        check_prices(settings, [cell.model for cell in cells])
-    beginning = prepare_run(settings, benchmark, exemplars, fresh, replay)
+        check_prices(settings, plan.models)
+    session = prepare_run(plan, fresh, replay)
     with ExitStack() as undone:
-        undone.callback(beginning.close)
+        undone.callback(session.close)
         if mode == "replay" and replay is None:
-            beginning.check_whole(len(cells) * len(benchmark.questions))
-        there = beginning.done()
+            session.check_whole(len(cells) * len(benchmark.questions))
+        there = session.done()
         done = set() if again else there
         jobs = [job for job in jobs_of(cells, benchmark.questions) if (job.cell.id, job.question.id) not in done]
         over = _Over(spending, settings.folder, cells, len(benchmark.questions))
         stage = _interruptible(watch.stage, lambda: over.check(there) if jobs else None)
-        resources = Resources(benchmark, settings.seed, exemplars)
-        async with open_resources(settings, cells, resources, beginning, mode if jobs else None, stage):
-            folder = beginning.begin(resources.contents())
+        resources = Resources(plan)
+        async with open_resources(plan, resources, session, mode if jobs else None, stage):
+            folder = session.begin(resources.contents())
             resources.recording.searches.begin(folder.database, mode)
             if jobs:
-                work = _Work(settings, folder, resources, Journal(folder.database, mode), watch, spending)
+                work = _Work(plan, folder, resources, Journal(folder.database, mode), watch, spending)
                 work.allowances.recall(folder, done)
                 await _sit(jobs, done, work, over)
             watch.searched(resources)
         with _start_up_kept():
             folder.keep_cells({cell.id for cell in cells})
-            folder.finish(summarise(settings, benchmark.scheme, cells, folder, len(resources.exemplars)))
+            folder.finish(summarise(plan, folder, len(plan.exemplars)))
         undone.pop_all()
         return folder
 
@@ -193,7 +194,7 @@ async def _sit(jobs: Sequence[Job], done: Collection[tuple[str, str]], work: _Wo
     if work.journal.mode != "replay":  # a replay gives what is there, so its figures stay until it ends
         folder.reopen()
     watch.begun(Begun(over.cells, over.questions, done, work.spending, _clients(work.resources)))
-    for text in beforehand(work.settings, over.cells, work.resources):
+    for text in preflight(work.plan, work.resources):
         watch.note(text)
     with _start_up_kept():
         await _play(jobs, work)
@@ -221,9 +222,10 @@ async def _play(jobs: Sequence[Job], work: _Work) -> None:
 class _Work:
     """What the tasks of a run share."""
 
-    def __init__(self, settings: RunSettings, folder: RunFolder, resources: Resources, journal: Journal,
+    def __init__(self, plan: Plan, folder: RunFolder, resources: Resources, journal: Journal,
                  watch: Watch, spending: Spending) -> None:
-        self.settings, self.folder, self.spending = settings, folder, spending
+        settings = plan.settings
+        self.plan, self.settings, self.folder, self.spending = plan, settings, folder, spending
         self.resources, self.journal, self.watch = resources, journal, watch
         self.allowances = Allowances(settings.cell_limits, settings.limits)
         self._players: dict[str, CellPlayer] = {}
@@ -246,7 +248,7 @@ class _Work:
         return unasked(Failure("budget", spent))
 
     async def _record(self, job: Job) -> Record:
-        settings, resources, scheme = self.settings, self.resources, self.resources.benchmark.scheme
+        settings, resources, scheme = self.settings, self.resources, self.plan.scheme
         player = self._player(job.cell)
         answer = await self._answer(player, job)
         subs = await subs_of(player, job.question, answer, self.folder.database)
@@ -275,8 +277,7 @@ class _Work:
     def _player(self, cell: Cell) -> CellPlayer:
         if cell.id not in self._players:
             model = self._model(self.resources.clients[cell.model], cell.repeat)
-            self._players[cell.id] = CellPlayer(cell, self.settings, model, self.resources.shown,
-                                                self.resources.benchmark.scheme, self.resources.exemplars)
+            self._players[cell.id] = CellPlayer(self.plan.tasks(cell), model, self.resources.shown)
         return self._players[cell.id]
 
     def _model(self, client: ModelClient, repeat: int = 0) -> Model:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import chain, groupby, islice
 
 from agents.settings import Limits
+from experiments.cells import Cell
 from experiments.question import Question
 from experiments.record import UNITS, Record, used
 from experiments.running.resources import Resources
 from experiments.runs.store import RunFolder
-from experiments.settings.cells import Cell
 from experiments.settings.limits import CellLimits
 from strategies.types import Layout
 

@@ -7,31 +7,33 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agents.journal import Mode
 from agents.models import open_model
 from agents.search import Searcher
 from documents.errors import IndexFolderError, SettingsError
 from documents.types import Chunk, Format, digest
 from experiments.judges import ModelJudge
-from experiments.question import Benchmark
-from experiments.running.prepare import Beginning
 from experiments.running.recording import Scopes, embedder_pin, how_pin, index_pin
 from experiments.running.resources import Among, Pooled, Resources, scope_of
-from experiments.settings import RunSettings
-from experiments.settings.cells import Cell
-from experiments.settings.finders import Finder, finders_of
-from experiments.settings.retrievers import RetrieverFactor
 from retrieval.build import build_index
 from retrieval.embedders.opening import open_embedder
 from retrieval.index import Index, content_of_index
 from retrieval.pool import Pool, RetrieverChoice, ScopedSearch, WholeSearch, Within
-from retrieval.rerankers.base import judges_of
-from retrieval.settings import IndexSettings
+from retrieval.rerankers.reranker import judges_of
 from retrieval.storage.cache import CachedEmbedder
 from retrieval.storage.folder import settled
 from retrieval.storage.manifest import read_manifest
-from retrieval.types import Progress
+
+if TYPE_CHECKING:
+    from agents.journal import Mode
+    from experiments.question import Benchmark
+    from experiments.running.plan import Plan
+    from experiments.running.prepare import Session
+    from experiments.settings import RunSettings
+    from experiments.settings.retrievers import Finder, RetrieverFactor
+    from retrieval.settings import IndexSettings
+    from retrieval.types import Progress
 
 
 def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Format) -> Path:
@@ -40,21 +42,20 @@ def index_folder(settings: RunSettings, retriever: RetrieverFactor, format: Form
     return retriever.index or built
 
 
-def open_searching(cells: Sequence[Cell], settings: RunSettings, resources: Resources, progress: Progress) -> None:
+def open_searching(plan: Plan, resources: Resources, progress: Progress) -> None:
     """Open what the cells search, as far as nobody opened it yet.
 
     Raises:
         UserError: an index, a model or a package is not to be had.
     """
-    finders = finders_of(settings)
-    for cell in cells:
+    for cell in plan.cells:
         if cell.finder is None:
             continue
-        finder = finders[cell.finder]
+        finder = plan.finders[cell.finder]
         if cell.format is not None:
-            _open_searcher((cell.finder, cell.format), finder.retriever, settings, resources, progress)
+            _open_searcher((cell.finder, cell.format), finder.retriever, plan.settings, resources, progress)
         elif cell.finder not in resources.pools:
-            among = {resources.among(one) for one in cells if one.finder == cell.finder and one.searched}
+            among = {resources.among(one) for one in plan.cells if one.finder == cell.finder and one.searched}
             _open_pool(finder, among, resources)
 
 
@@ -160,7 +161,7 @@ def _cut(chunks: Sequence[Chunk], benchmark: Benchmark, build: IndexSettings,
 
 
 @contextlib.asynccontextmanager
-async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources: Resources, beginning: Beginning,
+async def open_resources(plan: Plan, resources: Resources, session: Session,
                          mode: Mode | None, progress: Progress) -> AsyncIterator[None]:
     """Open what the cells need into the resources; closed at the end.
 
@@ -175,9 +176,9 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
     """
     async with contextlib.AsyncExitStack() as stack:
         if mode is not None:
-            await _open_models(settings, cells, mode != "replay", beginning.manifest["models"], resources, stack)
-        resources.recording.pins = beginning.kept() if mode == "replay" else None
-        open_searching(cells, settings, resources, progress)
+            await _open_models(plan, mode != "replay", session.manifest["models"], resources, stack)
+        resources.recording.pins = session.kept() if mode == "replay" else None
+        open_searching(plan, resources, progress)
         for searcher in resources.searchers.values():
             stack.callback(searcher.close)
         for pooled in resources.pools.values():
@@ -186,14 +187,14 @@ async def open_resources(settings: RunSettings, cells: Sequence[Cell], resources
                 pooled.pool.embed(progress)
         yield
         if mode in ("replay", "live"):  # every question was asked again, so by now every search was kept
-            beginning.keeps_searches()
+            session.keeps_searches()
 
 
-async def _open_models(settings: RunSettings, cells: Sequence[Cell], calls: bool, known: Mapping[str, str],
-                       resources: Resources, stack: contextlib.AsyncExitStack) -> None:
-    finders = finders_of(settings)
-    found = [finders[cell.finder].retriever for cell in cells if cell.finder is not None]
-    for name in dict.fromkeys([*(cell.model for cell in cells), *(judge.model for judge in judges_of(found))]):
+async def _open_models(plan: Plan, calls: bool, known: Mapping[str, str], resources: Resources,
+                       stack: contextlib.AsyncExitStack) -> None:
+    settings = plan.settings
+    found = [plan.finders[cell.finder].retriever for cell in plan.cells if cell.finder is not None]
+    for name in dict.fromkeys([*plan.models, *(judge.model for judge in judges_of(found))]):
         resources.clients[name] = await stack.enter_async_context(
             open_model(name, settings.asking, calls=calls, known=known.get(name)))
     if isinstance(settings.judge, ModelJudge):

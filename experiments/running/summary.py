@@ -27,27 +27,25 @@ from experiments.analysis.notes import (
 )
 from experiments.analysis.pairs import comparisons
 from experiments.analysis.variants import repeated
+from experiments.cells import Cell
 from experiments.metrics import aggregate, may_refuse, outcomes
 from experiments.question import Question, Scheme
 from experiments.record import Result
+from experiments.running.plan import Plan
 from experiments.runs.manifest import known_models
 from experiments.runs.store import FORMAT, RunFolder
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell, on_cells
-from experiments.settings.finders import finders_of
-from experiments.settings.matrix import models_of
-from experiments.settings.strategies import sweeps_of
 from experiments.statistics import Clusters, clusters
 from strategies.types import Usage
 
 
-def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], folder: RunFolder,
-              exemplars: int) -> dict[str, Any]:
+def summarise(plan: Plan, folder: RunFolder, exemplars: int) -> dict[str, Any]:
     """Figures of every cell, its benchmark's views, notes on how to read them, and one hash over all results.
 
     Args:
         exemplars: how many worked examples every prompt shows.
     """
+    settings, scheme, cells = plan.settings, plan.scheme, plan.cells
     by_cell: dict[str, list[Result]] = defaultdict(list)
     for result in folder.results():
         by_cell[result.cell].append(result)
@@ -60,20 +58,20 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
              **_sub_questions(by_cell[cell.id], settings, scheme)}
             for cell in cells]
     found = {**_between(rows, cells, by_cell, scheme, settings, grouped, questions),
-             **figures_of(cells, results, questions, scheme, settings.scoring, grouped.of, settings.seed,
-                          sweeps_of(settings))}
+             **figures_of(cells, results, questions, scheme.rights, settings.scoring, grouped.of, settings.seed,
+                          plan.sweeps)}
     made = AnalysisInput(rows, by_cell, questions, scheme.columns, settings.scoring, settings.seed, grouped.of, found,
                          scheme.published, scheme.rights)
     return {"format": FORMAT, "name": settings.name, "seed": settings.seed, "columns": list(scheme.columns),
             "cells": rows,
             "views": [view.as_json() for view in views_of(scheme.views, made)], "published": list(scheme.published),
             "rights": list(scheme.rights), **found,
-            "notes": [*on_cells(settings, cells), *([grouped.note] if grouped.note else []),
+            "notes": [*plan.notes, *([grouped.note] if grouped.note else []),
                       *on_dropped((str(cell.change) for cell in cells), questions.values()),
                       *on_short((cell.perturbation, result) for cell in cells for result in by_cell[cell.id]),
-                      *on_late_clues(questions.values()), *on_miners(settings, cells, questions.values()),
-                      *_on_rankings(settings, scheme, cells, by_cell, questions),
-                      *on_models(models_of(settings), known_models(folder.path)),
+                      *on_late_clues(questions.values()), *on_miners(plan.finders, cells, questions.values()),
+                      *_on_rankings(plan, by_cell, questions),
+                      *on_models(plan.models, known_models(folder.path)),
                       *on_judge(judge, judge_used), *on_filled(settings.filled, results),
                       *on_unjudged(result.verdict for result in results),
                       *(on_rules(cell.rules for cell in cells if not all(one.answerable for one in by_cell[cell.id]))
@@ -81,14 +79,12 @@ def summarise(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], fold
             "results": folder.results_hash()}
 
 
-def _on_rankings(settings: RunSettings, scheme: Scheme, cells: Sequence[Cell], by_cell: Mapping[str, Sequence[Result]],
-                 questions: Mapping[str, Question]) -> list[str]:
-    if "ranking" not in scheme.groups:
+def _on_rankings(plan: Plan, by_cell: Mapping[str, Sequence[Result]], questions: Mapping[str, Question]) -> list[str]:
+    if "ranking" not in plan.scheme.groups:
         return []
-    finders = finders_of(settings)
-    searched = [cell for cell in cells if cell.searched and cell.finder is not None]
-    asked = {str(cell.finder): finders[str(cell.finder)].retriever.k for cell in searched}
-    return [*on_cuts(asked, scheme.columns), *on_unranked(questions.values()),
+    searched = [cell for cell in plan.cells if cell.searched and cell.finder is not None]
+    asked = {str(cell.finder): plan.finders[str(cell.finder)].retriever.k for cell in searched}
+    return [*on_cuts(asked, plan.scheme.columns), *on_unranked(questions.values()),
             *on_chunked({cell.id: by_cell[cell.id] for cell in searched},
                         {cell.id: str(cell.finder) for cell in searched})]
 

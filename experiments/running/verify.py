@@ -12,18 +12,17 @@ from pydantic import ValidationError
 from documents.errors import UserError
 from documents.types import digest
 from experiments.judges.base import prompts_hash as judge_prompts_hash
-from experiments.running.exemplars import read_exemplars
+from experiments.running.plan import Plan
 from experiments.running.rescore import rescore
 from experiments.running.summary import summarise
 from experiments.runs.finished import Finished
 from experiments.runs.manifest import Made, manifest_of, questions_hash
-from experiments.runs.store import FORMAT, RunFolder, format_of
+from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from strategies.prompting import prompts_hash
-from strategies.settings.exemplars import exemplars_hash
+from strategies.settings.exemplars import exemplars_hash, read_exemplars
 
 _SHOWN = ("columns", "published")  # of a summary: which figures a table shows, and which published ones beside them
-_ADDED = ("dose",)  # to summaries of this form, which those from before have not
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +51,13 @@ def verify(run: Finished) -> list[Check]:
     Raises:
         RunError: the run's manifest cannot be read.
     """
-    made = manifest_of(run.path)
+    made, plan = manifest_of(run.path), Plan.of_finished(run)
     kept = [_kept(run.folder), _expected(run), _results(run)]
     if kept[1].agrees and _readable(run.folder):
-        kept += [_scores(run), _figures(run)]
+        kept += [_scores(run), _figures(run, plan)]
     else:
         kept.append(Check("figures", "", ("cannot be computed from these records",)))
-    return [*kept, _texts(run.folder), *_hashes(run, made)]
+    return [*kept, _texts(run.folder), *_hashes(run, plan.settings, made)]
 
 
 def _kept(folder: RunFolder) -> Check:
@@ -92,7 +91,7 @@ def _readable(folder: RunFolder) -> bool:
 
 def _scores(run: Finished) -> Check:
     """What is stored of each answer, scored again: by the metrics that there were then."""
-    again = rescore(run.folder, run.cells, run.scheme, run.settings.scoring)
+    again = rescore(run.folder, run.cells, run.scheme, run.scoring)
     wrong, count = [], 0
     for stored, scored in zip(run.folder.results(), again, strict=True):
         found = {name: scored.scores.get(name) for name in stored.scores}
@@ -102,33 +101,15 @@ def _scores(run: Finished) -> Check:
     return Check("scores", f"{count} scores of answers against the same answers scored again", tuple(wrong))
 
 
-def _figures(run: Finished) -> Check:
+def _figures(run: Finished, plan: Plan) -> Check:
     shown = next((row.get("exemplars", 0) for row in run.rows), 0)
-    again = json.loads(json.dumps(summarise(run.settings, run.scheme, run.cells, run.folder, shown)))
-    if run.is_older:
-        return _means(run, again)
-    left = {*_SHOWN, *(name for name in _ADDED if name not in run.summary)}
-    known, made = ({name: value for name, value in one.items() if name not in left} for one in (run.summary, again))
+    again = json.loads(json.dumps(summarise(plan, run.folder, shown)))
+    known, made = ({name: value for name, value in one.items() if name not in _SHOWN} for one in (run.summary, again))
+    both = {view["name"] for view in known["views"]} & {view["name"] for view in made["views"]}
+    for one in (known, made):  # an analysis that one of the two ragbeds lacks is no difference
+        one["views"] = {view["name"]: view for view in one["views"] if view["name"] in both}
     return Check("figures", f"{_leaves(made)} values of summary.json against the records",
                  tuple(differences(known, made, "", "in summary.json", "from the records")))
-
-
-def _means(run: Finished, again: Mapping[str, Any]) -> Check:
-    """What two formats have in common: a mean is a mean, however its interval is computed."""
-    pairs = list(zip(run.rows, again["cells"], strict=True))
-    known, made = [_shared(row, other) for row, other in pairs], [_shared(other, row) for row, other in pairs]
-    return Check("figures", f"{sum(len(row['metrics']) for row in made)} means against the records; all else in "
-                            f"summary.json is of an older form ({format_of(run.summary)}, this ragbed's is {FORMAT}) "
-                            "and not compared: the same `ragbed run` command renews it",
-                 tuple(differences({"cells": known}, {"cells": made}, "", "in summary.json", "from the records")))
-
-
-def _shared(row: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """The counts and means of a cell that another row of it has too."""
-    return {"n": row["n"],
-            "outcomes": {name: n for name, n in row["outcomes"].items() if name in other["outcomes"]},
-            "metrics": {name: {"mean": one["mean"], "n": one["n"]} for name, one in row["metrics"].items()
-                        if name in other["metrics"]}}
 
 
 def _leaves(value: Any) -> int:
@@ -170,15 +151,12 @@ def _texts(folder: RunFolder) -> Check:
     return Check("texts", f"{len(rows)} prompt parts and passages against their hashes", tuple(wrong))
 
 
-def _hashes(run: Finished, made: Made) -> Iterator[Check]:
+def _hashes(run: Finished, settings: RunSettings, made: Made) -> Iterator[Check]:
     """What the manifest says that the run was made of."""
-    folder, settings = run.folder, run.settings
+    folder = run.folder
     yield _hash("settings", "config.yaml against the manifest", made.settings, digest(folder.config() or ""))
-    if "stored" in made.benchmark:
-        yield _hash("questions", "the run's questions against the manifest", made.benchmark["stored"],
-                    folder.stored_questions())
-    else:
-        yield Check("questions", "the manifest is of an older ragbed and has no hash of them", checked=False)
+    yield _hash("questions", "the run's questions against the manifest", made.benchmark.get("stored"),
+                folder.stored_questions())
     yield _benchmark(settings, made)
     yield _hash("prompts", "the prompts of this ragbed against the manifest", made.prompts, prompts_hash())
     yield _hash("judge prompts", "those of this ragbed against the manifest", made.judge_prompt, judge_prompts_hash())
@@ -195,7 +173,7 @@ def _benchmark(settings: RunSettings, made: Made) -> Check:
 
 def _exemplars(settings: RunSettings, made: Made) -> Check:
     try:
-        found = exemplars_hash(read_exemplars(settings.exemplars))
+        found = exemplars_hash(read_exemplars(settings.exemplars)) if settings.exemplars else None
     except UserError as error:
         return Check("exemplars", f"their file cannot be read here: {error}", checked=False)
     return _hash("exemplars", "their file against the manifest", made.exemplars, found)

@@ -12,15 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import BaseModel, Field, ValidationError
 
 from documents.errors import RunError
+from experiments.cells import Cell, labels
 from experiments.metrics import Scoring
 from experiments.question import Question, Scheme
-from experiments.runs.store import FORMAT, RunFolder, format_of
-from experiments.settings import RunSettings
-from experiments.settings.cells import Cell, labels
-from experiments.settings.file import read_settings
+from experiments.runs.manifest import Made, manifest_of
+from experiments.runs.store import RunFolder
 from experiments.statistics import Clusters, clusters
 
 _AGAIN = "give the same `ragbed run` command to write it again"
@@ -44,7 +44,7 @@ class _Row(BaseModel):
 
 
 class _Summary(BaseModel):
-    """What every summary has, whatever its format."""
+    """What a summary is sure to have."""
 
     name: str
     seed: int
@@ -62,7 +62,7 @@ class Finished:
     """A finished run, whose folder is open.
 
     Attributes:
-        summary: as `summarise` made it, or an older ragbed: of that, only what `_Summary` says is sure to be there.
+        summary: as `summarise` made it.
     """
 
     folder: RunFolder
@@ -73,14 +73,14 @@ class Finished:
         """The run of an open folder.
 
         Raises:
-            RunError: it has not finished, or its summary is damaged, of a newer ragbed, or lacks what is needed.
+            RunError: it has not finished, or its summary is damaged, or another version of ragbed made it.
         """
         summary = folder.summary()
         try:
             _Summary.model_validate(summary)
             _Factors.model_validate(summary)
         except ValidationError as error:
-            raise _unusable(folder.path, summary, error) from error
+            raise _unusable(folder.path, error) from error
         run = cls(folder, summary)
         for row, cell in zip(run.rows, run.cells, strict=True):
             if row["id"] != cell.id:
@@ -100,11 +100,6 @@ class Finished:
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """The cells as the summary has them, with their figures."""
         return list(self.summary["cells"])
-
-    @property
-    def is_older(self) -> bool:
-        """Whether its summary is of an older format, whose figures may be computed otherwise."""
-        return format_of(self.summary) < FORMAT
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -126,13 +121,37 @@ class Finished:
         return clusters(self.questions.values())
 
     @cached_property
-    def settings(self) -> RunSettings:
-        """SettingsError where they cannot be read."""
-        return read_settings(self.path / "config.yaml")
+    def made(self) -> Made:
+        """What the run was made of; RunError where its manifest cannot be read."""
+        return manifest_of(self.path)
+
+    @property
+    def scheme(self) -> Scheme:
+        """What the benchmark measures, as this run asks its questions."""
+        return self.made.scheme
+
+    @property
+    def scoring(self) -> Scoring:
+        return self.made.scoring
+
+    @property
+    def judge(self) -> str:
+        """Who graded the answers, where any are graded."""
+        return self.made.judge
+
+    @property
+    def seed(self) -> int:
+        """What intervals are drawn by."""
+        return int(self.summary["seed"])
 
     @cached_property
-    def scheme(self) -> Scheme:
-        return self.settings.scheme_of(self.questions.values())
+    def config(self) -> Mapping[str, Any]:
+        """The resolved settings as they are written, for display; empty where they are damaged."""
+        try:
+            content = yaml.safe_load(self.folder.config() or "")
+        except yaml.YAMLError:
+            content = None
+        return content if isinstance(content, dict) else {}
 
 
 @contextmanager
@@ -149,13 +168,11 @@ def open_finished(path: Path) -> Iterator[Finished]:
         folder.close()
 
 
-def _unusable(path: Path, summary: Mapping[str, Any], error: ValidationError) -> RunError:
+def _unusable(path: Path, error: ValidationError) -> RunError:
     first = error.errors(include_url=False)[0]
     at = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-    why = (f"of an older form ({format_of(summary)}, this ragbed's is {FORMAT})" if format_of(summary) < FORMAT
-           else "damaged")
     what = f"without {at}" if first["type"] == "missing" else f"{at}: {first['msg']}"
-    return RunError(f"{path / 'summary.json'}: {why}, {what}; {_AGAIN}")
+    return RunError(f"{path / 'summary.json'}: damaged, {what}; {_AGAIN}")
 
 
 @contextmanager

@@ -3,15 +3,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from difflib import get_close_matches
 from typing import Any
 
-from documents.errors import RunError, UserError
+from documents.errors import RunError
+from experiments.cells import FACTORS, PART, called, labels
 from experiments.runs.finished import Finished
+from experiments.runs.manifest import manifest_of
 from experiments.runs.store import RunFolder
-from experiments.settings.cells import FACTORS, PART, called, cells_of, labels
-from experiments.settings.file import read_settings
 
 _NEAREST = 3
 
@@ -48,19 +47,10 @@ def _listed(ids: Sequence[str]) -> str:
 def cells_in(folder: RunFolder) -> Sequence[Mapping[str, Any]]:
     """The id and factors of each cell of a run, in the run's order.
 
-    Those of an unfinished run come from its settings and its benchmark; where that is not here, the cells that have a
-    record are known by their ids alone.
-
     Raises:
-        RunError: the summary is damaged.
+        RunError: the summary or the manifest is damaged.
     """
-    if (folder.path / "summary.json").is_file():
-        return Finished.of(folder).rows
-    try:
-        settings = read_settings(folder.path / "config.yaml")
-        return [{"id": cell.id, **asdict(cell)} for cell in cells_of(settings, settings.benchmark.load())]
-    except UserError:
-        return [{"id": id} for id in dict.fromkeys(cell for cell, _ in sorted(folder.done()))]
+    return Finished.of(folder).rows if (folder.path / "summary.json").is_file() else manifest_of(folder.path).cells
 
 
 def cells_named(cells: Sequence[Mapping[str, Any]], name: str | None) -> dict[str, str]:

@@ -24,7 +24,7 @@ from experiments.record import Record, Result, Timing
 from retrieval.storage.files import why_unwritten, write_atomically
 
 VERSION = 2  # of the tables, and of the JSON in them; one more with every change that an older ragbed cannot read
-FORMAT = 2  # of summary.json; one more with every change in what its figures are or how they are computed
+FORMAT = 3  # of summary.json and manifest.json; one more with every change in what they hold or how it is computed
 _RECORDS = ("CREATE TABLE IF NOT EXISTS records (cell TEXT, question TEXT, place INTEGER, hash TEXT NOT NULL,"
             " result TEXT NOT NULL, timing TEXT NOT NULL, PRIMARY KEY (cell, question))")
 _QUESTIONS = "CREATE TABLE IF NOT EXISTS questions (id TEXT PRIMARY KEY, place INTEGER, content TEXT)"
@@ -211,18 +211,16 @@ class RunFolder:
         return _hash(json.dumps(rows))
 
     def summary(self) -> dict[str, Any]:
-        """The summary of a finished run; RunError where it has not finished, or its summary is of a newer ragbed."""
+        """Read the summary of a finished run; RunError where it has not finished, or another version made it."""
         path = self.path / "summary.json"
         if not path.is_file():
             raise RunError(f"{self.path}: the run has not finished; give the same `ragbed run` command to continue it")
         try:
             content: dict[str, Any] = _SUMMARY.validate_json(path.read_bytes())
-            newer = format_of(content) > FORMAT
         except (OSError, ValueError, TypeError) as error:
             raise RunError(f"{path}: damaged; give the same `ragbed run` command to write it again") from error
-        if newer:
-            raise RunError(f"{path}: was written by a newer ragbed, in format {format_of(content)}; this one reads "
-                           f"formats up to {FORMAT}: upgrade ragbed to open it")
+        if content.get("format") != FORMAT:
+            raise RunError(f"{path}: made by another version of ragbed; run it again, with --fresh")
         return content
 
     def finish(self, summary: Mapping[str, Any]) -> None:
@@ -236,11 +234,6 @@ class RunFolder:
         finally:
             if self._lock is not None:
                 self._lock.close()
-
-
-def format_of(summary: Mapping[str, Any]) -> int:
-    """The format of a summary; those from before there were numbers are of the first."""
-    return int(summary.get("format", 1))
 
 
 def config_of(run: Path) -> str | None:

@@ -3,17 +3,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    Discriminator,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
-    Tag,
+    PlainSerializer,
     ValidationInfo,
     model_validator,
 )
@@ -22,10 +21,11 @@ from pydantic_core import CoreSchema, core_schema
 from documents.chunkers import ChunkerSettings
 from documents.errors import SettingsError
 from documents.types import Format
-from experiments.settings.retrievers import AnyRetriever
+from experiments.cells import Show
 from retrieval.conditions import Condition, Perturbation
 from retrieval.embedders import EmbedderSettings
-from strategies.settings.choosing import Family, chosen, named, sweep
+from strategies.settings.choosing import Family, Strategy, chosen, sweep
+from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Framing, Rules
 
 # Keys that may also be called as their column in the tables is.
@@ -63,19 +63,24 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Strategies:
-    """Strategies as settings name them, each as short as it can be; a sweep stands for one of each."""
+    """Looks up the strategies that settings name; a sweep stands for one of each."""
 
     family: Family
 
-    def __call__(self, values: list[Any], info: ValidationInfo) -> list[Any]:
+    def __call__(self, values: list[Any], info: ValidationInfo) -> list[Strategy]:
         try:
-            found = [named(self.family, value) for value in values] if was_checked(info) else [
+            found = [chosen(self.family, value, execute=False) for value in values] if was_checked(info) else [
                 chosen(self.family, one) for value in values for one in sweep(self.family, value)]
         except SettingsError as error:
             raise ValueError(str(error)) from error
         if len(found) != len({one.label for one in found}):
             raise ValueError("names a value twice; give strategies that tables would call alike a `name` each")
-        return [one.said for one in found]
+        return found
+
+
+def _named(strategies: list[Strategy] | None) -> list[Any] | None:
+    """Return the strategies as settings name them, each as short as it can be."""
+    return None if strategies is None else [one.said for one in strategies]
 
 
 def was_checked(info: ValidationInfo) -> bool:
@@ -111,10 +116,13 @@ def _properties_by_column(schema: dict[str, Any]) -> None:
 
 Distinct = AfterValidator(_distinct)
 Names = Annotated[list[str], Many, Distinct]
-Show = Literal["question", "sub_questions"]
 Models = Annotated[list[str], Many, Distinct]
-Reasonings = Annotated[list[str | dict[str, Any]], Many, AfterValidator(_Strategies("reasoning"))]
-Retrievals = Annotated[list[str | dict[str, Any]], Many, AfterValidator(_Strategies("retrieval"))]
+if TYPE_CHECKING:
+    Reasonings: TypeAlias = list[Strategy]
+    Retrievals: TypeAlias = list[Strategy]
+else:
+    Reasonings, Retrievals = (Annotated[list[str | dict[str, Any]], Many, AfterValidator(_Strategies(family)),
+                                        PlainSerializer(_named)] for family in FAMILIES)
 RulesNames = Annotated[list[Rules], Many, Distinct, AfterValidator(_no_condition)]
 Conditions = Annotated[list[Condition], Many, Distinct]
 Perturbations = Annotated[list[Annotated[str, AfterValidator(_known_perturbation)]], Many, Distinct]
@@ -144,58 +152,3 @@ class Matrix(Closed):
     @classmethod
     def _by_column(cls, fields: Any) -> Any:
         return by_key(fields)
-
-
-class _Part(Matrix):
-    """A part of the matrix: the combinations that have one of the values under every key that is given.
-
-    Attributes:
-        benchmark: kinds of benchmark that the entry is for, in a file with several; by default all.
-        retriever: names.
-    """
-
-    benchmark: Names | None = None
-    models: Models | None = None
-    reasoning: Reasonings | None = None
-    retrieval: Retrievals | None = None
-    rules: RulesNames | None = None
-    conditions: Conditions | None = None
-    perturbations: Perturbations | None = None
-    show: Shows | None = None
-    formats: Formats | None = None
-    answer_formats: AnswerFormats | None = None
-    framings: Framings | None = None
-    seed: Seeds | None = None
-
-
-class Excluded(_Part):
-    """Combinations that are left out: those that agree with every key. Each value is one of the run's.
-
-    Attributes:
-        reasoning, retrieval, chunkers, embedders: as tables call them.
-    """
-
-    reasoning: Names | None = None  # type: ignore[assignment]
-    retrieval: Names | None = None  # type: ignore[assignment]
-    retriever: Names | None = None
-    chunkers: Names | None = None
-    embedders: Names | None = None
-
-
-def _form(value: Any) -> str:
-    return "name" if isinstance(value, str) else "settings"
-
-
-NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever, Tag("settings")], Discriminator(_form)]
-
-
-class Included(_Part):
-    """A matrix that is added to what exclusion leaves. What is left out is as the run has it.
-
-    Attributes:
-        retriever: names of the run's, or settings of others.
-        repeats: how often each of these is asked.
-    """
-
-    retriever: Annotated[list[NameOrSettings], Many, Distinct] | None = None
-    repeats: Repeats | None = None

@@ -132,14 +132,6 @@ def _check_numbers(given: Any, taken: Any, key: str) -> None:
         raise SettingsError(f"{key}: expected a number, not {str(given).lower()}")
 
 
-def completed(config: str) -> str:
-    """Resolved settings with those that an older ragbed did not know, as it went without; as they are if damaged."""
-    try:
-        return check_settings(read_value(config, ""), "", checked=True).resolved()
-    except SettingsError:
-        return config
-
-
 def explain(error: Any, model: type[BaseModel]) -> str:
     """One line for a pydantic error: the key, what is wrong with it, and the valid keys of a typo."""
     known, place = _keys_at(model, error["loc"][:-1])

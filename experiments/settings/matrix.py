@@ -11,11 +11,11 @@ import yaml
 
 from documents.errors import SettingsError
 from documents.types import Format
-from experiments.settings.factors import COLUMNS, Excluded, Included, Show
+from experiments.cells import Show
+from experiments.settings.factors import COLUMNS
 from experiments.settings.retrievers import RetrieverFactor, Searched, label
-from experiments.settings.run import RunSettings
+from experiments.settings.run import Excluded, Included, RunSettings
 from retrieval.conditions import Condition
-from strategies.settings.choosing import named
 from strategies.settings.plugins import FAMILIES
 from strategies.types import AnswerFormat, Framing, Rules
 
@@ -95,8 +95,8 @@ def _lists(settings: RunSettings) -> Lists:
         "chunker": [label(one) for one in settings.chunkers] or [None],
         "embedder": [label(one) for one in settings.embedders] or [None],
         "retriever": [one.name for one in settings.retriever],
-        "reasoning": [named("reasoning", one).label for one in settings.reasoning],
-        "retrieval": [named("retrieval", one).label for one in settings.retrieval]}
+        "reasoning": [one.label for one in settings.reasoning],
+        "retrieval": [one.label for one in settings.retrieval]}
     return {name: own[name] if name in own else getattr(settings, key) for name, key in _KEYS.items()}
 
 
@@ -110,7 +110,7 @@ def _given(entry: Excluded | Included, settings: RunSettings) -> dict[str, Seque
         given["retriever"] = [one if isinstance(one, str) else one.name for one in given["retriever"]]
     for family in FAMILIES if isinstance(entry, Included) else ():
         if family in given:
-            given[family] = [named(family, one).label for one in given[family]]
+            given[family] = [one.label for one in given[family]]
     if isinstance(entry, Included) and entry.repeats is not None:
         given["repeat"] = range(entry.repeats)
     return given

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -195,3 +195,17 @@ def parts_of(retriever: RetrieverKind) -> frozenset[str]:
     inner = getattr(retriever, "of", ())
     several: tuple[RetrieverKind, ...] = inner if isinstance(inner, tuple) else (inner,)
     return frozenset({str(retriever.kind)}).union(*map(parts_of, several))
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """A retriever over chunks of one making.
+
+    Attributes:
+        retriever: its `name` has those of the chunker and the embedder where the run compares them, and its `build`
+            has those in the place of its own.
+        cut: whether documents that questions bring are cut by the chunker, rather than searched as they were cut.
+    """
+
+    retriever: RetrieverFactor
+    cut: bool = False

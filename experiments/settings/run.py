@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PlainSerializer, Tag, model_validator
 
 from agents.catalogue import DEFAULT
 from agents.settings import Limits, ModelSettings
@@ -20,15 +20,15 @@ from experiments.settings.factors import (
     AnswerFormats,
     Conditions,
     Cuts,
+    Distinct,
     Embeddings,
-    Excluded,
     Formats,
     Framings,
-    Included,
     ListOf,
     Many,
     Matrix,
     Models,
+    Names,
     Perturbations,
     Reasonings,
     Repeats,
@@ -47,8 +47,9 @@ from experiments.settings.retrievers import (
     told_apart,
     with_defaults,
 )
-from retrieval.rerankers.base import judges_of
+from retrieval.rerankers.reranker import judges_of
 from strategies.catalogue import SEARCH_ONLY
+from strategies.settings.choosing import Strategy
 from strategies.types import Layout
 
 
@@ -79,6 +80,61 @@ def _or_several(schema: dict[str, Any]) -> None:
     one = dict(schema)
     schema.clear()
     schema.update({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
+
+
+class _Part(Matrix):
+    """A part of the matrix: the combinations that have one of the values under every key that is given.
+
+    Attributes:
+        benchmark: kinds of benchmark that the entry is for, in a file with several; by default all.
+        retriever: names.
+    """
+
+    benchmark: Names | None = None
+    models: Models | None = None
+    reasoning: Reasonings | None = None
+    retrieval: Retrievals | None = None
+    rules: RulesNames | None = None
+    conditions: Conditions | None = None
+    perturbations: Perturbations | None = None
+    show: Shows | None = None
+    formats: Formats | None = None
+    answer_formats: AnswerFormats | None = None
+    framings: Framings | None = None
+    seed: Seeds | None = None
+
+
+class Excluded(_Part):
+    """Combinations that are left out: those that agree with every key. Each value is one of the run's.
+
+    Attributes:
+        reasoning, retrieval, chunkers, embedders: as tables call them.
+    """
+
+    reasoning: Names | None = None  # type: ignore[assignment]
+    retrieval: Names | None = None  # type: ignore[assignment]
+    retriever: Names | None = None
+    chunkers: Names | None = None
+    embedders: Names | None = None
+
+
+def _form(value: Any) -> str:
+    return "name" if isinstance(value, str) else "settings"
+
+
+NameOrSettings = Annotated[Annotated[str, Tag("name")] | Annotated[AnyRetriever, Tag("settings")], Discriminator(_form)]
+
+
+class Included(_Part):
+    """A matrix that is added to what exclusion leaves. What is left out is as the run has it.
+
+    Attributes:
+        retriever: names of the run's, or settings of others.
+        repeats: how often each of these is asked.
+    """
+
+    retriever: Annotated[list[NameOrSettings], Many, Distinct] | None = None
+    repeats: Repeats | None = None
 
 
 SubAnswers = Literal["asked", "in_prompt", "none"]
@@ -122,8 +178,8 @@ class RunSettings(Matrix):
     out: Place = Path("runs")
     benchmark: Annotated[BenchmarkSettings, Field(json_schema_extra=_or_several)]
     models: Models = Field(default=[DEFAULT])
-    reasoning: Reasonings = Field(default=["direct"])
-    retrieval: Retrievals = Field(default=["once"])
+    reasoning: Reasonings = Field(default=["direct"], validate_default=True)
+    retrieval: Retrievals = Field(default=["once"], validate_default=True)
     retriever: Annotated[list[AnyRetriever], Many, AfterValidator(told_apart)] = Field(
         default=["dense"], validate_default=True)
     chunkers: Cuts = Field(default_factory=list)
@@ -203,12 +259,12 @@ class RunSettings(Matrix):
     def _any(self, key: str) -> set[str]:
         """What any part of the matrix has in a list."""
         values = (value for part in (self, *self.include) for value in getattr(part, key) or ())
-        return {value if isinstance(value, str) else str(value["kind"]) for value in values}
+        return {value.kind if isinstance(value, Strategy) else str(value) for value in values}
 
     @property
     def only_searches(self) -> bool:
         """Whether it asks for no answers."""
-        return self.reasoning == [SEARCH_ONLY]
+        return [one.kind for one in self.reasoning] == [SEARCH_ONLY]
 
     def scheme_of(self, questions: Collection[Question]) -> Scheme:
         """How these of the benchmark's questions are scored, as this run asks them."""

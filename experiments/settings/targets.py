@@ -1,25 +1,23 @@
-"""What `ragbed run` is pointed at: a file of settings, or a benchmark by name, run as its paper ran it.
-
-What tells the settings of two runs apart, in one line.
-"""
+"""What a command is pointed at: a file of settings, a benchmark by name, run as its paper ran it, or a retriever."""
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from documents.errors import SettingsError
 from documents.places import local
 from documents.types import digest
 from experiments.benchmarks import BENCHMARKS
 from experiments.settings.factors import COLUMNS
-from experiments.settings.file import check_settings, read_runs, read_value, said
+from experiments.settings.file import check_settings, explain, read_runs, read_value, said
 from experiments.settings.run import RunSettings
+from retrieval.filters.terms import Where
+from retrieval.retrievers import RetrieverKind, RetrieverSettings
 from strategies.catalogue import CRESTS
 from strategies.settings.plugins import FAMILIES
 
@@ -157,60 +155,27 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[:_LONGEST - 9]}-{digest(name)[:8]}"
 
 
-_SHOWN, _BEFORE = 60, 20  # characters of a value, and those before where two values part
-# Where something stands; what stands there is compared by its content.
-_PLACES = frozenset({"out", "exemplars"})
-# How fast and how far a run goes, not what it is.
-_PACE = ("budget", "concurrency", "calls.calls")
-_QUESTIONS = frozenset({"benchmark.path", "benchmark.corpus", "benchmark.novels", "benchmark.topics"})
+class Finding(BaseModel):
+    """A retriever, and among which chunks it looks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    retriever: RetrieverSettings
+    where: Where = ()
 
 
-def difference(known: str, now: str, same_questions: bool) -> str | None:
-    """The first setting that differs, with both values; None where it is one run all the same.
-
-    A run or its data may be moved, and it may go on faster, slower or with another budget.
+def finding(retriever: str, where: list[str]) -> tuple[RetrieverKind, tuple[str, ...]]:
+    """The retriever's settings and the conditions.
 
     Args:
-        known, now: resolved settings, as YAML.
-        same_questions: whether both are about the same questions, wherever these stand.
+        retriever: a kind such as `bm25`, or settings in YAML such as `{kind: fused, of: [dense, bm25]}`.
+        where: texts such as `page >= 3`.
+
+    Raises:
+        SettingsError: one line for what does not fit.
     """
     try:
-        old, new = yaml.safe_load(known), yaml.safe_load(now)
-    except yaml.YAMLError:
-        old = None
-    if not isinstance(old, dict):
-        return "its config.yaml is damaged"
-    passed_over = _PLACES | (_QUESTIONS if same_questions else frozenset())
-    return next((f"{place} {_apart(before, after)}" for place, before, after in _differing(old, new)
-                 if place not in passed_over and not _is_pace(place)), None)
-
-
-def _is_pace(place: str) -> bool:
-    return any(place == one or place.startswith(f"{one}.") for one in _PACE)
-
-
-def _differing(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every setting that differs, by its place in dotted keys."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        inside = [(str(key), old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new])]
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and all(
-            isinstance(item, Mapping) for item in (*old, *new)):
-        inside = [(str(at), *pair) for at, pair in enumerate(zip(old, new, strict=True))]
-    else:
-        # What earlier versions had no setting for was then as it is now where that is empty.
-        if old != new and not (old is None and new in ([], {})):
-            yield place, old, new
-        return
-    for key, before, after in inside:
-        yield from _differing(before, after, f"{place}.{key}" if place else key)
-
-
-def _apart(old: Any, new: Any) -> str:
-    """Both values; of long ones, what stands around where they part."""
-    texts = [json.dumps(value, ensure_ascii=False, default=str) for value in (old, new)]
-    parts = next((at for at, (ours, theirs) in enumerate(zip(*texts, strict=False)) if ours != theirs),
-                 min(map(len, texts)))
-    start = max(parts - _BEFORE, 0) if max(map(len, texts)) > _SHOWN else 0
-    was, now = (("..." if start else "") + text[start:start + _SHOWN] + ("..." if len(text) > start + _SHOWN else "")
-                for text in texts)
-    return f"was {was}, is {now}"
+        given = Finding(retriever=read_value(retriever, "--retriever"), where=where)
+    except ValidationError as error:
+        raise SettingsError(explain(error.errors(include_url=False)[0], Finding)) from error
+    return given.retriever, given.where

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from experiments.metrics.intervals import (
@@ -82,8 +82,9 @@ class Comparison:
 
     @classmethod
     def of(cls, metric: str, stored: Mapping[str, Any]) -> Comparison:
-        """Return the comparison that `plain` made `stored` of, which may hold more."""
-        return cls(metric, **{name: stored[name] for name in cls.__slots__ if name != "metric"})
+        """Return the comparison that `plain` made `stored` of; figures that it does not hold are None."""
+        kept: dict[str, Any] = {one.name: stored.get(one.name) for one in fields(cls)}
+        return cls(**{**kept, "metric": metric})
 
     def plain(self) -> dict[str, Any]:
         """Return it as a run's summary and `ragbed compare --json` hold it, the metric said beside it."""
@@ -101,13 +102,13 @@ def compare(all_pairs: Sequence[Pairs], seed: int = 0) -> list[Comparison]:
     many = sum(pairs.n > 0 for pairs in all_pairs)
     drawn = [pairs for pairs, some, one in zip(all_pairs, finite, exact, strict=True) if some and not one]
     found = zip(bootstraps(drawn, seed), permutations(drawn, seed), strict=True)
-    made = [_compared(pairs, one, _NOT_FOUND if not some else _of_shares(pairs, many) if one else
+    made = [_compared(pairs, one, _UNTESTED if not some else _of_shares(pairs, many) if one else
                       _of_figures(pairs, *next(found), many))
             for pairs, some, one in zip(all_pairs, finite, exact, strict=True)]
     return [replace(one, p_holm=_rounded(p)) for one, p in zip(made, holm([one.p for one in made]), strict=True)]
 
 
-class _Found(NamedTuple):
+class _Tested(NamedTuple):
     """The interval of the difference, the p of its test, the smallest that is found, and the intervals of the sides."""
 
     interval: Interval
@@ -116,10 +117,10 @@ class _Found(NamedTuple):
     sides: tuple[Interval, Interval]
 
 
-_NOT_FOUND = _Found(NO_INTERVAL, None, None, (NO_INTERVAL, NO_INTERVAL))
+_UNTESTED = _Tested(NO_INTERVAL, None, None, (NO_INTERVAL, NO_INTERVAL))
 
 
-def _compared(pairs: Pairs, exact: bool, found: _Found) -> Comparison:
+def _compared(pairs: Pairs, exact: bool, found: _Tested) -> Comparison:
     first, second = pairs.observed() if pairs.n else (math.nan, math.nan)
     gained, lost = pairs.flips() if pairs.scores is not None else (None, None)
     low, high = found.interval
@@ -140,17 +141,17 @@ def _rounded(value: float | None) -> float | None:
     return round(value, _DIGITS) if value is not None and math.isfinite(value) else None
 
 
-def _of_shares(pairs: Pairs, comparisons: int) -> _Found:
+def _of_shares(pairs: Pairs, comparisons: int) -> _Tested:
     gained, lost = pairs.flips()
     smallest = smallest_share(pairs.n, (gained + lost) / pairs.n, comparisons)
     first, second = (wilson(share, pairs.n) for share in pairs.observed())
-    return _Found(of_shares(gained, lost, pairs.n), mcnemar(gained, lost), smallest, (first, second))
+    return _Tested(of_shares(gained, lost, pairs.n), mcnemar(gained, lost), smallest, (first, second))
 
 
-def _of_figures(pairs: Pairs, drawn: Bootstrapped, p: float | None, comparisons: int) -> _Found:
+def _of_figures(pairs: Pairs, drawn: Bootstrapped, p: float | None, comparisons: int) -> _Tested:
     units = len(pairs.units.sums)
     smallest = smallest_by_error(drawn.error, units, units - 1, comparisons) if drawn.error else None
-    return _Found(drawn.difference, p, smallest, drawn.sides)
+    return _Tested(drawn.difference, p, smallest, drawn.sides)
 
 
 def _dz(pairs: Pairs) -> float | None:

@@ -124,7 +124,7 @@ def design_of(cells: Sequence[Levels], factors: Sequence[str]) -> Design:
     return design
 
 
-class _Part(NamedTuple):
+class _FittedPart(NamedTuple):
     """What questions that are a sample by themselves, all or those of one split, add to the coefficients of a design.
 
     Attributes:
@@ -158,7 +158,7 @@ def _rest(contrast: Floats, covariance: Floats) -> float:
 class Fit:
     """Coefficients of a design, robust to whatever hangs together within a cluster: the sum of independent parts."""
 
-    parts: tuple[_Part, ...]
+    parts: tuple[_FittedPart, ...]
 
     def estimates(self, contrasts: Iterable[Floats], apart: bool) -> Iterator[tuple[float, Interval]]:
         """Estimate each contrast with its interval: Student's, with the degrees of freedom of Welch ("The
@@ -279,7 +279,7 @@ def fit(design: Design, scores: Floats, split: NDArray[np.intp], clusters: NDArr
 
 
 def _part(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.intp], worth: float,
-          limits: tuple[float, float]) -> _Part:
+          limits: tuple[float, float]) -> _FittedPart:
     """Fit one part. Every cluster is in every cell, so that the coefficients are the mean of those of each cluster by
     itself, and their covariance that of a mean: as statsmodels' WLS has them with `cov_type="cluster"`, without a row
     for every score. What the cells do not determine is 0.
@@ -296,4 +296,4 @@ def _part(design: Design, scores: Floats, weights: Floats, clusters: NDArray[np.
     coefficients = own @ size
     spread = (own - coefficients[:, None] / share) * size
     few = worth / (worth - 1) if worth > 1 else 1.0
-    return _Part(coefficients, few * (spread @ spread.T), worth, (share * limits[0], share * limits[1]))
+    return _FittedPart(coefficients, few * (spread @ spread.T), worth, (share * limits[0], share * limits[1]))

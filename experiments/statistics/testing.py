@@ -1,8 +1,8 @@
 """Paired tests of two cells, and the correction for how many are shown.
 
-They are written out: scipy.stats.permutation_test swaps one comparison at a time, which takes 3 s of two thousand
-questions where all comparisons together take 1 s, and statsmodels' `mcnemar` and `multipletests` are the two formulas
-below behind 0.7 s of imports. The tests hold them to both libraries' figures.
+They are written out: scipy.stats.permutation_test knows neither clusters that are swapped together nor draws that
+comparisons share, and statsmodels' `mcnemar` and `multipletests` are the two formulas below behind a slow import. The
+tests hold them to both libraries' figures.
 """
 from __future__ import annotations
 

@@ -17,17 +17,16 @@ from experiments.analysis.dose import dose_of_run
 from experiments.analysis.dose_views import dose_views
 from experiments.analysis.effects import effect_views, effects
 from experiments.analysis.error_analysis import cause_views, error_analysis_of
-from experiments.analysis.notes import on_miners
+from experiments.analysis.notes import ON_MINERS
 from experiments.analysis.tradeoff import refusal_views, tradeoff_of
 from experiments.analysis.view import View
 from experiments.metrics import metric_named
 from experiments.record import UNITS, Unit
 from experiments.runs.finished import Finished, open_finished
 from experiments.runs.selectors import cells_named
-from experiments.settings.strategies import sweeps_of
 from experiments.statistics import clusters
 from experiments.terminal.display import print_json, say
-from experiments.terminal.view_tables import print_views
+from experiments.terminal.tables import print_views
 
 _MOST = 50  # budgets
 _SHOWN = 200  # questions that a terminal shows
@@ -75,8 +74,7 @@ def show_dose(path: Path, metric: str | None, json: bool) -> None:
         if metric is not None and metric not in found["metrics"]:
             known = dict.fromkeys(name for row in run.rows for name, one in row["metrics"].items() if one["n"])
             raise RunError(f"{metric} is no metric of the curves of {path}; there are: {', '.join(known)}")
-        mined = any(question.mined for question in run.questions.values())
-        miners = on_miners(run.settings, run.cells, run.questions.values()) if mined else []
+        miners = [note for note in run.summary["notes"] if note.startswith(ON_MINERS)]
         found = {**found, "notes": [*found["notes"], *miners]}
         _show({**_about(run), **found}, dose_views(found, labels_of_variants(run.rows), run.rows[0]["judge"]),
               run.name, json)
@@ -128,11 +126,11 @@ def diagnose(path: Path, cell: str | None, cause: str | None, json: bool) -> Non
     wanted = None if cause is None else _cause_named(cause)
     with open_finished(path) as run:
         names, grouped = cells_named(run.rows, cell), run.grouped.of
-        cases = cases_of(run.cells, run.folder.results(), run.questions, run.scheme, run.settings.scoring)
-        found = error_analysis_of(run.cells, cases, run.questions, run.scheme, grouped, run.settings.seed)
+        cases = cases_of(run.cells, run.folder.results(), run.questions, run.scheme.rights, run.scoring)
+        found = error_analysis_of(run.cells, cases, run.questions, run.scheme.rights, grouped, run.seed)
         if found is None:
             raise RunError(f"{path}: its benchmark scores what is found, not answers; there is no cause to tell")
-        traded = [row for row in tradeoff_of(run.cells, cases, grouped, sweeps_of(run.settings)) or ()
+        traded = [row for row in tradeoff_of(run.cells, cases, grouped, run.made.sweeps) or ()
                   if row["cell"] in names]
         cells, joint = ([{**row, "name": names[row["cell"]]} for row in found[part] if row["cell"] in names]
                         for part in ("cells", "joint"))

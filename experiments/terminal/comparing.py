@@ -10,20 +10,20 @@ from types import MappingProxyType
 import typer
 
 from documents.errors import RunError, SettingsError
-from experiments.analysis.compare import Findings, compare_views, find
+from experiments.analysis.compare import RunComparison, compare_views, find
 from experiments.analysis.compared_run import read_compared
 from experiments.analysis.gates import Gate, Passed
 from experiments.analysis.steps import Parting, findings_json, flip_view, parting_views, partings_json, partings_of
 from experiments.runs.finished import no_collections
 from experiments.terminal.display import note, print_json
-from experiments.terminal.view_tables import print_views
+from experiments.terminal.tables import print_views
 
 _CHECKED: MappingProxyType[str, str] = MappingProxyType({  # how a gate is of what both runs have
     "questions": "--shared checks the questions that both have", "cells": "name those to check with --cell"})
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CompareOptions:
     """What is compared, and what of it is shown.
 
     Attributes:
@@ -45,7 +45,7 @@ class Wanted:
     junit: Path | None = None
 
 
-def show_comparisons(paths: tuple[Path, Path | None], wanted: Wanted, json: bool) -> None:
+def show_comparisons(paths: tuple[Path, Path | None], wanted: CompareOptions, json: bool) -> None:
     """Compare and show. Exit status 1 where a gate fails.
 
     Raises:
@@ -89,7 +89,7 @@ def _check_junit(path: Path, gates: Sequence[Gate]) -> None:
     check_replaceable(path, ".xml")
 
 
-def _find(paths: tuple[Path, Path | None], wanted: Wanted, gates: Sequence[Gate]) -> Findings:
+def _find(paths: tuple[Path, Path | None], wanted: CompareOptions, gates: Sequence[Gate]) -> RunComparison:
     with ThreadPoolExecutor(2) as pool:  # the database reads without holding the interpreter
         first, *others = pool.map(read_compared, [path for path in paths if path])
     second = others[0] if others else None
@@ -100,7 +100,7 @@ def _find(paths: tuple[Path, Path | None], wanted: Wanted, gates: Sequence[Gate]
     return find(first, second, [*own, *(gate.metric for gate in gates)], wanted.cells, baseline)
 
 
-def _show(findings: Findings, wanted: Wanted, partings: Sequence[Parting]) -> None:
+def _show(findings: RunComparison, wanted: CompareOptions, partings: Sequence[Parting]) -> None:
     metrics = dict.fromkeys(one.comparison.metric for one in findings.found)
     flipped = [view for name in metrics if (view := flip_view(findings, name))] if wanted.flips else []
     print_views([*compare_views(findings), *flipped, *parting_views(findings, partings)], whole=True)

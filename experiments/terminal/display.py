@@ -24,6 +24,7 @@ from rich.text import Text
 
 PROGRESS_EVERY = 5.0  # seconds between two lines of progress where there is no terminal to draw on
 _GAP = 2  # between columns
+_SHORT = 12  # characters of a cell that is not broken
 _WIDTH = 150  # where the output is a file or pipe
 # What JSON leaves as it is: the second set of control codes, marks that turn the direction of writing, half pairs.
 _STEERING = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -115,11 +116,12 @@ def _blocks(columns: Sequence[Sequence[str]], keys: int, width: int) -> Iterator
 
 
 def _least(column: Sequence[str]) -> int:
-    """The width at which nothing in a column breaks that need not: no word of its header, no figure."""
-    cells = column[1:]
-    figures = any(" [" in cell for cell in cells)
-    return max([*map(cell_len, column[0].split()), *(
-        cell_len(part) for cell in cells for part in (cell.split("\n") if figures else cell.split()))], default=0)
+    """The width at which nothing in a column breaks that need not: no word, no figure, nothing short."""
+    lines = [line for cell in column[1:] for line in cell.split("\n")]
+    if any(" [" in line for line in lines):
+        return max([*map(cell_len, column[0].split()), *map(cell_len, lines)])
+    longest = max([cell_len(word) for line in (column[0], *lines) for word in line.split()], default=0)
+    return max([longest, *(min(cell_len(line), max(_SHORT, cell_len(line) // 3)) for line in lines)])
 
 
 def print_records(records: Sequence[tuple[str, Sequence[tuple[str, str]]]]) -> None:

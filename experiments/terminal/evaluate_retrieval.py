@@ -18,6 +18,7 @@ from documents.types import Chunk
 from experiments.analysis.trec import Evaluation, Ranker, evaluated, evaluated_alone, line_name, rankings_of
 from experiments.analysis.trec_files import Rankings, read_run, write_run
 from experiments.benchmarks.qrels import read_qrels
+from experiments.cells import Cell
 from experiments.metrics import Extent, precision_omega
 from experiments.question import RANKED, Gold, Question
 from experiments.record import Result
@@ -27,7 +28,6 @@ from experiments.running.resources import Resources
 from experiments.running.runner import Watch, run
 from experiments.runs.finished import Finished
 from experiments.settings import RunSettings
-from experiments.settings.cells import Cell
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import RunView
 from experiments.terminal.run import all_failed, on_failures

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.types import Cost
+from experiments.cells import FACTORS, called, labels, shortened, varying
 from experiments.record import Record
-from experiments.settings.cells import FACTORS, called, labels, shortened, varying
 from experiments.settings.limits import shown
 from experiments.terminal.display import PROGRESS_EVERY, Bars, console, drawable, print_progress, printable
 from experiments.words import price

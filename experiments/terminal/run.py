@@ -27,8 +27,7 @@ from experiments.runs.store import RunFolder
 from experiments.settings import RunSettings
 from experiments.terminal.display import note, print_json, print_table, say, stoppable
 from experiments.terminal.live import NOTHING, RunView, Tally
-from experiments.terminal.tables import on_published, run_table
-from experiments.terminal.view_tables import print_views
+from experiments.terminal.tables import on_published, print_views, run_table
 
 _SHOWN = 300  # characters of a message
 _NO_REPLY = ("error", "timeout", "budget", "too_long")

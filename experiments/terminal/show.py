@@ -6,17 +6,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from documents.errors import UserError
 from documents.types import Chunk
 from experiments.analysis.cases import causes_of
 from experiments.analysis.causes import BY_NAME
+from experiments.cells import Cell
 from experiments.question import Question
 from experiments.record import Record, StoredPassage, StoredStep, Verdict
 from experiments.running.results import with_gold
+from experiments.runs.manifest import manifest_of
 from experiments.runs.selectors import cells_in, cells_named, question_named
 from experiments.runs.store import RunFolder
-from experiments.settings.cells import Cell
-from experiments.settings.file import read_settings
 from experiments.terminal.display import print_json, print_records, print_table, say
 from experiments.terminal.trace import PassagePlaces, cut, restored, show_steps, step_row
 from experiments.words import plural, price
@@ -193,17 +192,11 @@ def show_question(path: Path, name: str, cell: str | None, prompts: bool, scores
 
 def _scored(folder: RunFolder, cells: Sequence[Mapping[str, Any]], question: Question,
             records: Mapping[str, Record]) -> tuple[list[str], dict[str, str]]:
-    """Return the metrics of the run's table, and the cause of each cell's answer by the cell's id; neither where the
-    settings cannot be read."""
-    try:
-        settings = read_settings(folder.path / "config.yaml")
-    except UserError:
-        return [], {}
-    scheme = settings.scheme_of(folder.questions().values())
+    """Return the metrics of the run's table, and the cause of each cell's answer by the cell's id."""
+    made = manifest_of(folder.path)
     results = [record.result for record in records.values()]
-    known = [Cell.of(row) for row in cells if "condition" in row]
-    found = causes_of(known, results, {question.id: question}, scheme, settings.scoring)
-    return ([name for column in scheme.columns for name in column.split(" / ")],
+    found = causes_of(list(map(Cell.of, cells)), results, {question.id: question}, made.scheme.rights, made.scoring)
+    return ([name for column in made.scheme.columns for name in column.split(" / ")],
             {cell: BY_NAME[cause].title for cell, causes in found.items() for cause in causes.values()})
 
 

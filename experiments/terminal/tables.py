@@ -1,12 +1,16 @@
-"""The table of a run: a row for each cell, with its figures, outcomes and cost."""
+"""The table of a run, and views as the terminal prints them: what it has room for, and of the rest where it is."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from experiments.analysis.published import published
+from experiments.analysis.view import View, text_of
+from experiments.cells import PART, shortened, telling
 from experiments.metrics import METRICS, family_of, measured_in, shown_name
-from experiments.settings.cells import level, shortened, telling
+from experiments.statistics import ALPHA
+from experiments.terminal.display import console, print_table, say
 from experiments.words import figure, price
 
 
@@ -47,7 +51,7 @@ def _shown(column: str, judge: str | None) -> str:
 
 def _row(cell: Mapping[str, Any], factors: Sequence[str], columns: Sequence[str], unjudged: bool) -> list[str]:
     metrics, usage = cell["metrics"], cell["usage"]
-    return [*("-" if (value := level(cell, name)) is None else str(value) for name in factors), str(cell["n"]),
+    return [*("-" if (value := cell.get(name)) is None else str(value) for name in factors), str(cell["n"]),
             *(_figures(metrics, column) for column in columns), *([str(_unjudged(cell))] if unjudged else []),
             _outcomes(cell["outcomes"]), _passages(cell.get("passages")), str(usage["calls"]),
             str(usage["prompt_tokens"] + usage["completion_tokens"]), price(usage["price"], "?")]
@@ -90,3 +94,130 @@ def _passages(mean: float | None) -> str:
 
 def _outcomes(counts: Mapping[str, int]) -> str:
     return "\n".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+_LONG = 15  # rows above which a view over several cells becomes a cross table
+_LONGEST, _WIDEST = 64, 8  # rows of what a terminal shows at all, and columns of a cross table
+_ROOM = 40  # lines of all views above which no further breakdown by a tag is shown
+_MANY = 12  # comparisons above which those alone are shown that are real
+
+Table = tuple[list[str], list[list[str]]]
+
+
+def print_views(views: Sequence[View], judge: str | None = None, whole: bool = False) -> None:
+    """Print views, and then the notes of all of them.
+
+    Args:
+        judge: of the run; a model's name is long, and in the title of the run's table.
+        whole: all comparisons, however many.
+    """
+    for place, (view, (title, table)) in enumerate(zip(views, tables_of(views, judge, whole), strict=True)):
+        if place:
+            say("")
+        if table is None:
+            say(title)
+            continue
+        print_table(*table, title=title, keys=min(view.keys, len(table[0]) - 1))
+        if left := len(view.rows) - len(_real(view)) if _is_cut(view, whole) else 0:
+            other = "the other " if left < len(view.rows) else ""
+            say(f"No difference can be shown in {other}{left} of {len(view.rows)} comparisons.")
+    if notes := list(dict.fromkeys(note for view in views for note in view.notes)):
+        say("")
+        for note in notes:
+            say(note)
+
+
+def tables_of(views: Iterable[View], judge: str | None, whole: bool = False) -> Iterator[tuple[str, Table | None]]:
+    """Yield `table_of` each, with no table for a breakdown by a tag that all views together have no room for."""
+    used = 0
+    for view in views:
+        title, table = table_of(_occurring(view) if view.name == "chain" else view, judge, whole)
+        lines = 0 if table is None else len(table[1]) + 2
+        if used + lines > _ROOM and view.name.startswith("by:"):
+            title, table = _elsewhere(view), None
+        else:
+            used += lines
+        yield title, table
+
+
+def table_of(view: View, judge: str | None, whole: bool = False) -> tuple[str, Table | None]:
+    """Return title and table of a view. A long one over several cells becomes a cross table of its main figure; of many
+    comparisons, those alone that are real stay.
+
+    Returns:
+        the title, and header with rows; None for the table where it is folded, or too long or wide for a terminal.
+    """
+    if view.folded:
+        return _elsewhere(view), None
+    view = replace(view, header=tuple(name if judge == "lexical" else name.removesuffix(f" ({judge})")
+                                      for name in view.header),
+                   rows=_real(view) if _is_cut(view, whole) else view.rows)
+    title, made, at = view.title, view, view.keys - 1
+    cells = dict.fromkeys(str(row[at]) for row in view.rows) if view.header[at] == "cell" and at else {}
+    if len(cells) == 1:
+        made = replace(view, header=(*view.header[:at], *view.header[at + 1:]),
+                       rows=tuple((*row[:at], *row[at + 1:]) for row in view.rows))
+    elif cells and len(view.rows) > _LONG:
+        main = at + 2 if view.main is None else view.main
+        title, made = f"{view.title}: {view.header[main]}", _crossed(view, main, list(cells))
+    many = len(made.rows) > (_LONGEST if not view.p else max(_LONGEST, len(view.rows)))
+    if many or len(made.header) > max(len(view.header), view.keys + _WIDEST):
+        return _elsewhere(view), None
+    header = [f"{name} [95 %]" if any(_has_interval(value) for value in made.column(name)) and not view.shaded else name
+              for name in made.header]
+    return title, (header, [[_text(made, name, value) for name, value in zip(made.header, row, strict=True)]
+                            for row in made.rows])
+
+
+def _is_cut(view: View, whole: bool) -> bool:
+    return not whole and "difference" in view.signed and len(view.rows) > _MANY
+
+
+def _real(view: View) -> tuple[tuple[Any, ...], ...]:
+    return tuple(row for row in view.rows if (p := view.p_of(row)) is not None and p < ALPHA)
+
+
+def _occurring(view: View) -> View:
+    """The chain outcomes without the patterns that no cell shows: of four hops there are 32."""
+    keys = view.keys - 1  # the cell is the last key, the outcome the one before it
+    seen = {row[:keys] for row in view.rows if row[keys + 2]["mean"] or row[keys - 1][1] != " "}  # type: ignore[index]
+    rows = tuple(row for row in view.rows if row[:keys] in seen)
+    left = "" if len(rows) == len(view.rows) else " (patterns that never occurred are in the report)"
+    return replace(view, rows=rows, title=view.title + left)
+
+
+def _elsewhere(view: View) -> str:
+    return f"{view.title}: {len(view.rows)} rows, in the report and with --json"
+
+
+def _crossed(view: View, main: int, cells: Sequence[str]) -> View:
+    """Keys by cells with the main figure of each; cells by keys where there are many cells and few keys."""
+    keys = view.keys
+    figures = {(row[:keys - 1], row[keys - 1]): row[main] for row in view.rows}
+    sizes: dict[tuple[Any, ...], list[Any]] = {}
+    for row in view.rows:
+        sizes.setdefault(row[:keys - 1], []).append(row[keys])
+    if len(cells) > _WIDEST >= len(sizes):
+        header = (view.header[keys - 1], *(f"{' '.join(map(str, key))}, n {_span(sizes[key])}" for key in sizes))
+        return replace(view, header=header, rows=tuple(
+            (cell, *(figures.get((key, cell)) for key in sizes)) for cell in cells))
+    return replace(view, header=(*view.header[:keys - 1], "n", *cells), rows=tuple(
+        (*key, _span(sizes[key]), *(figures.get((key, cell)) for cell in cells)) for key in sizes))
+
+
+def _span(sizes: Sequence[int]) -> str:
+    least, most = min(sizes), max(sizes)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _has_interval(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("low") is not None
+
+
+def _text(view: View, name: str, value: Any) -> str:
+    """A share of a heat map as the number that it is of; a text that is long, such as a question's, in one line."""
+    if view.shaded and isinstance(value, dict) and view.section == "Breakdowns":
+        return "-" if value["mean"] is None else f"{round(value['mean'] * value['n'])} of {value['n']}"
+    text = text_of(view, name, value)
+    room = console().width // 2
+    return text if len(text) <= room or PART in text or name != "question" else f"{text[:room - 1]}…"

@@ -10,9 +10,9 @@ from time import perf_counter
 from documents.places import processors
 from documents.workers import read_documents
 from retrieval.building.before import Arrival, Staging
+from retrieval.building.job import BuildJob, stays
 from retrieval.building.pieces import Cutter
 from retrieval.building.plan import Work, arrived, kind_of
-from retrieval.building.run import BuildJob, stays
 from retrieval.building.writer import BLOCK
 from retrieval.memory import peak_memory
 from retrieval.storage.cache import kept_bytes

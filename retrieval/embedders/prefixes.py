@@ -11,7 +11,7 @@ from retrieval.embedders.settings import EmbedderKind
 
 if TYPE_CHECKING:
     from documents.chunkers.spans import Span
-    from retrieval.embedders.reading import Reader
+    from retrieval.embedders.windows import Reader
     from retrieval.types import Embedder, Matrix
 
 _BGE = "Represent this sentence for searching relevant passages: "

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from documents.types import digest
 from retrieval.embedders.engines import Engine, PyTorch
 from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
-from retrieval.embedders.reading import Reader
 from retrieval.embedders.settings import Backend, Sentence
+from retrieval.embedders.windows import Reader
 from retrieval.models.finding import ModelFolder, find_model, model_settings, plain_tokenizer, prompts_of
 
 if TYPE_CHECKING:

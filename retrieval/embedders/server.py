@@ -15,8 +15,8 @@ from documents.chunkers.spans import Span
 from documents.errors import CallError, ModelError, RagbedError
 from documents.types import digest
 from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
-from retrieval.embedders.reading import cut_by_estimate, pooled, shortened, unit
 from retrieval.embedders.settings import Server
+from retrieval.embedders.windows import cut_by_estimate, pooled, shortened, unit
 from retrieval.servers import (
     back_off,
     clean,

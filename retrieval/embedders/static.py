@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from documents.errors import ModelError
 from documents.types import digest
 from retrieval.embedders.prefixes import PrefixedEmbedder, Prefixes
-from retrieval.embedders.reading import Reader
 from retrieval.embedders.settings import Static
+from retrieval.embedders.windows import Reader
 from retrieval.models.finding import WEIGHTS, ModelFolder, find_static, plain_tokenizer, read_json
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from documents.errors import SettingsError
 from retrieval.hits import DECIMALS
 from retrieval.mining.miner import Miner, MiningQuery, Rows
 from retrieval.mining.same_name import SameName
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.retrievers import KINDS, RetrieverKind, RetrieverSettings
 from retrieval.types import Collection, Hit, Retriever
 

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 from retrieval.kinds import discriminated
-from retrieval.rerankers.base import JudgeReranker, Reranker
 from retrieval.rerankers.cross_encoder import CrossEncoding
 from retrieval.rerankers.late_interaction import LateInteraction
+from retrieval.rerankers.reranker import JudgeReranker, Reranker
 
 RERANKERS: tuple[type[Reranker], ...] = (LateInteraction, CrossEncoding, JudgeReranker)
 

@@ -11,7 +11,7 @@ from documents.errors import ModelError
 from documents.types import digest
 from retrieval.models.finding import ModelFolder, find_model
 from retrieval.models.loading import BATCH, LOCAL, Precision, cut, fast_tokenizer, loading, running
-from retrieval.rerankers.base import Aids, Reranker
+from retrieval.rerankers.reranker import Aids, Reranker
 from retrieval.storage.files import unchanged_sha256
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from retrieval.lexical.tokens import (
     stopwords_of,
     version_of,
 )
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Hit
 
 if TYPE_CHECKING:

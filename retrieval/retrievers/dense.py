@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from documents.types import Chunk
 from retrieval.hits import DECIMALS
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Embedder, Hit
 from retrieval.vectors import VectorIndex
 

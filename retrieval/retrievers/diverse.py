@@ -10,15 +10,15 @@ from pydantic import Field
 
 from documents.types import digest
 from retrieval.hits import DECIMALS, continued, distinct, scaled
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from retrieval.retrievers.base import RetrieverSettings
+    from retrieval.retrievers.kind import RetrieverSettings
     from retrieval.types import Matrix
 
     Numbers = NDArray[np.float64]

@@ -14,12 +14,12 @@ from documents.chunkers.sections import BREAKS, outline
 from documents.chunkers.spans import Span, after, whole
 from documents.types import Chunk, Document, Format, digest
 from retrieval.hits import distinct
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
-    from retrieval.retrievers.base import RetrieverSettings
+    from retrieval.retrievers.kind import RetrieverSettings
 
 _LEVEL = re.compile(r"(?:<h([1-6])\b)|(#{1,6}) ")
 

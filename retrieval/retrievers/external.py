@@ -22,8 +22,8 @@ from documents.types import Chunk, digest
 from retrieval.conditions import Placed
 from retrieval.hits import distinct, number
 from retrieval.langchain import FromLangChain
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.storage.files import sha256_of
 from retrieval.types import Collection, Hit, Retriever
 

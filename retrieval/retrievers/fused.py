@@ -11,12 +11,12 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from documents.types import Chunk, digest
 from retrieval.hits import DECIMALS, continued, distinct, scaled
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Hit, Retriever
 
 if TYPE_CHECKING:
-    from retrieval.retrievers.base import RetrieverSettings
+    from retrieval.retrievers.kind import RetrieverSettings
 
 Fusion = Literal["reciprocal_rank", "weighted"]
 

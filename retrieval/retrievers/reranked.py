@@ -12,12 +12,12 @@ from documents.errors import ModelError
 from documents.types import digest
 from retrieval.hits import DECIMALS, continued, scaled
 from retrieval.rerankers import Reranker, RerankerSettings
-from retrieval.rerankers.base import Aids
-from retrieval.retrievers.base import RetrieverKind
+from retrieval.rerankers.reranker import Aids
+from retrieval.retrievers.kind import RetrieverKind
 from retrieval.types import Collection, Hit, Retriever, Scorer
 
 if TYPE_CHECKING:
-    from retrieval.retrievers.base import RetrieverSettings
+    from retrieval.retrievers.kind import RetrieverSettings
 
 
 class Reranked(RetrieverKind):

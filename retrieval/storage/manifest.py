@@ -21,13 +21,13 @@ DOCUMENTS = "documents.parquet"
 VERSION: Literal[2] = 2
 
 
-class Closed(BaseModel):
+class ManifestModel(BaseModel):
     """Frozen, and refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class EmbedderEntry(Closed):
+class EmbedderEntry(ManifestModel):
     """The embedder that made the vectors.
 
     Attributes:
@@ -42,7 +42,7 @@ class EmbedderEntry(Closed):
     choice: EmbedderSettings | None = None
 
 
-class SourceEntry(Closed):
+class SourceEntry(ManifestModel):
     """A source that is in the index, with the SHA-256 of its bytes.
 
     Attributes:
@@ -54,14 +54,14 @@ class SourceEntry(Closed):
     parser: str | None = None
 
 
-class Skipped(Closed):
+class Skipped(ManifestModel):
     """A source that is not in the index, and why."""
 
     source: str
     reason: str
 
 
-class Manifest(Closed):
+class Manifest(ManifestModel):
     """The manifest of an index folder. It has no times: equal input gives an equal manifest.
 
     Attributes:

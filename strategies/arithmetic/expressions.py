@@ -1,8 +1,8 @@
-"""Reading an expression and working it out, by recursive descent over its tokens.
+"""Working out an expression, by recursive descent over its tokens, and programs of lines `name = expression`.
 
 Numbers are fractions, so that 0.1 + 0.2 is 0.3. Beside Python's forms of `+ - * / // % **`, comparison and calls, an
 expression may have those that people write: `1,234.5`, `$5`, `12%`, `12% of 50`, `3.2 million`, `×`, `÷`, `^`, the
-date `2024-02-29`, and after a number its source `[2]`, which says nothing here.
+date `2024-02-29`, and after a number its source `[2]`, which is skipped.
 """
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ from datetime import date, timedelta
 from fractions import Fraction
 from typing import Literal, TypeVar
 
-from strategies.arithmetic.functions import Unworkable, Value, bounded, called, day, number_of, power
+from strategies.arithmetic.functions import (
+    Unworkable,
+    Value,
+    bounded,
+    called,
+    day,
+    is_shown_whole,
+    number_of,
+    power,
+    shown_value,
+)
 
 _Part = TypeVar("_Part")
 Kind = Literal["date", "number", "name", "sign", "end"]
@@ -53,7 +63,7 @@ _END = _Token("end", "its end")
 
 
 def evaluate(text: str, names: Mapping[str, Value]) -> Value:
-    """The value of an expression: a number, a date, or whether a comparison holds.
+    """Return the value of an expression: a number, a date, or whether a comparison holds.
 
     Args:
         names: the values of names that it may use.
@@ -97,7 +107,6 @@ class _Reader:
         return self._tokens[self._place]
 
     def expression(self) -> Value:
-        """Two sums compared, or one."""
         left = self._sum()
         sign = self._take(*_COMPARISONS)
         if not sign:
@@ -124,25 +133,28 @@ class _Reader:
 
     def _signed(self) -> Value:
         sign = self._take("-", "+")
-        if not sign:
-            return self._power()
-        value = number_of(self._deeper(self._signed))
-        return -value if sign == "-" else value
-
-    def _power(self) -> Value:
+        if sign:
+            value = number_of(self._deeper(self._signed))
+            return -value if sign == "-" else value
         base = self._operand()
         if not self._take("**"):
             return base
         return bounded(power(number_of(base), number_of(self._deeper(self._signed))))
 
     def _operand(self) -> Value:
+        """A number, date, name, call or parenthesis, with the source and the percent sign behind it."""
         value = self._plain()
         if self.next.text == "[":
-            self._skip_source()
-        if self._is_percent():
-            self._place += 1
-            return number_of(value) / 100
-        return value
+            while self.next.kind == "number" or self.next.text in ("[", ",", "-"):
+                self._place += 1
+            self._close("]")
+        if self.next.text != "%":
+            return value
+        after = self._tokens[self._place + 1]
+        if after.begins_operand or (self.next.spaced and after.text in ("-", "+")):  # `7 % 3` and `7 % -3`
+            return value
+        self._place += 1
+        return number_of(value) / 100
 
     def _plain(self) -> Value:
         token, self._place = self.next, min(self._place + 1, len(self._tokens) - 1)
@@ -157,7 +169,13 @@ class _Reader:
         if token.kind != "name":
             raise Unworkable(f"a number was expected, not {token.text}")
         if self._take("("):
-            return self._call(token.text)
+            self._calls += 1
+            values: list[Value] = []
+            if not self._take(")"):
+                self._deeper(lambda: self._values(values))
+                self._close(")")
+            self._calls -= 1
+            return called(token.text, values)
         if token.text not in self._names:
             raise Unworkable(f"{token.text[:30]} has no value yet")
         return self._names[token.text]
@@ -175,15 +193,6 @@ class _Reader:
         self._place += 1
         return number * _MAGNITUDES[magnitude]
 
-    def _call(self, name: str) -> Value:
-        self._calls += 1
-        values: list[Value] = []
-        if not self._take(")"):
-            self._deeper(lambda: self._values(values))
-            self._close(")")
-        self._calls -= 1
-        return called(name, values)
-
     def _values(self, values: list[Value]) -> None:
         """Add the values of a call, those of its lists among them."""
         while True:
@@ -194,18 +203,6 @@ class _Reader:
                 values.append(self.expression())
             if not self._take(","):
                 return
-
-    def _skip_source(self) -> None:
-        while self.next.kind == "number" or self.next.text in ("[", ",", "-"):
-            self._place += 1
-        self._close("]")
-
-    def _is_percent(self) -> bool:
-        """Whether a `%` comes that no operand follows: `5%`, `5% - 3%`; in `7 % 3` and `7 % -3` one does."""
-        if self.next.text != "%":
-            return False
-        after = self._tokens[self._place + 1]
-        return not after.begins_operand and not (self.next.spaced and after.text in ("-", "+"))
 
     def _take(self, *texts: str) -> str:
         """The next token's text, taken, where it is one of these; else nothing."""
@@ -242,3 +239,61 @@ def _added(left: Value, right: Value, sign: str) -> Value:
         return left + timedelta(days=days.numerator if sign == "+" else -days.numerator)
     except OverflowError:
         raise Unworkable("there is no such date") from None
+
+
+_MOST_LINES, _LONGEST_LINE, _LONGEST_REPLY = 40, 1_200, 50_000  # lines; characters
+_LONGEST_SHOWN = 200  # characters of an expression
+_EQUALS = re.compile(r"(?<![<>=!])=(?!=)|≈")
+_LIST_MARK = re.compile(r"(?:[-*•>]|\(?\d{1,2}[.)])\s")
+_NAME = re.compile(r"[^\W\d]\w{0,59}(?: \w{1,60}){0,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLine:
+    """One line of a program.
+
+    Attributes:
+        value: None where it cannot be worked out.
+        error: why it cannot; empty where it can.
+    """
+
+    name: str
+    expression: str
+    value: Value | None = None
+    error: str = ""
+
+    def __str__(self) -> str:
+        """Return the line with its value, as in `growth = (120 - 100) / 100 = 0.2`, or error; `≈` shows rounding."""
+        said = f"{self.name} = {self.expression[:_LONGEST_SHOWN]}"
+        if self.value is None:
+            return f"{said}: {self.error}"
+        came = shown_value(self.value)
+        return said if came == self.expression else f"{said} {'=' if is_shown_whole(self.value) else '≈'} {came}"
+
+
+def run(text: str) -> tuple[ProgramLine, ...]:
+    """Work out the first 40 lines of the program in a reply, each with the names of those before it.
+
+    Lines `name = expression` are read, with or without a list mark, code marks and a comment after `#`. What such a
+    line itself says to come to, after a second `=` or `≈`, is dropped. Every other line is no part of the program.
+    """
+    names: dict[str, Value] = {}
+    lines: list[ProgramLine] = []
+    for line in text[:_LONGEST_REPLY].splitlines():
+        left, *rest = _EQUALS.split(line[:_LONGEST_LINE].partition("#")[0], maxsplit=2)
+        bare = left.strip(" \t`*")
+        bare = bare[mark.end():].strip(" \t`*") if (mark := _LIST_MARK.match(bare)) else bare
+        if not rest or not _NAME.fullmatch(bare):
+            continue
+        name = bare.replace(" ", "_")
+        expression = rest[0].strip(" \t`;").removesuffix("**").removesuffix(".").rstrip()
+        try:
+            names[name] = evaluate(expression, names)
+        except Unworkable as error:
+            names.pop(name, None)
+            lines.append(ProgramLine(name, expression, error=str(error)))
+        else:
+            lines.append(ProgramLine(name, expression, names[name]))
+        if len(lines) == _MOST_LINES:
+            break
+    return tuple(lines)

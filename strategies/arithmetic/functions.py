@@ -21,21 +21,21 @@ class Unworkable(ArithmeticError):
 
 
 def number_of(value: Value) -> Fraction:
-    """The value as a number; Unworkable where it is a date or a comparison."""
+    """Return the value as a number; raise Unworkable where it is a date or a comparison."""
     if isinstance(value, Fraction):
         return value
     raise Unworkable(f"{shown_value(value)} is no number")
 
 
 def bounded(number: Fraction) -> Fraction:
-    """The number; Unworkable where it takes more than about 600 digits."""
+    """Return the number; raise Unworkable where it takes more than about 600 digits."""
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > _MOST_BITS:
         raise Unworkable("the number gets too large")
     return number
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """`base ** exponent`: exact for whole exponents of at most 1,000, else to 50 digits."""
+    """Return `base ** exponent`: exact for whole exponents of at most 1,000, else to 50 digits."""
     if abs(exponent) > _HIGHEST_EXPONENT:
         raise Unworkable(f"an exponent is at most {_HIGHEST_EXPONENT}")
     if base == 0 and exponent < 0:
@@ -58,7 +58,7 @@ def _decimal(number: Fraction) -> Decimal:
 
 
 def shown_value(value: Value) -> str:
-    """The value as prompts show it: exact where twelve decimal places do, else to twelve significant digits."""
+    """Return the value as prompts show it: exact where twelve decimal places do, else to twelve significant digits."""
     if not isinstance(value, Fraction):
         return str(value).lower()
     scaled = value * 10**_MOST_PLACES
@@ -71,7 +71,7 @@ def shown_value(value: Value) -> str:
 
 
 def is_shown_whole(value: Value) -> bool:
-    """Whether `shown_value` shows all of the value, rather than rounding it."""
+    """Tell whether `shown_value` shows all of the value, rather than rounding it."""
     return not isinstance(value, Fraction) or Fraction(shown_value(value)) == value
 
 
@@ -85,12 +85,8 @@ def _round(values: Sequence[Value]) -> Value:
     return away if number >= 0 else -away
 
 
-def _date(values: Sequence[Value]) -> Value:
-    return day(*map(_whole, values))
-
-
 def day(year: int, month: int, number: int) -> date:
-    """The date; Unworkable where there is none."""
+    """Return the date; raise Unworkable where there is none."""
     try:
         return date(year, month, number)
     except (ValueError, OverflowError):
@@ -99,18 +95,18 @@ def day(year: int, month: int, number: int) -> date:
 
 def _years(values: Sequence[Value]) -> Value:
     """Whole years from one date to a later one, as ages are counted; negative where the second is the earlier."""
-    first, last = map(_is_date, values)
+    first, last = map(_as_date, values)
     if last < first:
         return -number_of(_years((last, first)))
     return Fraction(last.year - first.year - ((last.month, last.day) < (first.month, first.day)))
 
 
 def _days(values: Sequence[Value]) -> Value:
-    first, last = map(_is_date, values)
+    first, last = map(_as_date, values)
     return Fraction((last - first).days)
 
 
-def _is_date(value: Value) -> date:
+def _as_date(value: Value) -> date:
     if isinstance(value, date):
         return value
     raise Unworkable(f"{shown_value(value)} is no date; dates are written 2024-02-29")
@@ -121,10 +117,6 @@ def _whole(value: Value) -> int:
     if number.denominator != 1:
         raise Unworkable(f"{shown_value(value)} is no whole number")
     return number.numerator
-
-
-def _mean(values: Sequence[Value]) -> Value:
-    return _sum(values) / len(values)
 
 
 def _sum(values: Sequence[Value]) -> Fraction:
@@ -141,7 +133,7 @@ def _median(values: Sequence[Value]) -> Value:
 
 def _extreme(choose: Callable[..., Value]) -> Callable[[Sequence[Value]], Value]:
     def extreme(values: Sequence[Value]) -> Value:
-        return choose(map(_is_date if isinstance(values[0], date) else number_of, values))
+        return choose(map(_as_date if isinstance(values[0], date) else number_of, values))
 
     return extreme
 
@@ -153,17 +145,18 @@ def _of_one(work: Callable[[Fraction], int | Fraction]) -> Callable[[Sequence[Va
 _MANY = 1_000
 FUNCTIONS: Mapping[str, tuple[int, int, Callable[[Sequence[Value]], Value]]] = {
     "min": (1, _MANY, _extreme(min)), "max": (1, _MANY, _extreme(max)), "sum": (0, _MANY, _sum),
-    "mean": (1, _MANY, _mean), "median": (1, _MANY, _median), "count": (0, _MANY, lambda values: Fraction(len(values))),
+    "mean": (1, _MANY, lambda values: _sum(values) / len(values)), "median": (1, _MANY, _median),
+    "count": (0, _MANY, lambda values: Fraction(len(values))),
     "abs": (1, 1, _of_one(abs)), "floor": (1, 1, _of_one(math.floor)), "ceil": (1, 1, _of_one(math.ceil)),
     "sqrt": (1, 1, _of_one(lambda number: power(number, Fraction(1, 2)))), "round": (1, 2, _round),
     "pow": (2, 2, lambda values: power(number_of(values[0]), number_of(values[1]))),
-    "date": (3, 3, _date), "days": (2, 2, _days), "years": (2, 2, _years)}
+    "date": (3, 3, lambda values: day(*map(_whole, values))), "days": (2, 2, _days), "years": (2, 2, _years)}
 """By name: how many values it takes at least and at most, and what it makes of them."""
 _ALSO = {"average": "mean", "avg": "mean", "len": "count", "total": "sum"}
 
 
 def called(name: str, values: Sequence[Value]) -> Value:
-    """What a function makes of the values; Unworkable where there is none of the name, or it takes more or fewer."""
+    """Return what a function makes of the values; raise Unworkable where none has the name or takes so many."""
     name = _ALSO.get(name, name)
     if name not in FUNCTIONS:
         raise Unworkable(f"there is no function {name:.30}; there are: {', '.join(FUNCTIONS)}")

@@ -1,9 +1,8 @@
-"""Searching by queries that a model writes: the call that asks for them, and gathering by several at once.
+"""Searching by queries that a model writes, also again and again in one conversation that ends with the answer.
 
-Laps of asking and searching in one conversation that only grows, so that serving engines compute each part once.
-
-It begins with the first documents, the rules and the question. Every lap adds what the model said and what a search
-for that brought that was not shown before; last comes the call for the answer.
+Such a conversation only grows, so that serving engines compute each part of it once. It begins with the first
+documents, the rules and the question; every iteration adds what the model said and what a search for that brought
+that was not shown before; last comes the call for the answer.
 """
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from strategies.answering import answer, asking, draft, form_of, inquiry
-from strategies.parts.lockstep import Loom
+from strategies.parts.lockstep import Lockstep
 from strategies.parts.merging import beyond, in_order
 from strategies.prompting import fill, fill_quoting, numbers, show_documents, system_message, template, without_turns
-from strategies.reading import fold, read_answer, strip_citations
+from strategies.reading import fold, read_answer
 from strategies.types import Asked, Decision, Draft, Evidence, Gathering, Generate, Message, Recipe, Reply, Task
 
 _LONGEST_QUERY = 2_000  # characters; what is longer is no question, and embedders read less
 
 
 def asking_for(name: str, purpose: str, **fields: str) -> Generate:
-    """A call that shows no evidence, by `prompts/<name>.md`.
+    """Return a call that shows no evidence, with the prompt `prompts/<name>.md`.
 
     The instruction is a piece of its own, so that it is stored once however many queries it is filled with.
     """
@@ -32,23 +31,20 @@ def asking_for(name: str, purpose: str, **fields: str) -> Generate:
 
 
 def said_in(reply: Reply) -> str:
-    """What a reply says besides its thinking, on one line and no longer than a query may be."""
+    """Return what a reply says besides its thinking, on one line of at most 2,000 characters."""
     return " ".join(read_answer(reply.text)[0][:_LONGEST_QUERY].split())
 
 
 def gather_each(task: Task, queries: Sequence[str], over: Callable[[Task, str], Gathering]) \
         -> Generator[Asked, Any, list[Evidence]]:
-    """What the retrieval finds for each query, in their order; what they ask for goes out together, of equal queries
-    once."""
+    """Gather for each query, in their order; what they ask for goes out together, and of equal queries once."""
     distinct = list(dict.fromkeys(queries))
-    found = dict(zip(distinct, (yield from Loom().weave([over(task, query) for query in distinct])), strict=True))
+    found = dict(zip(distinct, (yield from Lockstep().run([over(task, query) for query in distinct])), strict=True))
     return [found[query] for query in queries]
 
 
-LONGEST_QUERY = 400
-"""Characters of a query that are searched for."""
 _LONGEST_TURN = 2_000  # characters of a reply that stay in the conversation
-_IDLE = 2  # laps in a row without news, after which there are none more
+_IDLE = 2  # iterations in a row without news, after which there are none more
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +53,11 @@ class Found:
 
     Attributes:
         evidence: all of it, each passage once, in the order in which it was found.
-        texts: of each query of the last lap, what it brought, as the conversation shows it.
-        fresh: how many passages the last lap brought that were not found before.
+        texts: of each query of the last iteration, what it brought, as the conversation shows it.
+        fresh: how many passages the last iteration brought that were not found before.
         over: why no further search is made, for a reader; empty where one may bring more.
         queries: that were asked, folded.
-        idle: how many laps in a row, the last one among them, brought nothing new.
+        idle: how many iterations in a row, the last one among them, brought nothing new.
     """
 
     evidence: Evidence = ()
@@ -83,7 +79,7 @@ class Turn:
     Attributes:
         said: what of it stays in the conversation.
         query: what to search for; empty where it asks for nothing.
-        why: it ends the laps, for a reader; where there is no query.
+        why: where there is no query: why the iterations end, for a reader.
     """
 
     said: str
@@ -92,16 +88,15 @@ class Turn:
 
 
 def opened(task: Task, found: Found, name: str) -> tuple[Message, ...]:
-    """The messages that a conversation begins with; its instruction is `prompts/<name>.md`."""
+    """Return the messages that a conversation begins with; its instruction is `prompts/<name>.md`."""
     return inquiry(task, template(name), found.evidence, name, rules=True).messages
 
 
 def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
-    """Search for all that was not searched before, at once. Where the evidence is placed no search is made, since none
-    brings more, and where all was asked before none either, which ends the laps.
+    """Search at once for all that was not searched before, and return what is known then, with a text for each query.
 
-    Returns:
-        what is known then, with a text for each query.
+    No search is made where the evidence is placed, since none brings more, nor where all was asked before, which ends
+    the iterations.
     """
     asked = list(dict.fromkeys(query for query in queries if fold(query) not in found.queries))
     known, repeated = (*found.queries, *map(fold, asked)), template("asked_before")
@@ -112,25 +107,21 @@ def searched(task: Task, found: Found, queries: Sequence[str]) -> Finding:
     evidence, texts = found.evidence, {}
     lists: list[Evidence] = yield from gather_each(task, asked, Task.gather)
     for query, one in zip(asked, lists, strict=True):
-        texts[query] = _shown(task, one, beyond(evidence, one))
+        if fresh := beyond(evidence, one):  # set apart as the first documents are
+            texts[query] = show_documents(task, fresh).removesuffix("\n\n")
+        elif one:
+            known_numbers = ": " + ", ".join(f"[{passage.number}]" for passage in one) if task.separators else ""
+            texts[query] = fill("nothing_new", numbers=known_numbers)
+        else:
+            texts[query] = template("nothing_found")
         evidence = in_order((evidence, one))
-    fresh = len(evidence) - len(found.evidence)
-    idle = 0 if fresh else found.idle + 1
-    over = f"{_IDLE} laps in a row brought nothing new" if idle >= _IDLE else ""
-    return Found(evidence, tuple(texts.pop(query, repeated) for query in queries), fresh, over, known, idle)
+    count = len(evidence) - len(found.evidence)
+    idle = 0 if count else found.idle + 1
+    over = f"{_IDLE} iterations in a row brought nothing new" if idle >= _IDLE else ""
+    return Found(evidence, tuple(texts.pop(query, repeated) for query in queries), count, over, known, idle)
 
 
-def _shown(task: Task, one: Evidence, fresh: Evidence) -> str:
-    """What a search brought: its new passages as well set apart as the first documents are, the others by number."""
-    if fresh:
-        return show_documents(task, fresh).removesuffix("\n\n")
-    if not one:
-        return template("nothing_found")
-    return fill("nothing_new", numbers=": " + ", ".join(f"[{passage.number}]" for passage in one)
-                if task.separators else "")
-
-
-def converse(task: Task, laps: int, name: str, read: Callable[[str], Turn], stop: tuple[str, ...] = (),
+def converse(task: Task, iterations: int, name: str, read: Callable[[str], Turn], stop: tuple[str, ...] = (),
              otherwise: Otherwise | None = None) -> Recipe:
     """Search for the question; ask, search for what the reply says, show what that brought, and ask again; then ask
     for the answer. Under `closed-book`, where nothing can be searched, the answer is all that is asked for.
@@ -144,15 +135,11 @@ def converse(task: Task, laps: int, name: str, read: Callable[[str], Turn], stop
     if task.rules == "closed-book":
         return (yield from answer(task, "chain_of_thought", (), "no_search"))
     found = Found((yield from task.gather(task.question)), queries=(fold(task.question),))
-    drafted = (yield from otherwise(found)) if otherwise else None
-    return drafted or (yield from _in_text(task, found, laps, name, read, stop))
-
-
-def _in_text(task: Task, found: Found, laps: int, name: str, read: Callable[[str], Turn],
-             stop: tuple[str, ...]) -> Recipe:
+    if otherwise and (drafted := (yield from otherwise(found))):
+        return drafted
     talk, brought = opened(task, found, f"{name}_first"), ""
-    for lap in range(laps):
-        if lap:
+    for iteration in range(iterations):
+        if iteration:
             talk = (*talk, Message("user", (f"{brought}\n\n", template(f"{name}_next"))))
         reply: Reply = yield Generate(talk, name, numbers(task, found.evidence), stop=stop)
         turn = read(reply.text)
@@ -162,43 +149,40 @@ def _in_text(task: Task, found: Found, laps: int, name: str, read: Callable[[str
             break
         found = yield from searched(task, found, [turn.query])
         brought = found.texts[0]
-        yield went_on(task, lap, laps, found)
+        yield went_on(task, iteration, iterations, found)
         if found.over:
             break
     return (yield from concluded(task, talk, found.evidence, brought))
 
 
-def went_on(task: Task, lap: int, laps: int, found: Found) -> Decision:
-    """That the next lap begins, or why there is none."""
+def went_on(task: Task, iteration: int, iterations: int, found: Found) -> Decision:
+    """Return the decision that the next iteration begins, or why there is none."""
     if found.over:
         return Decision("stops", found.over)
     brought = "asks on: all evidence is placed" if task.placed else \
         f"brought {found.fresh} new passage{'s' * (found.fresh != 1)}"
-    return Decision("goes on" if lap + 1 < laps else "stops", f"lap {lap + 1} of {laps} {brought}")
+    last = iteration + 1 == iterations
+    return Decision("stops" if last else "goes on", f"iteration {iteration + 1} of {iterations} {brought}")
 
 
 def concluded(task: Task, talk: tuple[Message, ...], evidence: Evidence, brought: str = "",
               tools: tuple[Mapping[str, Any], ...] = ()) -> Recipe:
-    """The call for the answer, which ends the conversation, and the draft that its reply is.
+    """Make the call for the answer, which ends the conversation, and return the draft that its reply is.
 
     Args:
         brought: what the last search brought, where no message shows it yet.
         tools: that the conversation was held with. Servers that show them show them before all else, so that without
             them nothing of the conversation would be known again; none can be called any more.
     """
-    last = fill("laps_answer", question=task.question) + form_of(task)
+    last = fill("iterations_answer", question=task.question) + form_of(task)
     parts = (f"{brought}\n\n", last) if brought else (last,)
     call = asking(task, (*talk, Message("user", parts)), evidence)
     return (yield from draft(replace(call, tools=tools, tool_choice="none" if tools else "auto"), task))
 
 
 def said(text: str, longest: int = _LONGEST_TURN) -> Message:
-    """A reply as it stays in the conversation: bounded, without what would end its turn, and never empty, which some
-    servers refuse."""
+    """Return a reply as it stays in the conversation: bounded, without what ends a turn, and never empty.
+
+    Some servers refuse empty messages.
+    """
     return Message("assistant", (without_turns(text.strip()[:longest]) or "(nothing)",))
-
-
-def as_query(text: str) -> str:
-    """One line without citations and quotes around it, as long as a query may be."""
-    line = " ".join(strip_citations(without_turns(text[:4 * LONGEST_QUERY])).split())
-    return line.strip("\"'`*<>[]() ")[:LONGEST_QUERY]

@@ -3,22 +3,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
-from strategies.types import Action, Asked, Decision, Failure, Generate, Reply, Search
+from strategies.types import Action, Asked, Decision, End, Failure, Generate, Reply, Search
 
-End = TypeVar("End")
 Rewrite = Callable[[int, Generate], Generate]
 
 
-def as_it_is(place: int, call: Generate) -> Generate:
-    """The call as its recipe made it."""
-    return call
-
-
 @dataclass(slots=True)
-class Loom:
-    """Weaves recipes, or gatherings, and remembers across weaves what was performed.
+class Lockstep:
+    """Plays recipes, or gatherings, side by side, and remembers from one run to the next what was performed.
 
     In each round the searches of all go out as one list, and when none wants a search, the calls; so those that are
     ahead wait, and there are as few rounds as can be. Equal actions are performed once, and each that asks for one
@@ -30,48 +24,50 @@ class Loom:
         tokens: of prompts and replies so far.
     """
 
-    rewrite: Rewrite = as_it_is
+    rewrite: Rewrite = lambda place, call: call
     tokens: int = 0
-    _woven: int = 0
+    _played: int = 0
     _known: dict[Hashable, list[tuple[Action, Any]]] = field(default_factory=dict)
 
-    def weave(self, recipes: Sequence[Generator[Asked, Any, End]]) -> Generator[Asked, Any, list[End]]:
+    def run(self, recipes: Sequence[Generator[Asked, Any, End]]) -> Generator[Asked, Any, list[End]]:
         """Play the recipes to their ends, and return what they return, in order.
 
         Decisions pass through; of several recipes' each begins with the number of the recipe that made it, from 1. A
         recipe that breaks a limit ends the question as it would alone.
         """
-        strands = [_Strand(self._woven + place, recipe) for place, recipe in enumerate(recipes)]
-        self._woven += len(strands)
+        players = [_Player(self._played + place, recipe) for place, recipe in enumerate(recipes)]
+        self._played += len(players)
         try:
-            for strand in strands:
-                yield from self._go_on(strand, None)
-            while waiting := [strand for strand in strands if strand.pending]:
-                served = [strand for strand in waiting if isinstance(strand.pending[0], Search)] or waiting
-                yield from self._perform([action for strand in served for action in strand.pending])
-                for strand in served:
-                    results = [self._results(action)[0] for action in strand.pending]
-                    yield from self._go_on(strand, results if strand.listed else results[0])
-                self._forget_failures()
+            for player in players:
+                yield from self._go_on(player, None)
+            while waiting := [player for player in players if player.pending]:
+                served = [player for player in waiting if isinstance(player.pending[0], Search)] or waiting
+                yield from self._perform([action for player in served for action in player.pending])
+                for player in served:
+                    results = [self._results(action)[0] for action in player.pending]
+                    yield from self._go_on(player, results if player.listed else results[0])
+                self._known = {key: [(action, result) for action, result in known if not isinstance(result, Failure)]
+                               for key, known in self._known.items()}
         finally:
-            for strand in strands:
-                strand.recipe.close()
-        return [end for strand in strands for end in strand.ends]
+            for player in players:
+                player.recipe.close()
+        return [end for player in players for end in player.ends]
 
-    def _go_on(self, strand: _Strand[End], value: Any) -> Generator[Asked, Any, None]:
+    def _go_on(self, player: _Player[End], value: Any) -> Generator[Asked, Any, None]:
         """Send a recipe a result, and run it up to its next action; hand on what needs no performing."""
-        strand.pending = []
+        player.pending = []
         try:
-            asked = strand.recipe.send(value)
+            asked = player.recipe.send(value)
             while asked == [] or isinstance(asked, Decision):
-                if isinstance(asked, Decision) and self._woven > 1:
-                    asked = strand.numbered(asked)
-                asked = strand.recipe.send((yield asked))
+                if isinstance(asked, Decision) and self._played > 1:
+                    number = str(player.place + 1)
+                    asked = replace(asked, why=f"{number}: {asked.why}" if asked.why else number)
+                asked = player.recipe.send((yield asked))
         except StopIteration as end:
-            strand.ends.append(end.value)
+            player.ends.append(end.value)
             return
-        strand.listed = isinstance(asked, list)
-        strand.pending = [one if isinstance(one, Search) else self.rewrite(strand.place, one)
+        player.listed = isinstance(asked, list)
+        player.pending = [one if isinstance(one, Search) else self.rewrite(player.place, one)
                           for one in (asked if isinstance(asked, list) else [asked])]
 
     def _perform(self, actions: Sequence[Action]) -> Generator[Asked, Any, None]:
@@ -92,13 +88,9 @@ class Loom:
         """The result of the action, alone; empty where it was not performed."""
         return [result for known, result in self._known.get(_key(action), ()) if known == action]
 
-    def _forget_failures(self) -> None:
-        self._known = {key: [(action, result) for action, result in known if not isinstance(result, Failure)]
-                       for key, known in self._known.items()}
-
 
 @dataclass(slots=True)
-class _Strand(Generic[End]):
+class _Player(Generic[End]):
     """One recipe and what it asks for.
 
     Attributes:
@@ -111,9 +103,6 @@ class _Strand(Generic[End]):
     pending: list[Action] = field(default_factory=list)
     listed: bool = False
     ends: list[End] = field(default_factory=list)
-
-    def numbered(self, decision: Decision) -> Decision:
-        return replace(decision, why=f"{self.place + 1}: {decision.why}" if decision.why else str(self.place + 1))
 
 
 def _key(action: Action) -> Hashable:

@@ -1,4 +1,4 @@
-"""Quotes that a model copied out of the documents: read from its reply, and found again in what was shown.
+"""Quotes and tables of facts that a model copied out of the documents: read from its reply, found again in them.
 
 A quote is found where the document has the same words and marks in the same order. Case, width, white space, quotation
 marks and kinds of dashes make no difference, and in HTML neither do tags and entities.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from strategies.parts.reading import begins_with_nothing
-from strategies.reading import fold, read_answer
+from strategies.reading import fold, is_only_citations, read_answer, read_citations
 from strategies.types import Evidence, Passage
 
 _LONGEST_REPLY, _LONGEST_QUOTE, _MOST_LINES = 50_000, 2_000, 100  # characters; lines
@@ -30,6 +30,10 @@ _OMISSION = re.compile(r"\[?(?:\.{3}|…)\]?")
 _LIST_MARK = re.compile(r"(?:[-*•>]|\(?\d{1,2}[.)])\s+")
 _NUMBER = re.compile(r"\W{0,4}(?:documents?\s?)?\[(\d{1,6})\][\s:.*–-]{0,6}", re.IGNORECASE)
 _LAST_NUMBER = re.compile(r"[\s(]{0,4}\[(\d{1,6})\][\s).]{0,4}\Z")
+_LONGEST_ROW, _LONGEST_CELL, _MOST_CELLS = 4_000, 300, 8  # characters; cells
+_HEADINGS = frozenset(("subject", "property", "value", "document", "what it is about"))
+_RULE = re.compile(r"[\s:=-]*")
+_DOCUMENT = re.compile(r"(?:document\s?)?\[?(\d{1,6})\]?", re.IGNORECASE)
 _NONE = re.compile(r"(?:nothing|no (?:\w+ ){0,3}(?:quotes?|passages?|documents?|sentences?)|there (?:is|are) no)\b"
                    r"|[没沒]有")
 
@@ -51,7 +55,7 @@ class Quote:
 
 
 def read_quotes(text: str, most: int) -> list[Offered]:
-    """The quotes that a reply offers, one on a line, each once: `[2] "the copied words"`.
+    """Read the quotes that a reply offers, one on a line, each once: `[2] "the copied words"`.
 
     The number may stand behind, or be missing. Where some lines have a number or quotation marks, the others are not
     quotes but what is said around them. A line that says that there is none is none.
@@ -59,15 +63,12 @@ def read_quotes(text: str, most: int) -> list[Offered]:
     lines = [line.strip() for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines()[:_MOST_LINES]]
     read = [(one, marked) for line in lines if line for one, marked in [_offered(line)]]
     formed = [one for one, marked in read if marked] or [
-        one for one, _ in read if not _is_none(one.text) and not one.text.endswith((":", "："))]
+        one for one, _ in read if not one.text.endswith((":", "：")) and not begins_with_nothing(one.text)
+        and not _NONE.match(fold(one.text))]
     known: dict[str, Offered] = {}
     for one in formed:
         known.setdefault(fold(one.text), one)
     return [one for key, one in known.items() if len(key) >= SHORTEST and key != "none"][:most]
-
-
-def _is_none(text: str) -> bool:
-    return begins_with_nothing(text) or _NONE.match(fold(text)) is not None
 
 
 def _offered(line: str) -> tuple[Offered, bool]:
@@ -82,41 +83,34 @@ def _offered(line: str) -> tuple[Offered, bool]:
 
 
 def found_quotes(offered: Sequence[Offered], evidence: Evidence, shortest: int = SHORTEST) -> list[Quote | None]:
-    """Where each quote stands: in the document that it names, else in the first that has it; None where in none.
+    """Find where each quote stands: in the document that it names, else in the first that has it; None where in none.
 
-    Takes time linear in the documents and the quotes, once for each quote.
+    It takes time linear in the documents and the quotes, once for each quote.
 
     Args:
         shortest: how many letters and digits a quote has at least.
     """
     texts = {passage.number: _Text(passage) for passage in evidence}
-    return [next((quote for text in _named_first(texts, one.number) if (quote := text.find(one.text, shortest))), None)
-            for one in offered]
+    return [next((quote for number in sorted(texts, key=lambda number: number != one.number)
+                  if (quote := texts[number].find(one.text, shortest))), None) for one in offered]
 
 
 def quoted(evidence: Evidence, quotes: Iterable[Quote]) -> Evidence:
-    """The passages that are quoted, reduced to their quotes: a line each, in the passage's order."""
+    """Return the passages that are quoted, reduced to their quotes: a line each, in the passage's order."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for quote in quotes:
         spans.setdefault(quote.number, []).extend(quote.spans)
-    return tuple(_reduced(passage, spans[passage.number]) for passage in evidence if passage.number in spans)
-
-
-def _reduced(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    content = "\n".join(passage.chunk.content[start:end] for start, end in joined)
-    return replace(passage, chunk=replace(passage.chunk, content=content))
-
-
-def _named_first(texts: dict[int, _Text], number: int | None) -> Iterator[_Text]:
-    if number in texts:
-        yield texts[number]
-    yield from (text for other, text in texts.items() if other != number)
+    reduced = []
+    for passage in (one for one in evidence if one.number in spans):
+        joined: list[tuple[int, int]] = []
+        for start, end in sorted(spans[passage.number]):
+            if joined and start <= joined[-1][1]:
+                joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+            else:
+                joined.append((start, end))
+        content = "\n".join(passage.chunk.content[start:end] for start, end in joined)
+        reduced.append(replace(passage, chunk=replace(passage.chunk, content=content)))
+    return tuple(reduced)
 
 
 class _Text:
@@ -130,12 +124,12 @@ class _Text:
         self._places = [0, *accumulate(len(folded) + 1 for folded, _, _ in tokens)]
 
     def find(self, said: str, shortest: int) -> Quote | None:
-        """The first place of a quote; where it leaves something out, of its pieces in order."""
+        """Return the first place of a quote; where it leaves something out, of its pieces in order."""
         spans = self._pieces([said], shortest) or self._pieces(_OMISSION.split(said), shortest)
         return Quote(self._number, spans) if spans else None
 
     def _pieces(self, pieces: Sequence[str], shortest: int) -> tuple[tuple[int, int], ...]:
-        """The spans of the pieces, one after the other; none where one is missing, or all say too little."""
+        """Find the pieces one after the other; none where one is missing, or all say too little."""
         wanted = [piece for piece in (_bare(_tokens(text, self._html)) for text in pieces) if piece]
         spans, place = [], 0
         for tokens in wanted:
@@ -172,3 +166,57 @@ def _bare(tokens: Iterator[tuple[str, int, int]]) -> list[str]:
     while end > start and folded[end - 1] in _EDGES:
         end -= 1
     return folded[start:end]
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """A fact of a table: its cells, of which the last is its value.
+
+    Attributes:
+        number: of the document that it is from; None where the row names none.
+        found: whether its value stands in a document, word for word.
+    """
+
+    cells: tuple[str, ...]
+    number: int | None = None
+    found: bool = False
+
+
+def read_rows(text: str, most: int, numbered: bool) -> list[FactRow]:
+    """Read the rows of a table in a reply, lines with cells between `|`, without headings and repeats.
+
+    Args:
+        numbered: whether the last cell of a row is to be the number of its document.
+    """
+    rows: dict[FactRow, None] = {}
+    for line in read_answer(text)[0][:_LONGEST_REPLY].splitlines():
+        if "|" not in line:
+            continue
+        cells = [" ".join(cell.split())[:_LONGEST_CELL] for cell in line[:_LONGEST_ROW].strip().strip("|").split("|")]
+        cells = cells[:_MOST_CELLS]
+        bare = _DOCUMENT.fullmatch(cells[-1].strip(" *."))
+        if numbered and bare and (len(cells) > 3 or is_only_citations(cells[-1])):  # its own cell: `[2]` or `2`
+            row = FactRow(tuple(cells[:-1]), int(bare[1]))
+        else:
+            row = FactRow(tuple(cells), next(iter(read_citations(cells[-1])), None) if numbered else None)
+        if len(row.cells) > 1 and not _HEADINGS.issuperset(map(fold, row.cells)):
+            rows[row] = None
+    return [row for row in rows if not all(map(_RULE.fullmatch, row.cells))][:most]
+
+
+def checked_rows(rows: Sequence[FactRow], evidence: Evidence) -> list[FactRow]:
+    """Return the rows with whether their values stand in a document, and in which.
+
+    A row that names a document that is none of the evidence, and whose value is in no other, is left out.
+    """
+    shown = {passage.number for passage in evidence}
+    quotes = found_quotes([Offered(row.cells[-1], row.number) for row in rows], evidence, shortest=1)
+    placed = [replace(row, number=quote.number if quote else row.number, found=quote is not None)
+              for row, quote in zip(rows, quotes, strict=True)]
+    return [row for row in placed if row.number is None or row.number in shown]
+
+
+def shown_rows(rows: Sequence[FactRow], numbered: bool) -> str:
+    """Return the table as prompts show it, with the numbers of the documents in a last column where `numbered`."""
+    return "\n".join("| " + " | ".join([*row.cells, *(["-" if row.number is None else f"[{row.number}]"] * numbered)])
+                     + " |" for row in rows)

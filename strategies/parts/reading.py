@@ -1,15 +1,7 @@
-"""The words with which a model says that there is nothing: no fault, no further question, nothing missing.
+"""Read short replies: a list of questions, the faults and queries of a check, a grade, or that there is nothing.
 
-In English, Korean and Chinese. What lacks something that it should have (`no citation`, `출처 없음`) is not among them:
-that is a fault like any other.
-
-Strategies that write an answer a second time: what the draft before it hands on.
-
-Reading how relevant a model says that a passage is: a grade from 0 to 3, those of the TREC Deep Learning track.
-
-Reading what a check of a draft found: its faults, and what to search for.
-
-Reading a list of questions or queries, one on a line, in the forms that models write one.
+A model says that there is nothing (no fault, no further question) in English, Korean or Chinese. What lacks something
+that it should have (`no citation`, `출처 없음`) is not among that: it is a fault like any other.
 """
 from __future__ import annotations
 
@@ -17,11 +9,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from strategies.parts.conversation import as_query
 from strategies.prompting import without_turns
-from strategies.reading import fold, read_answer
+from strategies.reading import fold, read_answer, strip_citations
 from strategies.types import Draft
 
+LONGEST_QUERY = 400
 _LONGEST = 200  # characters that are looked at
 _FAULTS = r"(?:faults?|errors?|problems?|issues?|mistakes?|flaws?)"
 _VERB = (r"(?:mend|correct|change|fix|improve|search|look|find|add|ask|do|work|report|note|calculate|compute)"
@@ -44,12 +36,12 @@ _FIRST = re.compile(rf"(?:{_SAYS_SO}(?:none|nothing to {_VERB}|"
 
 
 def says_nothing(text: str) -> bool:
-    """Whether a text says that there is nothing, and no more than that; an empty one does."""
+    """Tell whether a text says that there is nothing, and no more than that; an empty one does."""
     return len(text) <= _LONGEST and bool(_WHOLE.fullmatch(fold(text)))
 
 
 def begins_with_nothing(text: str) -> bool:
-    """Whether a text begins by saying so; `no` and `nothing` alone may begin a sentence that says something."""
+    """Tell whether a text begins by saying so; `no` and `nothing` alone may begin a sentence that says something."""
     return bool(_FIRST.match(fold(text[:_LONGEST])))
 
 
@@ -58,10 +50,9 @@ NO_ANSWER = "(no answer)"
 
 
 def revised(before: Draft, after: Draft, **figures: float) -> Draft:
-    """The later draft with the notes and figures of both.
+    """Return the later draft with the notes and figures of both, more figures, and the figure `revised`.
 
-    Args:
-        figures: more of them. With them comes `revised`: 1.0 where the two say different things, else 0.0.
+    That is 1.0 where the two say different things, else 0.0.
     """
     changed = {"revised": float(fold(before.text) != fold(after.text))}
     return replace(after, notes=tuple(dict.fromkeys([*before.notes, *after.notes])),
@@ -77,7 +68,10 @@ _LINE = re.compile(_EMPHASIS + _GRADE + _EMPHASIS, re.IGNORECASE)
 
 
 def read_grade(text: str) -> Grade | None:
-    """The grade of a reply without its thinking; None where no line says one, or two lines say different ones."""
+    """Read the grade, from 0 to 3 as in the TREC Deep Learning track, of a reply without its thinking.
+
+    It is None where no line says one, or two lines say different ones.
+    """
     found = {match[1] for line in text.splitlines() if (match := _LINE.fullmatch(line.strip()))}
     return _GRADES[found.pop()] if len(found) == 1 else None
 
@@ -103,7 +97,7 @@ class Critique:
 
 
 def read_critique(text: str, question: str) -> Critique:
-    """The lines `Fault: ...` and `Search: ...` of a reply.
+    """Read the lines `Fault: ...` and `Search: ...` of a reply.
 
     What else a reply says that has no such lines is one fault, unless it begins by saying that there is none. To
     search for the question itself once more is no query.
@@ -133,7 +127,7 @@ _NUMBERING = re.compile(
 
 
 def listed(text: str, asked: str, most: int = MOST_LINES) -> list[str]:
-    """The lines of a reply, `most` of them, without its thinking, numbering, repeats and what was asked itself.
+    """Read up to `most` lines of a reply, without its thinking, numbering, repeats and what was asked itself.
 
     Headings, which end in a colon, are dropped, and what says that there is none; and so are lines of more than 1,000
     characters: the model does not ask in them, and each would be repeated in every later prompt.
@@ -142,14 +136,15 @@ def listed(text: str, asked: str, most: int = MOST_LINES) -> list[str]:
     for line in read_answer(text)[0][:_LONGEST_LIST].splitlines():
         if len(line) > _LONGEST_LINE:
             continue
-        bare = _bare(line)
+        mark = _NUMBERING.match(line)
+        bare = without_turns(line[mark.end() if mark else 0:]).strip().rstrip("*").rstrip()
         key = fold(bare)
         if not says_nothing(bare) and key != fold(asked) and not bare.endswith((":", "：")):
             found.setdefault(key, bare)
     return list(found.values())[:most]
 
 
-def _bare(line: str) -> str:
-    """The line without its list mark, number and emphasis, however they are nested."""
-    mark = _NUMBERING.match(line)
-    return without_turns(line[mark.end() if mark else 0:]).strip().rstrip("*").rstrip()
+def as_query(text: str) -> str:
+    """Return the text as a query: one line of at most 400 characters, without citations and quotes around it."""
+    line = " ".join(strip_citations(without_turns(text[:4 * LONGEST_QUERY])).split())
+    return line.strip("\"'`*<>[]() ")[:LONGEST_QUERY]

@@ -1,6 +1,6 @@
-"""The tools of a strategy that searches by calling, and what a model's calls of them come to.
+"""Searching by tool calls in one conversation: the tools, reading a model's calls of them, and the iterations.
 
-Laps of calling tools and searching in one conversation: `parts.laps` for models that know tools.
+It is what `parts.conversation` does in text, for models that know tools.
 """
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from strategies.parts.conversation import Found, as_query, concluded, opened, said, searched, went_on
+from strategies.parts.conversation import Found, concluded, opened, said, searched, went_on
+from strategies.parts.reading import as_query
 from strategies.prompting import fill, numbers, template, without_turns
 from strategies.reading import outside_think
 from strategies.types import Asked, Decision, Draft, Failure, Generate, Message, Reply, Task
@@ -43,7 +44,7 @@ class ToolCall:
 
     @property
     def sent(self) -> dict[str, Any]:
-        """For the conversation: its arguments are always an object, since servers refuse prompts with anything else."""
+        """Return the call as JSON; its arguments are always an object, since servers refuse prompts with other ones."""
         arguments = {"query": self.query} if self.query else {}
         return {"id": self.id, "type": "function",
                 "function": {"name": self.name, "arguments": json.dumps(arguments, ensure_ascii=False)}}
@@ -51,31 +52,38 @@ class ToolCall:
 
 @cache
 def search_tools() -> tuple[Mapping[str, Any], ...]:
-    """`search` with a query, and `finish`, as chat completions declare functions."""
+    """Declare `search`, with a query, and `finish` as functions of chat completions."""
     query = {"query": {"type": "string", "description": template("tool_query")}}
     return _function("search", query), _function("finish", {})
 
 
-def calls_of(reply: Reply, lap: int) -> list[ToolCall]:
-    """Every call of the reply; one that the model wrote out in its text, where the server read none, counts too.
+def calls_of(reply: Reply, iteration: int) -> list[ToolCall]:
+    """Return every call of the reply; where the server read none, those that the model wrote out as JSON in its text.
 
     Args:
-        lap: from 0, for the ids of calls that have none of their own, or one that another has.
+        iteration: from 0, for the ids of calls that have none of their own, or one that another has.
     """
+    calls: list[ToolCall] = []
     if not reply.tool_calls:
-        return _written(reply.text, lap)
+        text = outside_think(reply.text)[:_LONGEST_TEXT]
+        starts = list(_WRITTEN.finditer(text))
+        ends = [*(found.start() for found in starts[1:]), len(text)]
+        for place, (found, end) in enumerate(zip(starts, ends, strict=False)):
+            query = _QUERY.search(text, found.end(), end)
+            function = {"name": found[1], "arguments": f'{{"query": {query[1]}}}' if query else "{}"}
+            calls.append(_call(f"call_{iteration}_{place}", function))
+        return calls
     ids: set[str] = set()
-    calls = []
     for place, raw in enumerate(reply.tool_calls):
         id = raw.get("id")
-        own = id if isinstance(id, str) and _ID.fullmatch(id) and id not in ids else f"call_{lap}_{place}"
+        own = id if isinstance(id, str) and _ID.fullmatch(id) and id not in ids else f"call_{iteration}_{place}"
         ids.add(own)
         calls.append(_call(own, raw.get("function")))
     return calls
 
 
 def said_with(reply: Reply, calls: Sequence[ToolCall]) -> Message:
-    """The reply as it stays in the conversation."""
+    """Return the reply as it stays in the conversation."""
     text = without_turns(outside_think(reply.text)[:_LONGEST].strip())
     if not calls:
         return said(text)
@@ -84,7 +92,7 @@ def said_with(reply: Reply, calls: Sequence[ToolCall]) -> Message:
 
 
 def refuses_tools(failure: Failure) -> bool:
-    """Whether a call failed because the server, or the model behind it, takes no tools, and says so."""
+    """Tell whether a call failed because the server, or the model behind it, takes no tools, and says so."""
     return failure.kind in _REFUSED and bool(_OF_TOOLS.search(failure.message))
 
 
@@ -100,51 +108,34 @@ def _call(id: str, function: Any) -> ToolCall:
         return ToolCall(id, "unknown")
     if name == "finish":
         return ToolCall(id, name, ends=True)
-    return ToolCall(id, name, _query(function.get("arguments")) if name == "search" else "")
-
-
-def _query(arguments: Any) -> str:
-    """The query among a call's arguments, which are an object or its JSON; empty where there is none."""
+    arguments = function.get("arguments")
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments[:_LONGEST])
         except (ValueError, RecursionError):
-            return ""
-    query = arguments.get("query") if isinstance(arguments, Mapping) else None
-    return as_query(query) if isinstance(query, str) else ""
+            arguments = None
+    query = arguments.get("query") if name == "search" and isinstance(arguments, Mapping) else None
+    return ToolCall(id, name, as_query(query) if isinstance(query, str) else "")
 
 
-def _written(text: str, lap: int) -> list[ToolCall]:
-    """Calls that stand in the text as JSON, as models write them whose server does not know their form."""
-    text = outside_think(text)[:_LONGEST_TEXT]
-    calls = []
-    starts = list(_WRITTEN.finditer(text))
-    for place, found in enumerate(starts):
-        end = starts[place + 1].start() if place + 1 < len(starts) else len(text)
-        query = _QUERY.search(text, found.end(), end)
-        function = {"name": found[1], "arguments": f'{{"query": {query[1]}}}' if query else "{}"}
-        calls.append(_call(f"call_{lap}_{place}", function))
-    return calls
-
-
-def calling(task: Task, found: Found, laps: int, auto: bool) -> Generator[Asked, Any, Draft | None]:
-    """The draft; None where tools are not understood, which is asked for with `auto` alone.
+def calling(task: Task, found: Found, iterations: int, auto: bool) -> Generator[Asked, Any, Draft | None]:
+    """Return the draft that calling tools leads to; None where tools are not understood, which only `auto` looks for.
 
     Args:
         found: by the first search.
         auto: whether a server that takes no tools, and a first reply that calls none, are looked out for.
     """
     talk = opened(task, found, "react_tools")
-    for lap in range(laps):
+    for iteration in range(iterations):
         reply = yield (call := Generate(talk, "react", numbers(task, found.evidence), tools=search_tools(),
-                                        see_failure=auto and not lap))
+                                        see_failure=auto and not iteration))
         if isinstance(reply, Failure) and refuses_tools(reply):
             yield Decision("goes on in text", "the server takes no tools")
             return None
         if isinstance(reply, Failure):  # of another sort: asked again, it ends the question, as any other call's would
             reply = yield replace(call, see_failure=False)
-        calls = calls_of(reply, lap)
-        if not calls and auto and not lap:
+        calls = calls_of(reply, iteration)
+        if not calls and auto and not iteration:
             yield Decision("goes on in text", "the first reply calls no tool")
             return None
         made = calls[:MOST_CALLS]
@@ -155,8 +146,8 @@ def calling(task: Task, found: Found, laps: int, auto: bool) -> Generator[Asked,
         if not calls or any(one.ends for one in made):
             yield Decision("stops", "finish is called" if calls else "the reply calls no tool")
             break
-        unread = Decision("goes on", f"lap {lap + 1}: no call could be read")
-        yield went_on(task, lap, laps, found) if queries else unread
+        unread = Decision("goes on", f"iteration {iteration + 1}: no call could be read")
+        yield went_on(task, iteration, iterations, found) if queries else unread
         if found.over:
             break
     return (yield from concluded(task, talk, found.evidence, tools=search_tools()))

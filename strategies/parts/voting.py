@@ -1,4 +1,4 @@
-"""Which of several drafts give one answer, and which answer most of them give."""
+"""Count the votes of several drafts for answers."""
 from __future__ import annotations
 
 import re
@@ -29,41 +29,37 @@ class Votes:
 
     @property
     def best(self) -> tuple[Draft, ...]:
-        """The drafts of the answer with the most votes, of several the one that came up first; none without answers."""
+        """Return the drafts of the answer with the most votes, among equals the first; none without answers."""
         return max(self.answers, key=len, default=())
 
     @property
     def count(self) -> int:
-        """How many drafts there are, malformed ones too."""
+        """Count the drafts, malformed ones too."""
         return self.malformed + sum(map(len, self.answers))
 
     @property
     def agreement(self) -> float:
-        """The share of all drafts that give the best answer; 0 without one."""
+        """Return the share of all drafts that give the best answer; 0 without one."""
         return len(self.best) / self.count if self.count else 0.0
 
     @property
     def chosen(self) -> Draft | None:
-        """The first draft of the best answer that cites, or else its first: text and citations are of one reply, in
-        which a reader can check the one by the other."""
+        """Return the first draft of the best answer that cites, or else its first; its citations are of its text."""
         return next((draft for draft in self.best if draft.cited and not draft.refused), next(iter(self.best), None))
 
     @property
     def said(self) -> str:
-        """The votes in a line."""
+        """Describe the votes in a line."""
         others = len(self.answers) - 1
-        parts = [f"{len(self.best)} of {self.count} {'refuse' if self._refused else 'agree'}",
+        agree = "refuse" if any(draft.refused for draft in self.best) else "agree"
+        parts = [f"{len(self.best)} of {self.count} {agree}",
                  f"{others} other {'answers' if others > 1 else 'answer'}" if others > 0 else "",
                  f"{self.malformed} without an answer" if self.malformed else ""]
         return ", ".join(filter(None, parts))
 
-    @property
-    def _refused(self) -> bool:
-        return any(draft.refused for draft in self.best)
-
 
 def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
-    """The drafts by their answer.
+    """Group the drafts by their answer.
 
     Args:
         shown: evidence numbers that any prompt showed.
@@ -76,7 +72,7 @@ def tally(task: Task, drafts: Sequence[Draft], shown: Collection[int]) -> Votes:
 
 
 def answer_of(task: Task, draft: Draft, shown: Collection[int]) -> tuple[str, str] | None:
-    """What equal answers have in common; None of a draft that holds none.
+    """Return what equal answers have in common; None for a draft that holds no answer.
 
     Refusals are one answer. Options are compared by their label; a text that begins with yes or no and a mark, by
     that word; any other without its citations, case, punctuation and articles, with numbers and dates by their value.

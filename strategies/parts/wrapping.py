@@ -1,14 +1,10 @@
-"""Watching a strategy inside another: its actions pass through, and what it finds and shows is kept.
-
-A task whose retrieval strategy gives what was gathered already, for strategies around another one.
-"""
+"""Play a strategy inside another: keep what it finds and shows, and hand it evidence that was gathered already."""
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from strategies.driving import driven
 from strategies.reading import fold
 from strategies.types import (
     Asked,
@@ -18,10 +14,9 @@ from strategies.types import (
     Passage,
     Reasoning,
     Recipe,
-    Result,
-    Retrieval,
     Search,
     Task,
+    driven,
 )
 
 
@@ -56,9 +51,9 @@ class Seen:
             self.answered_over, self._answered = call.shown, answers
 
     def evidence(self, also: Iterable[int] = ()) -> Evidence:
-        """What the answer's prompt showed, in its order, and then those of `also` that an earlier one did.
+        """Return what the answer's prompt showed, in its order, and then those of `also` that an earlier one did.
 
-        A prompt over it begins with the bytes that the answer's prompt began with. Of a strategy that asked nothing
+        A prompt over it begins with the bytes that the answer's prompt began with. For a strategy that asked nothing
         it is all that was found.
         """
         last = self.passages if self.answered_over is None else self.answered_over
@@ -67,45 +62,37 @@ class Seen:
 
 
 def watched(of: Reasoning, task: Task, seen: Seen) -> Recipe:
-    """The recipe of a strategy over the task, whose draft it returns.
+    """Play a strategy over the task, keep what it finds and shows in `seen`, and return its draft.
 
     The retrieval strategy is watched besides the searches, since it may give what was gathered before.
     """
-    def came(asked: Asked, result: Any) -> None:
-        for action, one in _pairs(asked, result):
-            if isinstance(action, Generate):
-                seen.asked(action)
-            elif isinstance(action, Search) and isinstance(one, tuple):
-                seen.found(one)
+    over = task.retrieval
 
-    return (yield from driven(of(replace(task, retrieval=_noting(task.retrieval, seen))), came=came))
-
-
-def _noting(over: Retrieval, seen: Seen) -> Retrieval:
     def gathered(task: Task, query: str) -> Gathering:
         evidence = yield from over(task, query)
         seen.found(evidence)
         return evidence
 
-    return gathered
+    def came(asked: Asked, result: Any) -> None:
+        for action, one in zip(asked, result, strict=True) if isinstance(asked, list) else [(asked, result)]:
+            if isinstance(action, Generate):
+                seen.asked(action)
+            elif isinstance(action, Search) and isinstance(one, tuple):
+                seen.found(one)
 
-
-def _pairs(asked: Asked, results: Any) -> Iterable[tuple[Any, Result]]:
-    return zip(asked, results, strict=True) if isinstance(asked, list) else [(asked, results)]
+    return (yield from driven(of(replace(task, retrieval=gathered)), came=came))
 
 
 def with_gathered(task: Task, query: str, evidence: Evidence) -> Task:
-    """The task, whose retrieval gives this evidence for this query without a search, and searches for all others.
+    """Return the task with a retrieval that gives this evidence for this query, and searches for all others.
 
     Queries that differ in case, punctuation and space alone are the same one.
     """
-    return replace(task, retrieval=_giving(evidence, fold(query), task.retrieval))
+    over, known = task.retrieval, fold(query)
 
-
-def _giving(evidence: Evidence, known: str, over: Retrieval) -> Retrieval:
     def gathered(task: Task, query: str) -> Gathering:
         if fold(query) == known:
             return evidence
         return (yield from over(task, query))
 
-    return gathered
+    return replace(task, retrieval=gathered)

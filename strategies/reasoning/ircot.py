@@ -11,7 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import Turn, as_query, converse
+from strategies.parts.conversation import Turn, converse
+from strategies.parts.reading import as_query
 from strategies.reading import outside_think
 from strategies.types import Recipe, Task
 
@@ -25,9 +26,9 @@ _NAME = r"(?:next )?(?:step|thought)(?: ?\d{1,2})?[*_]{0,2} ?[:：.]"
 _MARK = re.compile(rf"\s*(?:[-*>#]+ )?[*_]{{0,2}}(?:{_NAME}|\d{{1,2}}[.)])?[*_]{{0,2}}\s*", re.IGNORECASE)
 
 
-def ircot(task: Task, *, laps: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
+def ircot(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
     """Thinks one step, searches with it, and thinks the next, until a step holds the answer."""
-    return (yield from converse(task, laps, "ircot", thought))
+    return (yield from converse(task, iterations, "ircot", thought))
 
 
 def thought(text: str) -> Turn:

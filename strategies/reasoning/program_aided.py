@@ -21,23 +21,24 @@ from strategies.types import Decision, Draft, Generate, Message, Recipe, Reply, 
 _LONGEST = 20_000  # characters of a calculation that stay in the conversation
 
 
-def program_aided(task: Task, *, laps: Annotated[int, Field(ge=1, le=5)] = 2) -> Recipe:
+def program_aided(task: Task, *, iterations: Annotated[int, Field(ge=1, le=5)] = 2) -> Recipe:
     """A call that writes a calculation, again where it cannot be worked out, and one that answers with the results.
 
     The figure `worked_out` is the share of its lines that could be worked out. Without any the question is answered
     as by `chain_of_thought`, with the note `nothing_to_calculate` where the model says so, and else `no_program`.
 
     Args:
-        laps: how often the calculation may be written, the first time counted.
+        iterations: how often the calculation may be written, the first time counted.
     """
     evidence = yield from task.gather(task.question)
     asked = inquiry(task, fill("program_aided", functions=", ".join(FUNCTIONS)), evidence, "calculate")
     lines: tuple[ProgramLine, ...] = ()
-    for lap in range(laps):
+    for iteration in range(iterations):
         reply: Reply = yield asked
         lines = run(reply.text) or lines
         failed = [line for line in lines if line.error]
-        yield Decision("calculates", f"lap {lap + 1}: {len(lines) - len(failed)} of {len(lines)} lines worked out")
+        worked_out = f"{len(lines) - len(failed)} of {len(lines)} lines worked out"
+        yield Decision("calculates", f"iteration {iteration + 1}: {worked_out}")
         if not failed:
             break
         asked = _again(asked, reply, failed)

@@ -14,7 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from strategies.parts.conversation import Turn, as_query, converse
+from strategies.parts.conversation import Turn, converse
+from strategies.parts.reading import as_query
 from strategies.parts.tool_calls import calling
 from strategies.reading import outside_think
 from strategies.types import Recipe, Task
@@ -27,14 +28,14 @@ _ACTION = re.compile(r"^[ \t>*#_`-]{0,8}(?:action[*_`]{0,3} ?\d{0,2} ?[:：][ \t
                      r"(?:(search)[*_`]{0,3} ?[:：(\[]([^\n]*)|(finish)\b[^\n]*)\n?", re.IGNORECASE | re.MULTILINE)
 
 
-def react(task: Task, *, laps: Annotated[int, Field(ge=1, le=10)] = 4, tools: Tools = "auto") -> Recipe:
+def react(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4, tools: Tools = "auto") -> Recipe:
     """Thinks and searches in turn, by tool calls or in text, until it has what the answer needs.
 
     With `tools: auto` calls are tried first. It goes on in text where the server says that it takes no tools, and
     where the first reply calls none, as models do that were never shown them; a model that knows them calls `finish`.
     """
-    calls = None if tools == "text" else partial(calling, task, laps=laps, auto=tools == "auto")
-    return (yield from converse(task, laps, "react", action, _STOP, calls))
+    calls = None if tools == "text" else partial(calling, task, iterations=iterations, auto=tools == "auto")
+    return (yield from converse(task, iterations, "react", action, _STOP, calls))
 
 
 def action(text: str) -> Turn:

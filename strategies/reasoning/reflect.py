@@ -24,39 +24,39 @@ from strategies.reasoning.direct import direct
 from strategies.types import Decision, Draft, Evidence, Generate, Reasoning, Recipe, Reply, Task
 
 
-def reflect(task: Task, *, of: Reasoning = direct, laps: Annotated[int, Field(ge=1, le=5)] = 2,
+def reflect(task: Task, *, of: Reasoning = direct, iterations: Annotated[int, Field(ge=1, le=5)] = 2,
             searches: bool = True) -> Recipe:
-    """A draft, then calls that check it and write it anew, until nothing is found or the laps are over.
+    """A draft, then calls that check it and write it anew, until nothing is found or the iterations are over.
 
-    The figure `laps` is how often a draft was checked.
+    The figure `iterations` is how often a draft was checked.
 
     Args:
         of: what makes the first draft.
-        laps: how often a draft is checked at most.
+        iterations: how often a draft is checked at most.
         searches: whether what a check misses in the documents is searched for.
     """
-    seen, faults, lap = Seen(), list[str](), 0
+    seen, faults, check = Seen(), list[str](), 0
     first = latest = yield from watched(of, task, seen)
     evidence = seen.evidence()
     searching = searches and task.rules != "closed-book"
-    for lap in range(1, laps + 1):
+    for check in range(1, iterations + 1):
         reply: Reply = yield _critique(task, latest, evidence, searching)
         found = read_critique(reply.text, task.question)
         queries = found.queries if searching else ()
         if not found.faults and not queries:
-            yield Decision("accepts the draft", f"check {lap} found no fault")
+            yield Decision("accepts the draft", f"check {check} found no fault")
             break
         known = evidence
         if queries:
-            yield Decision("searches again", f"check {lap} asks for {len(queries)} search{'es' * (len(queries) > 1)}")
+            yield Decision("searches again", f"check {check} asks for {len(queries)} search{'es' * (len(queries) > 1)}")
             evidence = in_order((evidence, *(yield from gather_each(task, queries, Task.gather))))
         faults += [*found.faults, *(f"Missing: {query}" for query in queries)]
         before, said = latest, fill_quoting("reflect_revise", draft=_text(latest), faults="\n".join(faults))
         latest = yield from draft(opening(task, said, evidence), task)
         if fold(latest.text) == fold(before.text) and evidence == known:
-            yield Decision("stops", f"check {lap} changed nothing")
+            yield Decision("stops", f"check {check} changed nothing")
             break
-    return revised(first, latest, laps=lap)
+    return revised(first, latest, iterations=check)
 
 
 def _critique(task: Task, latest: Draft, evidence: Evidence, searching: bool) -> Generate:

@@ -11,8 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.conversation import Turn, as_query, converse
-from strategies.parts.reading import says_nothing
+from strategies.parts.conversation import Turn, converse
+from strategies.parts.reading import as_query, says_nothing
 from strategies.reading import fold, outside_think
 from strategies.types import Recipe, Task
 
@@ -22,9 +22,9 @@ _ASKS = re.compile(r"^[ \t>*#_`-]{0,8}follow[ -]?up(?: question)?(?: ?\d{1,2})?[
 _NO_MORE = ("none ", "no more", "no further", "no follow", "nothing more", "not needed")
 
 
-def self_ask(task: Task, *, laps: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
+def self_ask(task: Task, *, iterations: Annotated[int, Field(ge=1, le=10)] = 4) -> Recipe:
     """Asks itself follow-up questions, searches for each and answers it, until none is left to ask."""
-    return (yield from converse(task, laps, "self_ask", follow_up))
+    return (yield from converse(task, iterations, "self_ask", follow_up))
 
 
 def follow_up(text: str) -> Turn:

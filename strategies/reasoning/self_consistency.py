@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from strategies.parts.lockstep import Loom
+from strategies.parts.lockstep import Lockstep
 from strategies.parts.voting import tally
 from strategies.reading import REFUSAL
 from strategies.reasoning.chain_of_thought import chain_of_thought
@@ -35,10 +35,10 @@ def self_consistency(task: Task, *, of: Reasoning = chain_of_thought,
     at least.
     """
     draws = _Draws(samples, temperature)
-    loom = Loom(draws.rewrite)
+    lockstep = Lockstep(draws.rewrite)
     drafts: list[Draft] = []
-    while more := _further(samples, len(drafts), tokens, loom.tokens):
-        drafts += yield from loom.weave([of(task) for _ in range(more)])
+    while more := _further(samples, len(drafts), tokens, lockstep.tokens):
+        drafts += yield from lockstep.run([of(task) for _ in range(more)])
     votes = tally(task, drafts, draws.shown)
     yield Decision("votes", votes.said)
     figures = {"agreement": votes.agreement, **({"samples": float(len(drafts))} if tokens else {})}

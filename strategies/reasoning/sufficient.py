@@ -15,27 +15,27 @@ from strategies.parts.merging import in_order
 from strategies.parts.wrapping import with_gathered
 from strategies.reading import REFUSAL, strip_citations
 from strategies.reasoning.chain_of_thought import chain_of_thought
-from strategies.support.sufficiency import judged
+from strategies.support.check import judged
 from strategies.types import Decision, Draft, Reasoning, Recipe, Task
 
 
 def sufficient(task: Task, *, of: Reasoning = chain_of_thought, threshold: Annotated[float, Field(ge=0, le=1)] = 0.8,
-               laps: Annotated[int, Field(ge=0, le=5)] = 1) -> Recipe:
+               iterations: Annotated[int, Field(ge=0, le=5)] = 1) -> Recipe:
     """Judges first whether the documents suffice; searches for what is missing, or refuses, where they do not.
 
     The grade is the share of the needed facts that the documents state; the default threshold asks for nearly all: at
-    0.5 half of them are missing. Below it the strategy searches with what the model misses, at most `laps` times, and
-    judges again. Then it refuses where the rules offer a refusal, and else answers with the note `insufficient`. A
-    judgement that cannot be read decides nothing: the question is answered as it would be without the check, with the
-    note `sufficiency_unread`. The strategy inside sees what was gathered. `sufficiency` among the figures is the last
-    grade, over 10.
+    0.5 half of them are missing. Below it the strategy searches with what the model misses, at most `iterations` times,
+    and judges again. Then it refuses where the rules offer a refusal, and else answers with the note `insufficient`.
+    A judgement that cannot be read decides nothing: the question is answered as it would be without the check, with
+    the note `sufficiency_unread`. The strategy inside sees what was gathered. `sufficiency` among the figures is the
+    last grade, over 10.
     """
     if task.rules == "closed-book":
         draft: Draft = yield from of(task)
         return replace(draft, notes=(*draft.notes, "sufficiency_skipped"))
     evidence = yield from task.gather(task.question)
     grade = yield from judged(task, evidence)
-    for _ in range(laps):
+    for _ in range(iterations):
         if grade.value is None or grade.value >= threshold or not grade.missing:
             break
         yield Decision("searches again", grade.missing)

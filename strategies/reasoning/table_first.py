@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from strategies.answering import answer, draft, inquiry, opening
-from strategies.parts.tables import checked, read_rows, shown_rows
+from strategies.parts.quotes import checked_rows, read_rows, shown_rows
 from strategies.prompting import fill, fill_quoting, numbers
 from strategies.types import Decision, Draft, Recipe, Reply, Task
 
@@ -32,7 +32,7 @@ def table_first(task: Task, *, rows: Annotated[int, Field(ge=1, le=40)] = 12) ->
     asked = fill("table_first" if numbered else "table_first_uncited", count=str(rows))
     reply: Reply = yield inquiry(task, asked, evidence, "table")
     read = read_rows(reply.text, rows, numbered)
-    kept = checked(read, evidence) if shown else read
+    kept = checked_rows(read, evidence) if shown else read
     if len(kept) < len(read):
         yield Decision("drops rows", f"{len(read) - len(kept)} of {len(read)} name a document that was not shown")
     if not kept:

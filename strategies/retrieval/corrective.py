@@ -21,7 +21,7 @@ from strategies.types import Asked, Decision, Evidence, Gathering, Reply, Retrie
 _LONGEST_PASSAGE, _LONGEST_SAID = 6_000, 20_000  # characters that are graded, and that are read of a reply
 
 
-def corrective(task: Task, query: str, *, over: Retrieval = once, laps: Annotated[int, Field(ge=1, le=10)] = 2,
+def corrective(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
                least: Annotated[int, Field(ge=1)] = 2, threshold: Annotated[int, Field(ge=1, le=3)] = 2) -> Gathering:
     """Each chunk that is found is graded; those that do not help are dropped, and too few lead to another search.
 
@@ -30,13 +30,13 @@ def corrective(task: Task, query: str, *, over: Retrieval = once, laps: Annotate
 
     Args:
         over: what gathers for each query.
-        laps: searches at most, the first included.
+        iterations: searches at most, the first included.
         least: with how many chunks left no further search is made.
         threshold: the lowest grade that a chunk is kept with.
     """
     found = yield from over(task, query)
     kept, tried = (yield from _graded(query, found, threshold)), [query]
-    while len(kept) < least and len(tried) < laps:
+    while len(kept) < least and len(tried) < iterations:
         rewritten = yield from _rewritten(query, tried)
         if rewritten is None:
             yield Decision("stops", "no new query came")

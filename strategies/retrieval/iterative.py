@@ -1,7 +1,7 @@
 """Iterative retrieval: search again with the last answer (Iter-RetGen: Shao et al. 2023, arXiv:2305.15294).
 
 As in the paper a search is made with the question and the last answer together, and that answer is to documents of the
-last search alone. The answer of the last lap is the reasoning strategy's.
+last search alone. The answer of the last iteration is the reasoning strategy's.
 """
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from strategies.retrieval.once import once
 from strategies.types import Decision, Gathering, Reply, Retrieval, Task
 
 
-def iterative(task: Task, query: str, *, over: Retrieval = once, laps: Annotated[int, Field(ge=1, le=10)] = 2,
+def iterative(task: Task, query: str, *, over: Retrieval = once, iterations: Annotated[int, Field(ge=1, le=10)] = 2,
               keep: Annotated[int | None, Field(ge=1)] = None) -> Gathering:
     """A draft of an answer is searched with, and the next one is written over what that found.
 
     Args:
         over: what gathers for each query.
-        laps: searches at most, the first included.
+        iterations: searches at most, the first included.
         keep: chunks at most, those of later searches first; None means as many as the longest of the searches found.
     """
     about = replace(task, question=query, options=(), sub_questions=(), with_sub_answers=False)
     found, said = [(yield from over(task, query))], ""
-    for _ in range(1, laps):
+    for _ in range(1, iterations):
         reply: Reply = yield inquiry(about, template("iterative"), found[-1], "draft")
         drafted = strip_citations(said_in(reply))
         if drafted in ("", said):

@@ -1,8 +1,8 @@
 """Strategies as settings name them: a name, or a mapping of `kind`, `name` and the strategy's own parameters.
 
 `chosen` checks what the user says, for which a plug-in is loaded, and so executed, and a file of worked examples read.
-`named` takes what was checked before, such as the settings that a run left behind, and executes and reads nothing until
-the strategy's function is asked for.
+Of settings that were checked before, such as those that a run left behind, it executes and reads nothing when told so:
+such a strategy is data, until `loaded` makes it one that can be played.
 """
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ class Strategy:
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The recipe with its parameters bound; SettingsError where a plug-in or a file cannot be loaded."""
-        if not self._is_loaded:
-            return chosen(self.family, self.said).function
+        """The recipe with its parameters bound, of a strategy that was loaded."""
         function = _function(self.family, self.kind)
         function = guarded(self.kind, function) if self.is_plugin else function
         values = {name: value.function if isinstance(value, Strategy) else value for name, value in self.values.items()}
@@ -86,18 +84,14 @@ class Strategy:
     @property
     def sources(self) -> dict[str, str]:
         """Hashes of what it is made of and settings only name, by how they name it: the source of every part that is
-        none of the project's, and what files of worked examples say. Loads them."""
-        if not self._is_loaded:
-            return chosen(self.family, self.said).sources
+        none of the project's, and what files of worked examples say. Of a strategy that was loaded."""
         own = {self.kind: self.content} if self.content else {}
         own |= {one.file: one.content for one in self._exemplars}
         return own | {name: content for part in self.parts for name, content in part.sources.items()}
 
     @property
     def exemplars(self) -> tuple[Exemplars, ...]:
-        """The files of worked examples that it and its parts show; reads them."""
-        if not self._is_loaded:
-            return chosen(self.family, self.said).exemplars
+        """The files of worked examples that it and its parts show, of a strategy that was loaded."""
         return (*self._exemplars, *(one for part in self.parts for one in part.exemplars))
 
     @property
@@ -105,9 +99,14 @@ class Strategy:
         return tuple(value for value in self.values.values() if isinstance(value, Exemplars))
 
     @property
-    def _is_loaded(self) -> bool:
-        """Whether what it needs itself, its parts aside, was loaded."""
-        return (bool(self.content) or not self.is_plugin) and all(one.examples for one in self._exemplars)
+    def is_loaded(self) -> bool:
+        """Whether all that it needs to be played was executed and read."""
+        return ((bool(self.content) or not self.is_plugin) and all(one.examples for one in self._exemplars)
+                and all(part.is_loaded for part in self.parts))
+
+    def loaded(self) -> Strategy:
+        """Return the strategy ready to be played; SettingsError where a plug-in or a file cannot be loaded."""
+        return self if self.is_loaded else chosen(self.family, self.said)
 
 
 def reasoning(said: str | Mapping[str, Any]) -> Reasoning:
@@ -120,29 +119,20 @@ def retrieval(said: str | Mapping[str, Any]) -> Retrieval:
     return cast(Retrieval, chosen("retrieval", said).function)
 
 
-def chosen(family: Family, said: Any) -> Strategy:
-    """The strategy that settings name. A plug-in is loaded, and a file of worked examples read.
+def chosen(family: Family, said: Any, execute: bool = True) -> Strategy:
+    """Return the strategy that settings name.
+
+    Args:
+        execute: load plug-ins and read files of worked examples. Without, the settings were checked before: the
+            parameters of a plug-in are taken as they are, and no file is read.
 
     Raises:
         SettingsError: one line: it is unknown, a plug-in or a file cannot be loaded, or a parameter does not fit.
     """
-    try:
-        return _opened(family, said, _CHOSEN)
-    except RecursionError:
-        raise SettingsError(f"{family}: strategies within strategies beyond reason") from None
-
-
-def named(family: Family, said: Any) -> Strategy:
-    """The strategy that settings name which were checked before. No plug-in is loaded, nor are its parameters checked;
-    no file is read.
-
-    Raises:
-        SettingsError: as `chosen`, of strategies of the project.
-    """
     kind, name, given = _taken(family, said)
     try:
-        if kind in known(family):
-            return _opened(family, said, _NAMED)
+        if execute or kind in known(family):
+            return _opened(family, said, _LOADED if execute else _UNLOADED)
         return Strategy(family, kind, said, name or _label(kind, given), given)
     except RecursionError:
         raise SettingsError(f"{family}: strategies within strategies beyond reason") from None
@@ -195,16 +185,16 @@ def _files(said: Any) -> Iterator[str]:
             yield from _files(value)
 
 
-def _inner(choose: Callable[[Family, Any], Strategy], family: Family, said: Any) -> Strategy:
-    """A strategy that is a parameter of another."""
-    found = choose(family, said)
+def _inner(execute: bool, family: Family, said: Any) -> Strategy:
+    """Return a strategy that is a parameter of another."""
+    found = chosen(family, said, execute)
     if found.kind == SEARCH_ONLY:
         raise SettingsError(f"reasoning: {SEARCH_ONLY} asks for no answer, and can be no part of another strategy")
     return found
 
 
-_CHOSEN, _NAMED = (Inner(partial(_inner, choose, "reasoning"), partial(_inner, choose, "retrieval"), read)
-                   for choose, read in ((chosen, opened), (named, unopened)))
+_LOADED, _UNLOADED = (Inner(partial(_inner, execute, "reasoning"), partial(_inner, execute, "retrieval"), read)
+                      for execute, read in ((True, opened), (False, unopened)))
 
 
 def _function(family: Family, kind: str) -> Callable[..., Any]:

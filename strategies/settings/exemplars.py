@@ -34,25 +34,25 @@ class Exemplars:
 
     @property
     def content(self) -> str:
-        """A hash of what the examples say."""
+        """Return a hash of what the examples say."""
         return exemplars_hash(self.examples) or ""
 
 
 def opened(file: Any) -> Exemplars:
-    """The examples of a file that settings name; SettingsError where it cannot be read or does not fit."""
-    looked_at = unopened(file)
-    return Exemplars(looked_at.file, read_exemplars(looked_at.file))
+    """Read the examples of a file that settings name; raise SettingsError where it cannot be read or does not fit."""
+    name = unopened(file).file
+    return Exemplars(name, read_exemplars(name))
 
 
 def unopened(file: Any) -> Exemplars:
-    """A file that settings name, which is not read."""
+    """Return the file that settings name without reading it."""
     if not isinstance(file, str | Path):
         raise SettingsError(f"exemplars: expected the path of a file, not {file!r:.80}")
     return Exemplars(str(file))
 
 
 def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
-    """The examples of the file, in its order.
+    """Read the examples of the file, in its order.
 
     Raises:
         SettingsError: the file cannot be read, is empty, or a line does not fit: file, line, field, expected.
@@ -67,7 +67,7 @@ def read_exemplars(path: str | Path) -> tuple[Exemplar, ...]:
 
 
 def exemplars_hash(exemplars: tuple[Exemplar, ...]) -> str | None:
-    """A hash of what the examples say; None where there are none."""
+    """Return a hash of what the examples say; None where there are none."""
     return digest(*(repr(exemplar) for exemplar in exemplars)) if exemplars else None
 
 

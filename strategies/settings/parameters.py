@@ -1,6 +1,7 @@
 """The parameters of a strategy: the keyword-only arguments of its function, checked by their annotations."""
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 import types
@@ -32,7 +33,7 @@ class Inner:
 
 @cache
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotation of every parameter, by name: what stands after the star in the function's signature.
+    """Return the annotation of every parameter by name: those after the star in the function's signature.
 
     Raises:
         SettingsError: a parameter has no annotation, or one that cannot be resolved.
@@ -52,7 +53,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any], inner: Inner) -> dict[str, Any]:
-    """The values of the parameters that are given, each as its annotation demands, in the signature's order.
+    """Return the values of the parameters that are given, each as its annotation demands, in the signature's order.
 
     Args:
         kind: what the strategy is called, for messages.
@@ -64,17 +65,24 @@ def checked(kind: str, function: Callable[..., Any], given: Mapping[str, Any], i
     try:
         values = model(**{str(name): value for name, value in given.items()})
     except ValidationError as error:
-        raise SettingsError(_said(kind, error, model)) from error
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(model.model_fields) or "none"
+            raise SettingsError(f"strategy {kind}: no parameter is called {place}; there are: {known}") from error
+        if first["type"] == "missing":
+            raise SettingsError(f"strategy {kind}: {place} has to be given") from error
+        raise SettingsError(f"strategy {kind}: {place}: {first['msg'].removeprefix('Value error, ')}") from error
     return {name: getattr(values, name) for name in hints_of(function) if name in given}
 
 
 def default_of(function: Callable[..., Any], name: str) -> Any:
-    """What a parameter is where it is not given; `inspect.Parameter.empty` where it has to be."""
+    """Return the default of a parameter; `inspect.Parameter.empty` where it has to be given."""
     return inspect.signature(function).parameters[name].default
 
 
 def spread(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The settings one by one, where a parameter that is no list is given one: a sweep.
+    """Yield the settings of a sweep one by one, where parameters that are no lists are given lists.
 
     Raises:
         SettingsError: a list is empty, or they are more than a run could ask.
@@ -93,7 +101,7 @@ def spread(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[d
 
 
 def is_strategy(hint: Any) -> bool:
-    """Whether a parameter is a strategy itself."""
+    """Tell whether a parameter is a strategy itself."""
     return _bare(hint) in (Reasoning, Retrieval)
 
 
@@ -105,8 +113,7 @@ def _model(function: Callable[..., Any], inner: Inner) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, hint in hints_of(function).items():
         default = default_of(function, name)
-        bare = _bare(hint)
-        fields[name] = (opened.get(bare, hint), ... if default is inspect.Parameter.empty else default)
+        fields[name] = (opened.get(_bare(hint), hint), ... if default is inspect.Parameter.empty else default)
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     return create_model(function.__name__, __config__=config, **fields)
 
@@ -123,23 +130,12 @@ def _takes_several(hint: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, Sequence | Mapping) and origin is not str
 
 
-def _said(kind: str, error: ValidationError, model: type[BaseModel]) -> str:
-    first = error.errors(include_url=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    if first["type"] == "extra_forbidden":
-        known = ", ".join(model.model_fields) or "none"
-        return f"strategy {kind}: no parameter is called {place}; there are: {known}"
-    if first["type"] == "missing":
-        return f"strategy {kind}: {place} has to be given"
-    return f"strategy {kind}: {place}: {first['msg'].removeprefix('Value error, ')}"
-
-
 def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
-    """The JSON Schema of each parameter, by name, with its default where it has one that JSON can say.
+    """Return the JSON Schema of each parameter by name, with its default where it has one that JSON can say.
 
     One that is a strategy has the name of its family as its description: `reasoning` or `retrieval`.
     """
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, hint in hints_of(function).items():
         default, bare = default_of(function, name), _bare(hint)
         if is_strategy(hint):
@@ -149,17 +145,13 @@ def fields_schema(function: Callable[..., Any]) -> dict[str, dict[str, Any]]:
             found[name] = {"type": "string", "description": "a JSON Lines file of worked examples"}
         else:
             usual = {} if default is inspect.Parameter.empty else {"default": default}
-            found[name] = {**_schema_of(hint), **usual}
+            schema: dict[str, Any] = {}
+            with contextlib.suppress(PydanticUserError):  # a type of a plug-in's own
+                schema = TypeAdapter(hint).json_schema()
+            found[name] = {**schema, **usual}
     return found
 
 
-def _schema_of(hint: Any) -> dict[str, Any]:
-    try:
-        return TypeAdapter(hint).json_schema()
-    except PydanticUserError:  # a type of a plug-in's own
-        return {}
-
-
 def takes_several(function: Callable[..., Any], name: str) -> bool:
-    """Whether a list given for a parameter is one value of it, and no sweep."""
+    """Tell whether a list given for a parameter is one value of it, and no sweep."""
     return _takes_several(hints_of(function)[name])

@@ -1,4 +1,4 @@
-"""Executing the source of a strategy that is none of the project's, and saying in one line what is amiss with it."""
+"""Execute the source of a strategy that is none of the project's, and say in one line what is wrong with it."""
 from __future__ import annotations
 
 import ast
@@ -43,7 +43,7 @@ class _Text(ExecutionLoader):
 
 @cache
 def executed(file: Path, named: str) -> tuple[ModuleType, str]:
-    """The module of a file and the hash of the source that was executed, which is read once in a process.
+    """Return the module of a file and the hash of the source that was executed, which is read once in a process.
 
     Args:
         file: its whole path.
@@ -57,11 +57,22 @@ def executed(file: Path, named: str) -> tuple[ModuleType, str]:
     for line, beside in _beside(tree, file):
         raise SettingsError(f"{named}:{line}: imports {beside}, which stands beside it; a strategy is one file, whose "
                             "hash the run keeps: put it all into that file, or install the two as a package")
-    return _module(file, named, _Text(file, code, text)), digest(text)
+    name = f"ragbed_plugin_{digest(str(file))[:12]}"
+    loader = _Text(file, code, text)
+    spec = spec_from_loader(name, loader)
+    assert spec is not None
+    module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up by its name
+    try:
+        with aside():
+            loader.exec_module(module)
+    except RAISED_BY_CODE as error:
+        del sys.modules[name]
+        raise SettingsError(f"{named}: {failing_line(error)}") from error
+    return module, digest(text)
 
 
 def place_of(path: Path) -> Path:
-    """The whole path of a file that settings name; SettingsError where it can name none."""
+    """Return the whole path of a file that settings name; raise SettingsError where it can name none."""
     try:
         return local(path).resolve()
     except BenchmarkError as error:
@@ -69,10 +80,9 @@ def place_of(path: Path) -> Path:
 
 
 def leading_parameters(file: Path, named: str, function: str) -> int:
-    """How many parameters a function of a file has before the star; the file is read and not executed.
+    """Count the parameters of a function of a file before the star; the file is read and not executed.
 
-    Returns:
-        0 where the file defines no such function. Errors as those of `executed` before it executes.
+    It is 0 where the file defines no such function. Errors are those of `executed` before it executes.
     """
     tree, _ = _parsed(_read(file, named), file, named)
     return next((len(node.args.posonlyargs) + len(node.args.args) for node in ast.walk(tree)
@@ -80,7 +90,7 @@ def leading_parameters(file: Path, named: str, function: str) -> int:
 
 
 def hash_of(file: Path) -> str:
-    """The hash that `executed` gives a file, which is read and not executed; SettingsError where it cannot be."""
+    """Return the hash that `executed` gives a file, which is only read; raise SettingsError where it cannot be."""
     return digest(_read(place_of(file), str(file)))
 
 
@@ -111,35 +121,21 @@ def _read(file: Path, named: str) -> str:
         raise SettingsError(f"{named}: no Python source: {error}") from error
 
 
-def _module(file: Path, named: str, loader: _Text) -> ModuleType:
-    name = f"ragbed_plugin_{digest(str(file))[:12]}"
-    spec = spec_from_loader(name, loader)
-    assert spec is not None
-    module = sys.modules[name] = module_from_spec(spec)  # dataclasses look their module up by its name
-    try:
-        with aside():
-            loader.exec_module(module)
-    except RAISED_BY_CODE as error:
-        del sys.modules[name]
-        raise SettingsError(f"{named}: {failing_line(error)}") from error
-    return module
-
-
 _ONE = RLock()
 
 
 @contextlib.contextmanager
 def aside() -> Iterator[None]:
-    """What is printed inside goes to standard error: standard output is the command's own, for programs to read.
+    """Send what is printed inside to standard error: standard output is the command's own, for programs to read.
 
-    One thread at a time, since the stream is the whole process's.
+    One thread at a time may be inside, since the stream is the whole process's.
     """
     with _ONE, contextlib.redirect_stdout(sys.stderr):
         yield
 
 
 def failing_line(error: BaseException) -> str:
-    """What code raised, in one line, with the last place of it that is no library's."""
+    """Describe what code raised in one line, with the last place of it that is no library's."""
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {error.msg}"
@@ -150,7 +146,7 @@ def failing_line(error: BaseException) -> str:
 
 
 def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:
-    """The imports, with their line, of what stands in the folder of the file and is found nowhere else."""
+    """Yield the imports, with their line, of what stands in the folder of the file and is found nowhere else."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             yield node.lineno, "." * node.level + (node.module or "")
@@ -166,7 +162,7 @@ def _beside(tree: ast.AST, file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _found_elsewhere(name: str, sibling: Path) -> bool:
-    """Whether a name is Python's own or an installed package's."""
+    """Tell whether a name is Python's own or an installed package's."""
     if name in sys.stdlib_module_names:
         return True
     try:

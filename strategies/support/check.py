@@ -1,6 +1,6 @@
-"""Whether the sentences of an answer stand in the documents that they cite: by a model, in one call; and the repair.
+"""Check whether the documents suffice for an answer, and whether its sentences stand in those that they cite.
 
-An answer is taken apart into sentences, each with the numbers that it cites.
+For the second check an answer is taken apart into sentences, each with the numbers that it cites.
 """
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from strategies.answering import draft, inquiry, opening, without_sub_answers
+from strategies.parts.reading import says_nothing
 from strategies.parts.wrapping import Seen
-from strategies.prompting import fill_quoting
-from strategies.reading import is_only_citations, is_refusal, read_answer, read_citations, strip_citations
+from strategies.prompting import fill_quoting, template
+from strategies.reading import fold, is_only_citations, is_refusal, read_answer, read_citations, strip_citations
 from strategies.support.lexical import content_words, score
 from strategies.types import Asked, Draft, Evidence, Reply, Task
 
@@ -42,52 +43,36 @@ class Statement:
 
 
 def statements_of(draft: Draft, task: Task) -> tuple[Statement, ...]:
-    """The sentences of a draft's answer, without headings, refusals and sentences that say nothing of their own.
+    """Return the sentences of a draft's answer, without headings, refusals and those that say nothing of their own.
 
     A sentence that says nothing (`Yes.`, `Here is why:`) counts where it is the whole answer. A lone label of an
     option stands for the option's text. Under `open` rules what cites nothing is the model's own knowledge, and is
     left out.
     """
-    pieces = [Statement(strip_citations(piece), _cited(piece, draft, task)) for piece in _pieces(draft.text)]
+    apart = task.rules == "open" and read_citations(draft.text)  # what cites nothing itself cites nothing at all
+    pieces = [Statement(strip_citations(piece), read_citations(piece) or (() if apart else draft.cited))
+              for piece in _pieces(draft.text)]
     if task.rules == "open":
         pieces = [piece for piece in pieces if piece.cited]
     pieces = [piece for piece in pieces if not is_refusal(piece.text)]
-    telling = [piece for piece in pieces if _tells(piece.text)]
-    found = telling or pieces[:1]
+    found = [piece for piece in pieces if not piece.text.endswith((":", "："))
+             and (content_words(piece.text) or any(map(str.isdecimal, piece.text)))] or pieces[:1]
     options = dict(task.options)
     return tuple(Statement(options.get(one.text.strip(" .()"), one.text), one.cited) for one in found)
-
-
-def _cited(piece: str, draft: Draft, task: Task) -> tuple[int, ...]:
-    own = read_citations(piece)
-    apart = task.rules == "open" and read_citations(draft.text)
-    return own if own or apart else draft.cited
 
 
 def _pieces(text: str) -> list[str]:
     """The sentences of each line; citations that stand alone are of the one before."""
     found: list[list[str]] = []
     for line in text.splitlines():
-        for piece in _sentences(line[_mark(line):]):
+        line = line[mark.end():] if (mark := _MARK.match(line)) else line
+        ends = [0, *(end.end() for end in _END.finditer(line)), len(line)]
+        for piece in filter(None, (line[start:end].strip() for start, end in pairwise(ends))):
             if found and (len(found) == MOST_STATEMENTS or is_only_citations(piece)):
                 found[-1].append(piece)
             else:
                 found.append([piece])
     return list(map(" ".join, found))
-
-
-def _mark(line: str) -> int:
-    mark = _MARK.match(line)
-    return mark.end() if mark else 0
-
-
-def _sentences(line: str) -> list[str]:
-    ends = [0, *(end.end() for end in _END.finditer(line)), len(line)]
-    return [piece for start, end in pairwise(ends) if (piece := line[start:end].strip())]
-
-
-def _tells(text: str) -> bool:
-    return not text.endswith((":", "：")) and (bool(content_words(text)) or any(map(str.isdecimal, text)))
 
 
 _LONGEST = 200  # characters that are looked at
@@ -104,7 +89,7 @@ _WORDS = {word: value for value, words in ((1.0, _WHOLE), (0.5, _PARTLY), (0.0, 
 
 
 def read_share(text: str) -> float | None:
-    """The share that a text begins with, from 0 to 1; None where it begins with none, or repeats the scale.
+    """Read the share that a text begins with, from 0 to 1; None where it begins with none, or repeats the scale.
 
     `7`, `7/10` and `7 out of 10` are 0.7; `3 of 4` is 0.75, `70%` and `0.7` are 0.7: a number with a point that is at
     most 1 is a share. `yes` is 1, `partly` 0.5 and `no` 0, and so are their like in English and Korean.
@@ -126,42 +111,82 @@ def read_share(text: str) -> float | None:
     return amount / whole if amount <= whole and whole > 0 else None
 
 
-_LONGEST_STATEMENT, _LONGEST_REPLY = 2_000, 20_000  # characters
+_LONGEST_STATEMENT, _LONGEST_REPLY, _LONGEST_QUERY = 2_000, 20_000, 300  # characters
 _LINE = re.compile(r"^[ \t*_#>`(\[-]{0,8}(?:statement[ \t]?)?(\d{1,3})[*_`)\]]{0,4}[ \t]{0,4}[.:：)=-]([^\n]{0,200})",
                    re.IGNORECASE | re.MULTILINE)
 
 
 def graded(task: Task, statements: Sequence[Statement], evidence: Evidence) \
         -> Generator[Asked, Any, list[float | None]]:
-    """How far the documents say each statement: 1, 0.5 or 0; None for one whose grade could not be read.
+    """Ask the model how far the documents say each statement: 1, 0.5 or 0; None where the grade could not be read.
 
     Args:
         evidence: what the prompt shows: all documents, so that it begins as the answer's prompt does.
     """
     if not statements:
         return []
-    listed = "\n".join(f"{place}. {_shown(task, one)}" for place, one in enumerate(statements, 1))
-    said = fill_quoting("support_check", statements=listed, count=str(len(statements)))
+    listed = []
+    for place, one in enumerate(statements, 1):
+        names = " ".join(f"[{number}]" for number in one.cited)
+        listed.append(f"{place}. {' '.join(one.text[:_LONGEST_STATEMENT].split())}"
+                      + (f" (documents {names})" if task.cites and names else ""))
+    said = fill_quoting("support_check", statements="\n".join(listed), count=str(len(statements)))
     reply: Reply = yield inquiry(task, said, evidence, "check")
     return read_grades(reply.text, len(statements))
 
 
-def _shown(task: Task, one: Statement) -> str:
-    text = " ".join(one.text[:_LONGEST_STATEMENT].split())
-    names = " ".join(f"[{number}]" for number in one.cited)
-    return f"{text} (documents {names})" if task.cites and names else text
-
-
 def read_grades(text: str, count: int) -> list[float | None]:
-    """The grades of the statements 1 to `count`, its thinking left out; of two lines with one number the last counts.
+    """Read the grades of the statements 1 to `count`, thinking left out; of two lines with one number the last counts.
 
-    Of a single statement the grade may be the whole reply.
+    For a single statement the grade may be the whole reply.
     """
     said = read_answer(text)[0][:_LONGEST_REPLY]
     found = {int(number): grade for number, line in _LINE.findall(said) if (grade := read_share(line)) is not None}
     if count == 1 and not found:
         return [read_share(said)]
     return [found.get(number) for number in range(1, count + 1)]
+
+
+_EDGE = r"[ \t*_#>`-]{0,8}"
+_SAYS = r"(?:sufficiency|sufficient|score|rating|grade|충분성|충분도)"
+_GRADE = re.compile(rf"^{_EDGE}{_SAYS}\b{_EDGE}[:：=]?([^\n]{{0,200}})", re.IGNORECASE | re.MULTILINE)
+_MISSING = re.compile(rf"^{_EDGE}(?:what is )?(?:missing|부족한 것|부족)\b{_EDGE}[:：]([^\n]*)",
+                      re.IGNORECASE | re.MULTILINE)
+_SHORT = 40  # characters of a reply that is nothing but its grade
+
+
+@dataclass(frozen=True, slots=True)
+class Sufficiency:
+    """How far the model judged that the documents hold all that an answer needs.
+
+    Attributes:
+        value: from 0 to 1; None where its reply could not be read.
+        missing: what it would search for; empty where it says nothing is missing, or does not say.
+    """
+
+    value: float | None
+    missing: str = ""
+
+
+def judged(task: Task, evidence: Evidence) -> Generator[Asked, Any, Sufficiency]:
+    """Ask the model in one call whether the evidence suffices; without any the value is 0, and no call is made."""
+    if not evidence:
+        return Sufficiency(0.0)
+    reply: Reply = yield inquiry(task, template("sufficiency"), evidence, "sufficiency")
+    return read_sufficiency(reply.text)
+
+
+def read_sufficiency(text: str) -> Sufficiency:
+    """Read the last grade and the last missing thing that lines of a reply name, its thinking left out.
+
+    A reply of a few words without such a line is taken for the grade itself.
+    """
+    said = read_answer(text)[0][:_LONGEST_REPLY]
+    grades = [grade for line in _GRADE.findall(said) if (grade := read_share(line)) is not None]
+    whole = read_share(said) if not grades and len(said) <= _SHORT else None
+    missing = next((line.strip(" *_`\t\r") for line in reversed(_MISSING.findall(said))), "")
+    needed = "" if says_nothing(missing) or fold(missing) == "missing" else missing[:_LONGEST_QUERY]
+    return Sufficiency(grades[-1] if grades else whole, needed)
 
 
 By = Literal["lexical", "model"]
@@ -191,7 +216,7 @@ class Checked:
 
     @property
     def told(self) -> tuple[StatementCheck, ...]:
-        """The statements of which it could be told."""
+        """Return the statements of which it could be told."""
         return tuple(one for one in self.findings if one.value is not None)
 
     @property
@@ -200,16 +225,16 @@ class Checked:
 
     @property
     def share(self) -> float | None:
-        """The share of supported statements among those of which it could be told; None where there are none."""
+        """Return the share of supported statements among those of which it could be told; None where there are none."""
         return (len(self.told) - len(self.unsupported)) / len(self.told) if self.told else None
 
     def listed(self) -> str:
-        """The unsupported statements, for whoever is to mend them."""
+        """List the unsupported statements for the prompt that mends them."""
         return "\n".join(f'- "{" ".join(one.statement.text[:_LONGEST_QUOTE].split())}": '
                          f"{one.flaw or 'its documents do not say so'}" for one in self.unsupported)
 
     def said(self) -> str:
-        """One line for a reader."""
+        """Describe the check in one line."""
         return f"{len(self.told) - len(self.unsupported)} of {len(self.told)} statements are supported"
 
 
@@ -220,40 +245,39 @@ def checked(draft: Draft, task: Task, seen: Seen, by: By, threshold: float) -> G
     A statement that cites nothing where it has to, or a document that no prompt showed, has the value 0.
     """
     evidence = seen.evidence(draft.cited)
-    found = [StatementCheck(one, *_cited_wrongly(one, task, seen)) for one in statements_of(draft, task)]
-    open_ones = [one.statement for one in found if one.value is None]
+    statements = statements_of(draft, task)
+    found = {place: StatementCheck(one, 0.0, flaw) for place, one in enumerate(statements)
+             if (flaw := _flaw_of_citations(one, task, seen))}
+    rest = {place: one for place, one in enumerate(statements) if place not in found}
     if by == "model":
-        values = iter((yield from graded(task, open_ones, evidence)))
-        found = [one if one.value is not None else StatementCheck(one.statement, next(values)) for one in found]
-    else:
-        found = [one if one.value is not None else _scored(one.statement, task, seen, evidence) for one in found]
-    return Checked(tuple(found), threshold)
+        values = yield from graded(task, list(rest.values()), evidence)
+        found |= {place: StatementCheck(one, value) for (place, one), value in zip(rest.items(), values, strict=True)}
+        rest = {}
+    for place, one in rest.items():
+        cited = tuple(seen.passages[number] for number in one.cited if number in seen.passages)
+        scored = score(one.text, task.question, cited if task.cites else evidence)
+        absent = ", ".join(scored.absent[:5])
+        found[place] = StatementCheck(one, scored.value, f"its documents do not say {absent}" if absent else "")
+    return Checked(tuple(found[place] for place in range(len(statements))), threshold)
 
 
 def alone(draft: Draft, task: Task) -> Draft:
-    """The draft's final answer, without the sub-answers that were asked for beside it."""
+    """Return the draft's final answer, without the sub-answers that were asked for beside it."""
     return without_sub_answers(draft) if task.with_sub_answers else draft
 
 
-def _cited_wrongly(one: Statement, task: Task, seen: Seen) -> tuple[float | None, str]:
+def _flaw_of_citations(one: Statement, task: Task, seen: Seen) -> str:
     if not task.cites:
-        return None, ""
+        return ""
     unknown = [number for number in one.cited if number not in seen.shown]
     if unknown:
-        return 0.0, "it cites " + " ".join(f"[{number}]" for number in unknown[:5]) + ", which no document has"
-    return (None, "") if one.cited else (0.0, "it cites no document")
-
-
-def _scored(one: Statement, task: Task, seen: Seen, evidence: Evidence) -> StatementCheck:
-    cited = tuple(seen.passages[number] for number in one.cited if number in seen.passages) if task.cites else evidence
-    found = score(one.text, task.question, cited)
-    absent = ", ".join(found.absent[:5])
-    return StatementCheck(one, found.value, f"its documents do not say {absent}" if absent else "")
+        return "it cites " + " ".join(f"[{number}]" for number in unknown[:5]) + ", which no document has"
+    return "" if one.cited else "it cites no document"
 
 
 def repaired(first: Draft, found: Checked, task: Task, seen: Seen, by: By) \
         -> Generator[Asked, Any, tuple[Draft, Checked]]:
-    """The better supported of the answer and a second one, and what was found of it.
+    """Ask for a second answer, and return the better supported of the two, with what was found of it.
 
     The second counts where the two are equal, and where it refuses under rules that offer a refusal. One that cannot
     be read leaves the first as it was, with the note `repair_unread`; one that is worse, with `repair_worse`.

@@ -1,13 +1,9 @@
-"""The check without a model: how much of a sentence stands in the documents that it cites.
+"""Check without a model how much of a sentence stands in the documents that it cites.
 
 It refuses what cites a document about something else, and a number or a date that no cited document has. It does not
 see a wrong answer made of words that the cited document has: another name or year of the same passage, yes for no, a
 negation, who did what to whom. Such answers pass as often as right ones do; a model has to judge them (`by: model`).
 What was computed from numbers, rather than copied, counts as not stated.
-
-Whether the numbers and dates of a sentence stand in a text, as values.
-
-The words of a text that say what it is about: without function words, endings and figures.
 """
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ _SCALES: tuple[Decimal, ...] = tuple(Decimal(10) ** power for power in (0, 3, 6,
 
 
 def not_stated(sentence: str, text: str, question: str = "") -> list[str]:
-    """The numbers and dates of the sentence that stand neither in the text nor in the question, as they are written.
+    """Return the numbers and dates of the sentence that neither the text nor the question states, as they are written.
 
     Compared by value, without sign: `1,577` is 1577, `May 3, 2023` is 2023-05-03, and a date states its year. A number
     of two digits or more that is written with a scale or a decimal point agrees with one that rounds to it
@@ -46,7 +42,9 @@ def not_stated(sentence: str, text: str, question: str = "") -> list[str]:
     wanted = values(sentence)
     if not wanted:
         return []
-    known = _Known.of([*values(text), *values(question), *_in_words(text)], bool(_PERCENT.search(text)))
+    in_words = [TextValue(found.start(), found.end(), Decimal(NUMBER_WORDS.index(found[0].lower())))
+                for found in _NUMBER_WORD.finditer(text)]
+    known = _Known.of([*values(text), *values(question), *in_words], bool(_PERCENT.search(text)))
     scales = _SCALES if _NAMES_SCALE.search(text) else _SCALES[:1]
     written = dict.fromkeys((value, sentence[value.start:value.end].strip()) for value in wanted)
     return list(dict.fromkeys(said for value, said in written if not known.has(value, said, scales)))
@@ -71,22 +69,13 @@ class _Known:
                    sorted(number for number, percent in numbers if percent or shares), less)
 
     def has(self, value: TextValue, said: str, scales: Sequence[Decimal]) -> bool:
-        """Whether one of them is the value, as it is written."""
+        """Tell whether one of them is the value, as it is written."""
         if value.number is None:
             return value.date in self.dates
         amount, room = abs(value.number), _room(value, said)
         numbers = self.percent if value.percent else self.plain
-        return any(_stands(numbers, (amount - room) / scale, (amount + room) / scale) for scale in scales)
-
-
-def _stands(numbers: Sequence[Decimal], low: Decimal, high: Decimal) -> bool:
-    place = bisect_left(numbers, low)
-    return place < len(numbers) and numbers[place] <= high
-
-
-def _in_words(text: str) -> list[TextValue]:
-    return [TextValue(found.start(), found.end(), Decimal(NUMBER_WORDS.index(found[0].lower())))
-            for found in _NUMBER_WORD.finditer(text)]
+        near = ((scale, bisect_left(numbers, (amount - room) / scale)) for scale in scales)
+        return any(place < len(numbers) and numbers[place] <= (amount + room) / scale for scale, place in near)
 
 
 def _room(value: TextValue, said: str) -> Decimal:
@@ -123,7 +112,7 @@ _POLAR = re.compile(rf"(?<![{_SYLLABLE}])(?:예|네|아니요|아니오)(?![{_SY
 
 @lru_cache(maxsize=512)
 def content_words(text: str) -> frozenset[str]:
-    """The stems of its content words; pairs of neighbouring characters of scripts whose words are not set apart.
+    """Return the stems of its content words, and pairs of neighbouring characters of scripts without word spaces.
 
     Korean counts among these, since particles join its words; the most common particles and endings are left out.
     Numbers in digits are no words: they are compared as values.
@@ -134,7 +123,7 @@ def content_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=512)
 def all_words(text: str) -> frozenset[str]:
-    """As `content_words` has them, with every pair of characters: of what others are looked for in."""
+    """Return the words as `content_words` does, with every pair of characters: for a text that others are found in."""
     return frozenset(_cutter().of(normal(text)))
 
 
@@ -161,7 +150,7 @@ class Score:
 
 
 def score(sentence: str, question: str, cited: Evidence) -> Score:
-    """How much of the sentence stands in the cited documents taken together.
+    """Score how much of the sentence stands in the cited documents taken together.
 
     With s the share of the sentence's n distinct content words that the documents have, q that of the question's other
     content words, and w = min(1, (n + 1) / 6), it is s * (w + (1 - w) * q): an answer of a word or two is looked for
@@ -179,7 +168,9 @@ def score(sentence: str, question: str, cited: Evidence) -> Score:
     absent = not_stated(sentence, text, question)
     if absent:
         return Score(0.0, tuple(absent))
-    ours, known = content_words(sentence), _known(text)
+    numbers = {value.number for value in values(text)}
+    small = " ".join(word for number, word in enumerate(NUMBER_WORDS) if number in numbers)  # up to twenty, as words
+    ours, known = content_words(sentence), all_words(text) | content_words(small)
     weight = min(1.0, (len(ours) + _FIRST) / _WHOLE) if ours else 0.0
     asked = _share(content_words(question) - ours, known)
     return Score(_share(ours, known) * (weight + (1 - weight) * asked))
@@ -187,10 +178,3 @@ def score(sentence: str, question: str, cited: Evidence) -> Score:
 
 def _share(words: frozenset[str], known: frozenset[str]) -> float:
     return len(words & known) / len(words) if words else 1.0
-
-
-def _known(text: str) -> frozenset[str]:
-    """The words of the documents, numbers up to twenty among them as words too."""
-    numbers = {value.number for value in values(text)}
-    small = (word for number, word in enumerate(NUMBER_WORDS) if number in numbers)
-    return all_words(text) | content_words(" ".join(small))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pydantic import model_validator
 
 from retrieval.kinds import Named
-from retrieval.rerankers.base import Aids
+from retrieval.rerankers.reranker import Aids
 from retrieval.types import Collection, Retriever
 
 MOST = 32

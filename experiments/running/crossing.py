@@ -1,0 +1,148 @@
+"""Crossing the factors of a run: from the combinations that its settings name to the distinct cells.
+
+Combinations that differ only in what has no effect under their condition, whatever the question and the model, are
+one cell, run once.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from experiments.cells import Cell, Show, finder_name
+from experiments.question import Benchmark
+from experiments.settings import RunSettings
+from experiments.settings.matrix import Combination
+from experiments.settings.retrievers import Finder, RetrieverFactor, label
+from retrieval.conditions import Condition, Perturbation
+from strategies.catalogue import SEARCH_ONLY
+from strategies.settings.choosing import Strategy
+from strategies.settings.plugins import Family
+
+Strategies = Mapping[Family, Mapping[str, Strategy]]  # by what tables call them
+
+
+class Crossing:
+    """Makes the cells of combinations.
+
+    Args:
+        retrievers: every retriever that the settings describe, by name.
+    """
+
+    def __init__(self, settings: RunSettings, benchmark: Benchmark, combinations: Sequence[Combination],
+                 retrievers: Mapping[str, RetrieverFactor], strategies: Strategies) -> None:
+        self._settings, self._benchmark, self._strategies = settings, benchmark, strategies
+        self._retrievers = {name: retrievers[name] for name in dict.fromkeys(one.retriever for one in combinations)}
+        self._shows = next((one.condition for one in combinations if one.condition != "closed-book"), None)
+        self._seeded = len({one.seed for one in combinations}) > 1
+
+    def cell(self, one: Combination) -> Cell:
+        """Return the cell of a combination."""
+        condition = one.condition
+        change = with_effect(Perturbation.parse(one.perturbation), condition, one.retrieval, self._benchmark)
+        if change.table and self._shows is not None:
+            condition = self._shows
+        found = None if change.table else self._found(one)
+        searched = condition == "retrieved" and not change.table
+        retriever = self._retrievers[one.retriever]
+        own = found is not None and retriever.index is None  # what the run itself cuts and embeds
+        asked = one.reasoning != SEARCH_ONLY
+        return Cell(
+            model=one.model, retrieval=one.retrieval if searched else None, retriever=found, reasoning=one.reasoning,
+            rules="closed-book" if condition == "closed-book" else one.rules, condition=condition,
+            perturbation=None if change == Perturbation() else str(change), show=self._shown(one.show),
+            format=one.format if found and has_index(retriever, self._benchmark) else None,
+            benchmark=self._settings.benchmark.kind, repeat=one.repeat,
+            seed=one.seed if self._seeded and self._draws(change, one, searched) else None,
+            chunker=one.chunker if own else None, embedder=one.embedder if own and retriever.embeds else None,
+            framing=one.framing if asked and condition != "closed-book" else None,
+            answer_format=one.answer_format if asked else None)
+
+    def _draws(self, change: Perturbation, one: Combination, searched: bool) -> bool:
+        """Say whether a seed may change anything: ragbed's own strategies draw nothing, others may."""
+        used = [self._strategies["reasoning"][one.reasoning]]
+        used += [self._strategies["retrieval"][one.retrieval]] if searched else []
+        return (change.shuffle or change.negatives > 0 or change.pool > 0
+                or any(strategy.has_plugins for strategy in used))
+
+    def _shown(self, show: Show) -> Show:
+        """Return what prompts show: no sub-questions where there are none, all where the reply is to answer each."""
+        if not any(question.sub_questions for question in self._benchmark.questions):
+            return "question"
+        answered = self._settings.sub_answers == "in_prompt" and "chain" in self._benchmark.scheme.groups
+        return "sub_questions" if answered else show
+
+    def _found(self, one: Combination) -> str | None:
+        """Return the retriever that the evidence comes from; None where the questions bring it, or there is none."""
+        if one.condition == "retrieved":
+            return one.retriever if one.retrieval != "none" else None
+        brought = {"gold": self._benchmark.gives_chunks, "full": self._benchmark.has_whole}.get(one.condition, True)
+        if brought:
+            return None
+        wanted = self._retrievers[one.retriever]  # whichever searches the same index stands for all that do
+        return next(name for name, other in self._retrievers.items()
+                    if (other.index, other.build) == (wanted.index, wanted.build))
+
+
+def with_effect(change: Perturbation, condition: Condition, gathering: str, benchmark: Benchmark) -> Perturbation:
+    """Return the perturbation without what has no effect, so that cells that would show the same are one cell."""
+    if condition == "closed-book":
+        return Perturbation()
+    if condition == "retrieved" and gathering == "none":
+        return Perturbation(separators_off=change.separators_off)  # nothing is shown, but citations are not asked for
+    if not any(question.gold for question in benchmark.questions):
+        change = replace(change, drop_gold=False, gold_at=0)
+    if condition != "retrieved" or benchmark.corpus is not None:
+        change = replace(change, pool=0, sort=change.sort if change.negatives else "")
+    if condition == "gold" and not change.negatives:
+        change = replace(change, gold_at=0)  # all that stands there is gold
+    most = _most(change, condition, benchmark)
+    return change if most is None or most > 1 else replace(change, shuffle=False, gold_at=0)
+
+
+def _most(change: Perturbation, condition: Condition, benchmark: Benchmark) -> int | None:
+    """Return how many chunks any question shows at most; None where that is not known before it is asked."""
+    if change.table:
+        return 1 + change.negatives
+    if condition == "gold":
+        return change.negatives if change.drop_gold else None
+    if condition == "given":
+        return max(len(question.given) for question in benchmark.questions) + change.negatives
+    if condition == "full" and benchmark.has_whole:
+        return max(len(question.whole) for question in benchmark.questions) + change.negatives
+    return None
+
+
+def has_index(retriever: RetrieverFactor, benchmark: Benchmark) -> bool:
+    """Say whether the retriever searches an index, rather than the chunks that the questions bring."""
+    return retriever.index is not None or benchmark.corpus is not None
+
+
+def on_cells(combinations: Sequence[Combination], cells: Sequence[Cell], strategies: Strategies) -> list[str]:
+    """Say that some combinations are one cell, and what the seeds are of."""
+    notes = [] if len(combinations) == len(cells) else [
+        f"{len(combinations)} combinations of the settings are {len(cells)} cells: those that differ only in what has "
+        "no effect under their condition are one cell, run once."]
+    if len({one.seed for one in combinations}) > 1 and all(cell.seed is None for cell in cells):
+        notes.append("The seeds change nothing: neither a perturbation nor a strategy draws anything. It is repeats "
+                     "that ask again.")
+    known = {label: one for family in strategies.values() for label, one in family.items()}
+    unknown = dict.fromkeys(name for cell in cells if cell.seed is not None
+                            for name in (cell.reasoning, cell.retrieval) if name and known[name].has_plugins)
+    return notes + ([f"Each seed is a cell of its own under {' and '.join(unknown)}: whether a strategy that is none "
+                     "of ragbed's draws anything is not known."] if unknown else [])
+
+
+def finders_of(settings: RunSettings, retrievers: Sequence[RetrieverFactor]) -> dict[str, Finder]:
+    """Return every finder that the settings describe, by name, whether or not a cell uses it."""
+    found: dict[str, Finder] = {}
+    for retriever in retrievers:
+        for chunker in (None, *settings.chunkers):
+            for embedder in (None, *settings.embedders):
+                parts = (label(one) if one else None for one in (chunker, embedder))
+                name = finder_name(retriever.name, *parts) or ""
+                made: dict[str, Any] = {"chunker": chunker} if chunker else {}
+                made |= {"embedder": embedder} if embedder else {}
+                build = retriever.build.model_copy(update=made)
+                found[name] = Finder(retriever.model_copy(update={"name": name, "build": build}), chunker is not None)
+    return found

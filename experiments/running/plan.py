@@ -1,0 +1,238 @@
+"""The plan of a run: its settings resolved once, and handed down; nothing is looked up again while it goes on.
+
+From the questions of one cell to the tasks that its strategies see: never gold.
+"""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from documents.types import digest
+from experiments.cells import Cell
+from experiments.question import Benchmark, Question, Scheme
+from experiments.running.checks import check_conditions, check_exemplars, check_ids
+from experiments.running.crossing import Crossing, Strategies, finders_of, on_cells
+from experiments.runs.finished import Finished
+from experiments.runs.manifest import questions_hash
+from experiments.settings import RunSettings, SubAnswers
+from experiments.settings.file import read_settings
+from experiments.settings.matrix import combinations_of, retrievers_of
+from experiments.settings.retrievers import Finder
+from strategies.catalogue import RETRIEVAL
+from strategies.settings.choosing import Strategy, known
+from strategies.settings.exemplars import read_exemplars
+from strategies.settings.parameters import default_of, hints_of
+from strategies.settings.plugins import FAMILIES, Family
+from strategies.types import Evidence, Exemplar, Reasoning, Retrieval, Task
+
+_THRESHOLD = "threshold"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is made of.
+
+    Attributes:
+        benchmark: with the scheme by which this run scores it.
+        cells: the distinct ones, in the order of the settings; the reasoning strategy varies fastest.
+        strategies: every strategy that any part of the matrix names, by family and by what tables call it.
+        finders: every retriever over chunks of one making that the settings describe, by name.
+        exemplars: the worked examples that every prompt shows.
+        notes: that some combinations are one cell, and what the seeds are of.
+    """
+
+    settings: RunSettings
+    benchmark: Benchmark
+    cells: tuple[Cell, ...]
+    strategies: Strategies
+    finders: Mapping[str, Finder]
+    exemplars: tuple[Exemplar, ...]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, settings: RunSettings, benchmark: Benchmark | None = None) -> Plan:
+        """Make the plan of a run that is to be played: its strategies are loaded, its examples read.
+
+        Args:
+            benchmark: taken as it is; None loads the settings' own, and checks that it has what they want of it.
+
+        Raises:
+            UserError: a file is missing or does not fit, or the benchmark has not what the settings want of it.
+        """
+        loaded = benchmark or settings.benchmark.load()
+        if benchmark is None:
+            loaded = replace(loaded, scheme=settings.scheme_of(loaded.questions))
+        strategies = strategies_of(settings, Strategy.loaded)
+        plan = cls._made(settings, loaded, strategies).showing_exemplars()
+        if benchmark is None:
+            plan._check()
+        return plan
+
+    @classmethod
+    def of_finished(cls, run: Finished) -> Plan:
+        """Make the plan of a finished run, to read it: with its own questions and cells, its strategies as data.
+
+        Raises:
+            SettingsError: its settings cannot be read.
+        """
+        settings = read_settings(run.path / "config.yaml")
+        benchmark = Benchmark(run.name, tuple(run.questions.values()), scheme=run.scheme)
+        return cls._made(settings, benchmark, strategies_of(settings), run.cells)
+
+    @classmethod
+    def _made(cls, settings: RunSettings, benchmark: Benchmark, strategies: Strategies,
+              cells: tuple[Cell, ...] | None = None) -> Plan:
+        combinations, retrievers = combinations_of(settings), retrievers_of(settings)
+        if cells is None:
+            named = {one.name: one for one in retrievers}
+            crossing = Crossing(settings, benchmark, combinations, named, strategies)
+            cells = tuple(dict.fromkeys(map(crossing.cell, combinations)))
+        return cls(settings, benchmark, cells, strategies, finders_of(settings, retrievers), (),
+                   tuple(on_cells(combinations, cells, strategies)))
+
+    def _check(self) -> None:
+        check_conditions(self.settings, self.cells, self.benchmark)
+        check_exemplars(self.exemplars, self.benchmark)
+        for one in self._every_strategy:
+            for file in one.exemplars:
+                check_exemplars(file.examples, self.benchmark, f"few-shot examples: {file.file}")
+        check_ids(self.benchmark)
+
+    def showing_exemplars(self) -> Plan:
+        """Return the plan with the examples of the settings' own file; SettingsError where it cannot be read."""
+        path = self.settings.exemplars
+        return self if path is None else replace(self, exemplars=read_exemplars(path))
+
+    def loading(self, labels: Mapping[Family, Collection[str]]) -> Plan:
+        """Return the plan with these of its strategies loaded; SettingsError where one cannot be."""
+        return replace(self, strategies={
+            family: {label: one.loaded() if label in labels[family] else one for label, one in known.items()}
+            for family, known in self.strategies.items()})
+
+    @property
+    def scheme(self) -> Scheme:
+        """How the questions are scored."""
+        return self.benchmark.scheme
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that any cell asks."""
+        return tuple(dict.fromkeys(cell.model for cell in self.cells))
+
+    @cached_property
+    def sources(self) -> dict[str, str]:
+        """Hashes of what the strategies are made of and settings only name, by how they name it: plug-ins, and files
+        of worked examples."""
+        return {name: content for one in self._every_strategy for name, content in one.sources.items()}
+
+    @cached_property
+    def questions_hash(self) -> str:
+        """One hash over the questions and all that they bring."""
+        return questions_hash(self.benchmark)
+
+    def tasks(self, cell: Cell) -> Tasks:
+        """Return what makes the tasks of one cell."""
+        return Tasks(self, cell)
+
+    @cached_property
+    def sweeps(self) -> dict[str, tuple[str, float]]:
+        """The reasoning strategies of which others differ in their threshold alone, by what tables call them: what
+        they share, and the threshold."""
+        found = {label: (_rest(one), threshold) for label, one in self.strategies["reasoning"].items()
+                 if (threshold := _threshold(one)) is not None}
+        shared = [rest for rest, _ in found.values()]
+        return {label: one for label, one in found.items() if shared.count(one[0]) > 1}
+
+    @cached_property
+    def functions(self) -> dict[tuple[Family, str], Callable[..., Any]]:
+        """The recipes of the strategies that were loaded, by family and by what tables call them."""
+        return {(one.family, one.label): one.function for one in self._every_strategy if one.is_loaded}
+
+    @property
+    def _every_strategy(self) -> Iterator[Strategy]:
+        return (one for family in FAMILIES for one in self.strategies[family].values())
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Makes what the strategies of one cell see of its questions."""
+
+    plan: Plan
+    cell: Cell
+
+    @property
+    def settings(self) -> RunSettings:
+        return self.plan.settings
+
+    @property
+    def strategies(self) -> list[Strategy]:
+        """The cell's reasoning strategy, and its retrieval strategy where it has one."""
+        named = {"reasoning": self.cell.reasoning, "retrieval": self.cell.retrieval}
+        return [self.plan.strategies[family][name] for family in FAMILIES if (name := named[family])]
+
+    @property
+    def reasoning(self) -> Reasoning:
+        """The cell's reasoning strategy."""
+        function: Reasoning = self.plan.functions["reasoning", self.cell.reasoning]
+        return function
+
+    @property
+    def retrieval(self) -> Retrieval:
+        """The cell's retrieval strategy; where the evidence is placed, one search for it, and none without any."""
+        if self.cell.retrieval is None:
+            return RETRIEVAL["none" if self.cell.condition == "closed-book" else "once"]
+        function: Retrieval = self.plan.functions["retrieval", self.cell.retrieval]
+        return function
+
+    def sub_answers(self, question: Question) -> SubAnswers:
+        """Return how the question's sub-questions are answered: `none` where they are not scored, for want of gold."""
+        scored = "chain" in self.plan.scheme.groups and question.sub_answers
+        return self.settings.sub_answers if scored else "none"
+
+    def whole(self, question: Question) -> Task:
+        """Return the question itself."""
+        cell, settings = self.cell, self.settings
+        seed = settings.seed if cell.seed is None else cell.seed
+        return Task(id=question.id, question=question.text, retrieval=self.retrieval, rules=cell.rules,
+                    options=question.options, layout=settings.layout, separators=cell.separators,
+                    sub_questions=question.sub_questions if cell.show == "sub_questions" else (),
+                    with_sub_answers=self.sub_answers(question) == "in_prompt", about=question.about,
+                    brief=settings.brief, exemplars=self.plan.exemplars, answer_format=cell.answer_format or "tags",
+                    framing=cell.framing or "none", placed=not cell.searched,
+                    seed=int(digest(str(seed), cell.id)[:12], 16))
+
+    def part(self, question: Question, place: int, text: str, evidence: Evidence) -> Task:
+        """Return a sub-question over the evidence that its question had.
+
+        Args:
+            text: the sub-question, its references to earlier answers filled in.
+        """
+        return replace(self.whole(question), id=f"{question.id}, sub-question {place + 1}", question=text,
+                       retrieval=RETRIEVAL["once" if evidence else "none"], options=(), sub_questions=(),
+                       rules="open" if self.cell.rules == "choice" else self.cell.rules, placed=True)
+
+
+def strategies_of(settings: RunSettings, made: Callable[[Strategy], Strategy] = lambda one: one) -> Strategies:
+    """Return every strategy that any part of the matrix names, by family and label; as data where not loaded."""
+    named: dict[Family, list[Strategy]] = {"reasoning": [*settings.reasoning], "retrieval": [*settings.retrieval]}
+    for more in settings.include:
+        named["reasoning"] += more.reasoning or ()
+        named["retrieval"] += more.retrieval or ()
+    return {family: {one.label: made(one) for one in strategies} for family, strategies in named.items()}
+
+
+def _threshold(strategy: Strategy) -> float | None:
+    """As it is given, or the default of a strategy of the project, since others' are not known without loading them."""
+    value = strategy.values.get(_THRESHOLD)
+    if value is None and not strategy.is_plugin:
+        function = known("reasoning")[strategy.kind]
+        value = default_of(function, _THRESHOLD) if _THRESHOLD in hints_of(function) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _rest(strategy: Strategy) -> str:
+    said = strategy.said if isinstance(strategy.said, Mapping) else {"kind": strategy.said}
+    return json.dumps({name: value for name, value in said.items() if name not in (_THRESHOLD, "name")}, sort_keys=True)
